@@ -24,7 +24,7 @@ pub(crate) const CONNECTIONS: usize = 64;
 const ADDRESSES: usize = 16;
 
 /// Longer than any answer here.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 256 << 10;
 
 /// A server that says nothing for this long is dead.
 const SILENCE: Duration = Duration::from_secs(20);
@@ -62,6 +62,11 @@ pub(crate) enum Numbers {
 impl Request {
     pub(crate) fn get(path: &str) -> Self {
         Self::new(&format!("GET {path} HTTP/1.1\r\nhost: bench.test\r\n\r\n"))
+    }
+
+    /// The same with more headers, each with its end of line.
+    pub(crate) fn get_with(path: &str, headers: &str) -> Self {
+        Self::new(&format!("GET {path} HTTP/1.1\r\nhost: bench.test\r\n{headers}\r\n"))
     }
 
     pub(crate) fn post(path: &str, headers: &str, body: &str) -> Self {

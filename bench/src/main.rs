@@ -96,6 +96,8 @@ enum Section {
     Campaigns,
     /// Sign-ups while half a million participants are checked and groups are formed, at 2 M people.
     Rewards,
+    /// The operator's page at 2 M people beside 10 k.
+    Operator,
     /// Reads and sign-ups on PostgreSQL, where it is installed.
     Postgres,
     /// Limits kept in Redis, where it is installed.
@@ -122,7 +124,7 @@ impl Section {
                 Self::Sizes => 20,
                 Self::Postgres => 10,
                 Self::Redis => 4,
-                Self::Campaigns | Self::Rewards => 2,
+                Self::Campaigns | Self::Rewards | Self::Operator => 2,
                 Self::Footprint => 3,
                 Self::Limiter | Self::Instructions => 1,
             }
@@ -137,6 +139,7 @@ impl Section {
             Self::Sizes => sections::sizes::run(lab),
             Self::Campaigns => sections::campaigns::run(lab),
             Self::Rewards => sections::rewards::run(lab),
+            Self::Operator => sections::operator::run(lab),
             Self::Postgres => sections::postgres::run(lab),
             Self::Redis => sections::redis::run(lab),
             Self::Limiter => sections::limiter::run(lab),

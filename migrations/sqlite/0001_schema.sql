@@ -604,6 +604,7 @@ CREATE TABLE audit (
     about   TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX audit_about ON audit (about, at);
+CREATE INDEX audit_by_time ON audit (at, id);
 CREATE TRIGGER audit_refuse_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
 CREATE TRIGGER audit_refuse_delete BEFORE DELETE ON audit
@@ -611,11 +612,30 @@ BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
 CREATE TRIGGER audit_refuse_replace BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE id = NEW.id)
 BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
 
+-- Who may use the page /operator. A link signs them in, once; only hashes of tokens are kept.
+CREATE TABLE operators (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    name            TEXT    NOT NULL UNIQUE,
+    created_at      INTEGER NOT NULL,
+    link_hash       TEXT    UNIQUE, -- of the newest link; it stays when it was used, so that a second use is told
+    link_expires_at INTEGER,
+    link_used_at    INTEGER,
+    signed_in_at    INTEGER         -- the last time
+) STRICT;
+CREATE TABLE operator_sessions (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    operator_id INTEGER NOT NULL REFERENCES operators,
+    hash        TEXT    NOT NULL UNIQUE,
+    expires_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX operator_sessions_by_operator ON operator_sessions (operator_id);
+
 -- The operator's figures. A roll-up adds what happened since the last one, at most a minute ago, to `demand`, `referrers`,
--- and columns of `source_days` and `api_keys`; reading them costs the same at any size.
+-- `account_sums`, `reward_totals` and columns of `source_days` and `api_keys`; reading them costs the same at any size.
 CREATE TABLE rollup (
-    id         INTEGER PRIMARY KEY CHECK (id = 1),
-    sign_up_id INTEGER NOT NULL -- the last sign-up that is counted
+    id               INTEGER PRIMARY KEY CHECK (id = 1),
+    sign_up_id       INTEGER NOT NULL,          -- the last sign-up that is counted
+    referred_members INTEGER NOT NULL DEFAULT 0 -- members whom somebody is credited for: the sum of `referrers.members`
 ) STRICT;
 INSERT INTO rollup (id, sign_up_id) VALUES (1, 0);
 
@@ -682,3 +702,31 @@ BEGIN
         ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET signed_up = signed_up + 1;
     UPDATE api_keys SET signed_up = signed_up + 1 WHERE id = OLD.key_id;
 END;
+
+-- Accounts whose balance, payouts or owner changed since the last roll-up.
+CREATE TABLE account_changes (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    account TEXT    NOT NULL
+) STRICT;
+
+-- What each account that earned something is due, is being paid and was paid, as of the last roll-up.
+CREATE TABLE account_sums (
+    account    TEXT    PRIMARY KEY,
+    due_cents  INTEGER NOT NULL, -- less than zero where too much was paid
+    out_cents  INTEGER NOT NULL,
+    paid_cents INTEGER NOT NULL,
+    is_erased  INTEGER NOT NULL  -- nobody can be paid it
+) STRICT, WITHOUT ROWID;
+
+-- One row: the sums of `account_sums`.
+CREATE TABLE reward_totals (
+    id                INTEGER PRIMARY KEY CHECK (id = 1),
+    accounts          INTEGER NOT NULL DEFAULT 0,
+    due_cents         INTEGER NOT NULL DEFAULT 0, -- without accounts below zero
+    erased_cents      INTEGER NOT NULL DEFAULT 0, -- of that, what nobody can be paid
+    out_cents         INTEGER NOT NULL DEFAULT 0,
+    paid_cents        INTEGER NOT NULL DEFAULT 0,
+    negative_accounts INTEGER NOT NULL DEFAULT 0,
+    negative_cents    INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO reward_totals (id) VALUES (1);

@@ -16,11 +16,18 @@ use crate::store::{CampaignStore, StoreError, StoreReply};
 #[derive(Debug)]
 pub struct CampaignAdmin {
     store: Arc<dyn CampaignStore>,
+    /// The same store, where changes are written to the audit log.
+    audited: Arc<dyn CampaignStore>,
 }
 
 impl CampaignAdmin {
     pub fn new(store: Arc<dyn CampaignStore>) -> Self {
-        Self { store }
+        Self { audited: Arc::clone(&store), store }
+    }
+
+    /// The same; the log has what the operator does, and not what a date does meanwhile.
+    pub fn audited(store: Arc<dyn CampaignStore>, audited: Arc<dyn CampaignStore>) -> Self {
+        Self { store, audited }
     }
 
     /// All of them, in the order in which they were made; days that are over have acted before.
@@ -32,6 +39,16 @@ impl CampaignAdmin {
     pub async fn find(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignFile>, StoreError> {
         self.act_by_date(now).await?;
         self.store.find_campaign(slug.clone()).await
+    }
+
+    /// The same without acting, for a page: the service acts every minute.
+    pub fn look(&self, slug: &CampaignSlug) -> StoreReply<'_, Option<CampaignFile>> {
+        self.store.find_campaign(slug.clone())
+    }
+
+    /// All of them, likewise.
+    pub fn look_at_all(&self) -> StoreReply<'_, Vec<CampaignRecord>> {
+        self.store.list_campaigns()
     }
 
     /// The service does so every minute; a command may come before it, or without it.
@@ -50,12 +67,12 @@ impl CampaignAdmin {
 
     /// Makes a draft of the operator's file, which was read before.
     pub fn make(&self, draft: CampaignDraft, file: String, who: &str, now: Timestamp) -> StoreReply<'_, Made> {
-        self.store.make_campaign(draft, file, who.to_owned(), now)
+        self.audited.make_campaign(draft, file, who.to_owned(), now)
     }
 
     /// Replaces what the operator wrote about the campaign of the file's slug.
     pub fn edit(&self, draft: CampaignDraft, file: String, who: &str, now: Timestamp) -> StoreReply<'_, Edited> {
-        self.store.edit_campaign(draft, file, who.to_owned(), now)
+        self.audited.edit_campaign(draft, file, who.to_owned(), now)
     }
 
     /// A step, with a note, and whether those whom it concerns are mailed.
@@ -67,7 +84,7 @@ impl CampaignAdmin {
         (note, mails): (&str, bool),
         now: Timestamp,
     ) -> StoreReply<'_, Stepped> {
-        self.store.step_campaign(slug.clone(), step, who.to_owned(), (note.to_owned(), mails), now)
+        self.audited.step_campaign(slug.clone(), step, who.to_owned(), (note.to_owned(), mails), now)
     }
 
     /// The campaign with its last sheet. One that is due is taken first: the service may be down, or a moment from doing so.

@@ -8,6 +8,7 @@ pub mod admin;
 pub mod mailing;
 pub mod negotiator;
 pub mod public;
+pub mod step;
 pub mod worker;
 
 use std::sync::Arc;

@@ -7,84 +7,12 @@ use std::path::PathBuf;
 use crate::config::{MailTransport, Records, ServeSettings, sandbox_file};
 use crate::domain::union::Union;
 use crate::http::request::host::is_local;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Grade {
-    Ok,
-    /// It works, and should be otherwise.
-    Warn,
-    /// It does not work, or not as it was meant.
-    Fail,
-}
-
-impl Grade {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-}
-
-/// What was found of one thing, on one line, and how to fix it.
-#[derive(Debug, Clone)]
-pub(super) struct Finding {
-    pub check: &'static str,
-    pub grade: Grade,
-    pub message: String,
-    pub fix: Option<String>,
-}
-
-impl Finding {
-    pub(super) fn ok(check: &'static str, message: impl Into<String>) -> Self {
-        Self { check, grade: Grade::Ok, message: message.into(), fix: None }
-    }
-
-    pub(super) fn warn(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { check, grade: Grade::Warn, message: message.into(), fix: Some(fix.into()) }
-    }
-
-    pub(super) fn fail(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { grade: Grade::Fail, ..Self::warn(check, message, fix) }
-    }
-
-    /// An error of ours says what is wrong and, after a semicolon, what would be right.
-    pub(super) fn of_error(check: &'static str, grade: Grade, error: &anyhow::Error) -> Self {
-        let text = format!("{error:#}").lines().map(str::trim).collect::<Vec<_>>().join(" ");
-        // What stands in parentheses is of one piece.
-        let is_outside = |at: &usize| text[..*at].matches('(').count() == text[..*at].matches(')').count();
-        let (message, fix) = match text.match_indices("; ").map(|(at, _)| at).find(is_outside) {
-            Some(at) => (text[..at].to_owned(), Some(text[at + 2..].to_owned())),
-            None => (text, None),
-        };
-        Self { check, grade, message, fix }
-    }
-
-    /// The same with a fix, where the error brought none.
-    pub(super) fn or_fix(mut self, fix: &str) -> Self {
-        self.fix.get_or_insert_with(|| fix.to_owned());
-        self
-    }
-
-    pub(super) fn is_ok(&self) -> bool {
-        self.grade == Grade::Ok
-    }
-
-    /// All of it as one sentence.
-    pub(super) fn sentence(&self) -> String {
-        match &self.fix {
-            Some(fix) => format!("{}; {fix}", self.message),
-            None => self.message.clone(),
-        }
-    }
-}
+pub(super) use crate::operator::findings::{Finding, Grade};
 
 /// The checks that more than one place reports under.
 pub(super) const DATA_FOLDER: &str = "data folder";
 pub(super) const FILES: &str = "files";
-pub(super) const MAIL: &str = "mail";
-pub(super) const CATALOG: &str = "catalog";
+pub(super) use crate::operator::findings::{CATALOG, MAIL};
 
 /// The files of the data folder that are nobody else's business.
 pub(super) fn kept_files(settings: &ServeSettings) -> Vec<(PathBuf, &'static str)> {
@@ -138,57 +66,8 @@ pub(super) fn open_files(settings: &ServeSettings) -> Vec<Finding> {
 
 /// What only a trial should have, where the address is public.
 pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec<Finding> {
-    let public = !is_local(union);
-    let judge = |check, met: bool, fine: &str, wrong: &str, fix: &str| match public && met {
-        true => Finding::warn(check, format!("{wrong}, though the base address is public"), fix),
-        false => Finding::ok(check, fine),
-    };
-    let is_sample = union.catalog.is_sample();
-    let unanswered = union.catalog.unanswered().join(", ");
-    let is_plain = [&union.base_url, &union.join_site].iter().any(|address| address.starts_with("http://"));
-    vec![
-        judge(
-            MAIL,
-            matches!(mail, Some(MailTransport::Mailbox)),
-            "it goes into the folder `mailbox`, which is fine on this machine",
-            "mail goes into the folder `mailbox` and to nobody's inbox",
-            "set UNIONHALL_MAIL to an smtp:// address",
-        ),
-        judge(
-            CATALOG,
-            is_sample,
-            if is_sample { "the sample, which is fine on this machine" } else { "your own figures" },
-            "the savings and rewards shown are the sample's, which are made up",
-            "give yours in UNIONHALL_CATALOG",
-        ),
-        judge(
-            CATALOG,
-            !unanswered.is_empty(),
-            if unanswered.is_empty() {
-                "your own texts"
-            } else {
-                "texts are missing, which will do on this machine alone"
-            },
-            &format!(
-                "people will ask who runs the union, what it costs and how it earns: no text of yours for {unanswered}"
-            ),
-            "write them in the table [union] of your catalog",
-        ),
-        judge(
-            "contact",
-            union.contact_email.is_none(),
-            if union.contact_email.is_none() { "none, which is fine on this machine" } else { "given" },
-            "nobody can write to the union",
-            "give an address in UNIONHALL_CONTACT_EMAIL",
-        ),
-        judge(
-            "encryption",
-            is_plain,
-            if is_plain { "none, which is fine on this machine" } else { "the addresses are https://" },
-            "keys, addresses and links are sent unencrypted",
-            "give https:// addresses in UNIONHALL_BASE_URL and UNIONHALL_JOIN_SITE",
-        ),
-    ]
+    let to_folder = matches!(mail, Some(MailTransport::Mailbox));
+    crate::operator::findings::of_address(union, !is_local(union), to_folder)
 }
 
 /// Variables that look like settings and are none.
@@ -220,13 +99,5 @@ mod tests {
                 "UNIONHALL_SOMETHING_ELSE is not a setting and has no effect; `unionhall serve --help` lists them",
             ]
         );
-    }
-
-    #[test]
-    fn an_error_is_what_is_wrong_and_what_would_be_right() {
-        let message = |text: &str| Finding::of_error("x", Grade::Fail, &anyhow::anyhow!(text.to_owned()));
-        let both = message("it is full (a; b);\nmake room; or not");
-        assert_eq!((both.message.as_str(), both.fix.as_deref()), ("it is full (a; b)", Some("make room; or not")));
-        assert_eq!(message("it is full").fix, None);
     }
 }

@@ -14,7 +14,8 @@ use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, Mode, NotAKeyId};
 use crate::domain::mail::budget::SourceStatus;
 use crate::domain::partner::name::PartnerName;
 use crate::domain::time::Timestamp;
-use crate::keys::{KeyFigures, Keys, NewKey, RevokedKey};
+use crate::keys::{KeyFigures, Keys, NewKey};
+use crate::operator::partner::{self, KeyPartner};
 use crate::operator::{Act, Operator};
 
 #[derive(Debug, Subcommand)]
@@ -192,19 +193,18 @@ fn print_key(key: &ApiKey) -> anyhow::Result<()> {
 /// The partner that a new key is for. A name that looks like another partner's is more often a slip than a second partner, so the
 /// operator is asked which is meant.
 async fn partner_of(task: &IssueKey, operator: &Operator) -> anyhow::Result<PartnerName> {
-    let (name, partners) = (&task.name, operator.partners().list().await?);
-    let exact = partners.iter().find(|partner| partner.name == name.as_str());
-    let found = match exact {
-        Some(_) if task.new_partner => {
+    let name = &task.name;
+    let found = match operator.find_key_partner(name).await? {
+        KeyPartner::Known(_) if task.new_partner => {
             bail!("there is a partner {} already, so no key was issued; leave out --new-partner", name.as_str())
         }
-        Some(exact) => exact,
-        None if task.new_partner => return Ok(name.clone()),
-        None => match partners.iter().filter(|partner| name.is_like(&partner.name)).collect::<Vec<_>>()[..] {
-            [] => return Ok(name.clone()),
-            [alike] if is_meant(task, &alike.name)? => alike,
+        KeyPartner::Known(exact) => exact,
+        KeyPartner::New => return Ok(name.clone()),
+        KeyPartner::Alike(_) if task.new_partner => return Ok(name.clone()),
+        KeyPartner::Alike(mut alike) => match &alike[..] {
+            [one] if is_meant(task, &one.name)? => alike.swap_remove(0),
             [_] => return Ok(name.clone()),
-            ref several => {
+            several => {
                 let names: Vec<_> = several.iter().map(|partner| partner.name.as_str()).collect();
                 bail!(
                     "there are the partners {}, so no key was issued; write the name of the one that you mean, or make another \
@@ -339,30 +339,13 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let (id, mode) = (task.id.id, task.id.mode(task.test));
     let act = act("keys revoke", format!("key {id}"), now);
     let found = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| Ok(keys.revoke(id, now).await?))?;
-    let RevokedKey { key, was_last } = found.with_context(|| mode.in_commands(&no_such_key(id)))?;
-    let at = key.revoked_at.unwrap_or(now);
-    let before = if at < now { format!(" already, at {at}") } else { String::new() };
-    print_line(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;
-    if was_last {
-        let shut = if mode == Mode::Test { ", and its inbox page is shut" } else { "" };
-        print_line(&format!(
-            "No key of {} works any more: its webhooks wait{shut}, until you issue another.",
-            key.partner.as_str()
-        ))?;
-    }
-    if let Some(by) = key.replaced_by {
-        let test = if mode == Mode::Test { " --test" } else { "" };
-        print_aside(&format!(
-            "Before, key {id} was rotated to key {by}, which is a key of its own: `unionhall keys revoke {by}{test}` ends that one."
-        ));
+    let revoked = found.with_context(|| mode.in_commands(&no_such_key(id)))?;
+    partner::revoked(&revoked, mode, now).iter().try_for_each(|line| print_line(line))?;
+    if let Some(hint) = partner::rotated_before(&revoked.key) {
+        print_aside(&mode.in_commands(&hint));
     }
     if mode == Mode::Live {
-        print_aside(&format!(
-            "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop \
-             --key {0}` deletes it. Links that were mailed still work: `unionhall signups withdraw --key {0}` ends all sign-ups of \
-             this key that wait to be confirmed.",
-            key.id
-        ));
+        print_aside(&partner::after_revoking(&revoked.key));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::domain::mail::{HeldMail, MailId, WaitingMail};
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::time::Timestamp;
 use crate::mail::report::mime;
-use crate::operator::Operator;
+use crate::operator::{Operator, partner};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MailCommand {
@@ -66,6 +66,7 @@ impl HeldChoice {
         match self.which() {
             HeldMail::All => "all that is held".to_owned(),
             HeldMail::OfKey(key) => format!("key {key}"),
+            HeldMail::OfPartner(partner) => format!("partner {partner}"),
             HeldMail::OfTheForm => "the form".to_owned(),
         }
     }
@@ -195,11 +196,7 @@ fn release(task: &HeldChoice) -> anyhow::Result<()> {
     let act = act("mail release", task.about(), now);
     let released = async |operator: Operator| Ok(operator.audited(act).release_held(which, now).await?);
     let count = with_live_records(&task.store, released)?;
-    print_line(&match count {
-        0 => "No such mail is held.".to_owned(),
-        1 => "1 mail is sent as soon as its mailbox may get one.".to_owned(),
-        _ => format!("{count} mails are sent, each as soon as its mailbox may get one."),
-    })
+    print_line(&partner::released(count))
 }
 
 fn drop_held(task: &HeldChoice) -> anyhow::Result<()> {
@@ -208,11 +205,7 @@ fn drop_held(task: &HeldChoice) -> anyhow::Result<()> {
     let act = act("mail drop", task.about(), now);
     let dropped = async |operator: Operator| Ok(operator.audited(act).drop_held(which, now).await?);
     let count = with_live_records(&task.store, dropped)?;
-    print_line(&match count {
-        0 => "No such mail is held.".to_owned(),
-        1 => "1 mail was deleted, and its sign-up ended.".to_owned(),
-        _ => format!("{count} mails were deleted, and their sign-ups ended."),
-    })
+    print_line(&partner::dropped(count))
 }
 
 fn feedback(task: &Feedback) -> anyhow::Result<()> {

@@ -13,6 +13,7 @@ mod mail;
 mod mcp;
 mod members;
 mod openapi;
+mod operator;
 mod partners;
 mod rewards;
 mod secret;
@@ -107,6 +108,9 @@ enum Command {
     Signups(signups::SignupsCommand),
     /// Show who changed what, and when: every command that changes something is recorded here, and nothing is ever removed.
     Audit(audit::ShowAudit),
+    /// Say who may use the page /operator, in a browser: add, list and remove people, and make their links to sign in with.
+    #[command(subcommand)]
+    Operator(operator::OperatorCommand),
     /// Move all records to another store: from SQLite to PostgreSQL when one machine is not enough, or back.
     ///
     /// Stop the service first, or its sign-ups fail meanwhile. Everything is copied, read back and compared; only then is the
@@ -183,7 +187,7 @@ pub fn main() -> ExitCode {
         Err(refused) => return refused,
     };
     let done = match line.command {
-        Command::Serve(settings) => serve::run(&settings),
+        Command::Serve(settings) => serve::run(&settings, doctor::of_this_machine),
         Command::Doctor(settings) => doctor::run(&settings),
         Command::Settings(task) => settings::run(&task, &matches),
         Command::Keys(command) => keys::run(command),
@@ -196,6 +200,7 @@ pub fn main() -> ExitCode {
         Command::Mail(command) => mail::run(command),
         Command::Signups(command) => signups::run(command),
         Command::Audit(task) => audit::run(&task),
+        Command::Operator(command) => operator::run(command),
         Command::Move(settings) => transfer::run(&settings),
         Command::Backup(settings) => backup::run(&settings),
         Command::Restore(settings) => backup::restore(&settings),

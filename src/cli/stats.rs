@@ -13,7 +13,8 @@ use crate::domain::catalog::category::Category;
 use crate::domain::mail::budget::{day_of, source_name};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
-use crate::operator::{Demand, Funnel};
+use crate::operator::Funnel;
+use crate::operator::demand::{DemandRow, SMALLEST, by_category, by_state};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
@@ -65,9 +66,6 @@ const DAYS: i64 = 30;
 /// Referrers that are listed.
 const TOP: u32 = 20;
 
-/// A figure below this could be about somebody: such rows are added up.
-const SMALLEST: u64 = 5;
-
 pub(super) fn run(task: &ShowStats) -> anyhow::Result<()> {
     let by_day = matches!(task.by, None | Some(By::Day | By::Partner));
     if task.since.is_some() && !by_day {
@@ -95,8 +93,12 @@ pub(super) fn run(task: &ShowStats) -> anyhow::Result<()> {
                 by_days(task, &days)
             }
             Some(By::Partner) => by_partner(task, operator.sources_since(since.unwrap_or(0)).await?),
-            Some(By::State) => by_state(task, operator.demand().await?),
-            Some(By::Category) => by_category(task, operator.demand().await?),
+            Some(By::State) => {
+                cells(task, "STATE", "state", cell_rows(by_state(&operator.demand().await?, task.category)))
+            }
+            Some(By::Category) => {
+                cells(task, "CATEGORY", "category", cell_rows(by_category(&operator.demand().await?, task.state)))
+            }
             Some(By::Referrer) => {
                 let top = operator.top_referrers(TOP).await?;
                 let rows = top.iter().map(|(code, members)| (code.to_string(), code.to_string(), Some(*members)));
@@ -195,39 +197,11 @@ fn by_partner(task: &ShowStats, mut sources: Vec<(String, Funnel)>) -> anyhow::R
     if sources.is_empty() { print_line("Nobody signed up in that time.") } else { Ok(()) }
 }
 
-fn by_state(task: &ShowStats, demand: Vec<Demand>) -> anyhow::Result<()> {
-    let wanted = task.category.map_or("", Category::slug);
-    let of_category = demand.into_iter().filter(|cell| cell.category == wanted);
-    let name =
-        |code: &str| UsState::from_code(code).map_or_else(|| "not said".to_owned(), |state| state.name().to_owned());
-    let rows = of_category.map(|cell| (cell.us_state.clone(), name(&cell.us_state), cell.members));
-    cells(task, "STATE", "state", merged(rows.collect()))
-}
-
-fn by_category(task: &ShowStats, demand: Vec<Demand>) -> anyhow::Result<()> {
-    let lives = |cell: &Demand| task.state.is_none_or(|state| state.code() == cell.us_state);
-    let mut categories: BTreeMap<String, u64> = BTreeMap::new();
-    for cell in demand.into_iter().filter(|cell| !cell.category.is_empty()).filter(lives) {
-        *categories.entry(cell.category).or_default() += cell.members;
-    }
-    let rows = categories.into_iter().map(|(slug, members)| (slug.clone(), slug, members));
-    cells(task, "CATEGORY", "category", merged(rows.collect()))
-}
-
 /// A row: what programs call it, what people do, and its members; none where they are too few to tell.
 type CellRow = (String, String, Option<u64>);
 
-/// The most first; what is too few for a row of its own is one row together, and no figure where that is too few as well.
-fn merged(mut rows: Vec<(String, String, u64)>) -> Vec<CellRow> {
-    rows.sort_by(|one, other| (other.2, &one.0).cmp(&(one.2, &other.0)));
-    let (shown, few): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, _, members)| *members >= SMALLEST);
-    let mut rows: Vec<CellRow> = shown.into_iter().map(|(code, name, members)| (code, name, Some(members))).collect();
-    if !few.is_empty() {
-        let together: u64 = few.iter().map(|(_, _, members)| members).sum();
-        let name = format!("{} more, fewer than {SMALLEST} each", few.len());
-        rows.push(("others".to_owned(), name, Some(together).filter(|sum| *sum >= SMALLEST)));
-    }
-    rows
+fn cell_rows(rows: Vec<DemandRow>) -> Vec<CellRow> {
+    rows.into_iter().map(|DemandRow { code, name, members }| (code, name, members)).collect()
 }
 
 fn cells(task: &ShowStats, heading: &str, key: &str, rows: Vec<CellRow>) -> anyhow::Result<()> {
@@ -241,20 +215,4 @@ fn cells(task: &ShowStats, heading: &str, key: &str, rows: Vec<CellRow>) -> anyh
         print_line(&format!("{members:>10}  {name}"))?;
     }
     if rows.is_empty() { print_line("There are none yet.") } else { Ok(()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_about_few_people_are_one_row_together() {
-        let row = |name: &str, members| (name.to_owned(), name.to_owned(), members);
-        let rows = |rows: Vec<CellRow>| rows.into_iter().map(|(code, _, members)| (code, members)).collect::<Vec<_>>();
-        let found = rows(merged(vec![row("AZ", 4), row("CA", 5), row("NY", 9), row("TX", 3)]));
-        let expected = [("NY", Some(9)), ("CA", Some(5)), ("others", Some(7))];
-        assert_eq!(found, expected.map(|(code, members)| (code.to_owned(), members)));
-        assert_eq!(rows(merged(vec![row("AZ", 4)])), [("others".to_owned(), None)], "nor can one be told from the sum");
-        assert!(merged(Vec::new()).is_empty());
-    }
 }

@@ -6,6 +6,7 @@
 mod limits;
 mod mail;
 mod mail_budget;
+mod operator;
 mod outbound;
 mod own_text;
 mod retention;
@@ -23,6 +24,7 @@ use anyhow::Context;
 pub use self::limits::{LimitSettings, LimitsAddress};
 pub use self::mail::{DisposableSettings, MailHookSettings, MailSettings, MailTransport};
 pub use self::mail_budget::MailBudgetSettings;
+pub use self::operator::OperatorSettings;
 pub use self::outbound::OutboundSettings;
 pub use self::retention::RetentionSettings;
 pub use self::secret::{SecretSettings, read_secret, read_secret_text};
@@ -65,7 +67,7 @@ fn given_or_in_file(given: &Concealed, file: Option<&Path>, what: &str) -> anyho
 }
 
 /// An address to listen on, as people write it.
-fn listen_address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let text = text.trim();
     if let Ok(address) = text.parse() {
         return Ok(address);

@@ -8,8 +8,8 @@ use clap::Args;
 use ipnet::IpNet;
 
 use super::{
-    LimitSettings, MailBudgetSettings, MailHookSettings, MailSettings, OutboundSettings, RetentionSettings,
-    SecretSettings, StoreSettings, UnionSettings, listen_address, web_address,
+    LimitSettings, MailBudgetSettings, MailHookSettings, MailSettings, OperatorSettings, OutboundSettings,
+    RetentionSettings, SecretSettings, StoreSettings, UnionSettings, listen_address, web_address,
 };
 use crate::log::{Format, Level};
 use crate::store::WRITE_BATCH;
@@ -43,6 +43,9 @@ pub struct ServeSettings {
 
     #[command(flatten)]
     pub outbound: OutboundSettings,
+
+    #[command(flatten)]
+    pub operator: OperatorSettings,
 
     /// The certificate to serve HTTPS with, in PEM, the server's own first. Read again on SIGHUP, with its key.
     #[arg(long, env = "UNIONHALL_TLS_CERT", value_name = "FILE", requires = "tls_key")]

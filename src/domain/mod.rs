@@ -13,6 +13,7 @@ pub mod figure;
 pub mod json;
 pub mod language;
 pub mod mail;
+pub mod operator;
 pub mod partner;
 pub mod person;
 pub mod referral;

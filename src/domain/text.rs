@@ -1,7 +1,7 @@
 //! Texts a caller sends: read without fuss, bounded in characters, free of NULs.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write};
 
 use schemars::json_schema;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
@@ -46,6 +46,28 @@ pub(crate) fn without_nuls(text: Cow<'_, str>) -> String {
 pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// In quotation marks and in one line, for what somebody else wrote: what a reader would not see is written as JSON does (`\\u001b`),
+/// and nobody else makes lines of ours.
+pub(crate) fn quote(text: &str) -> String {
+    format!("\"{}\"", escape_if(text, |c| is_hidden(c) || matches!(c, '\u{2028}' | '\u{2029}')))
+}
+
+pub(crate) fn escape_if(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_escaped(c) {
+            // None of them is beyond U+FFFF; writing to a string does not fail.
+            let _infallible = write!(safe, "\\u{:04x}", u32::from(c));
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
 }
 
 /// Which of the known names somebody may have meant, as the middle of a sentence; nothing where none is near. `fold` makes

@@ -220,6 +220,11 @@ impl Keys {
         self.store.list_keys().await
     }
 
+    /// The newest keys of a partner; how many people declined is not counted for each.
+    pub async fn of_partner(&self, partner: PartnerId, most: u32) -> Result<Vec<(KeyRecord, KeyFigures)>, StoreError> {
+        self.store.keys_of_partner(partner, most).await
+    }
+
     /// The key of that id, without what came of it.
     pub async fn find(&self, id: KeyId) -> Result<Option<KeyRecord>, StoreError> {
         self.store.find_key(id).await

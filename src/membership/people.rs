@@ -109,6 +109,15 @@ impl People {
         }
     }
 
+    /// The same without more than their last sign-ups. Where these people are audited, the log says that they were looked at.
+    pub async fn look_up(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
+        let normalized = match self.store.name_person(email.normalized(), new_account()?).await? {
+            true => email.normalized(),
+            false => self.marker.tombstone(email),
+        };
+        self.store.find_person_briefly(normalized, now).await
+    }
+
     pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
         leave(&*self.store, email, now).await
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::domain::figure::money;
+use super::SettledPayouts;
+use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::reward::settlement::{AnswerLine, ProviderAnswer, Settlement};
 use crate::domain::time::Timestamp;
@@ -82,6 +83,50 @@ impl CheckedAnswer {
         }
         self.settlements.push(settlement);
     }
+}
+
+impl CheckedAnswer {
+    /// "4 paid, 1 failed".
+    pub fn outcomes(&self) -> String {
+        let paid = self.settlements.iter().filter(|settlement| settlement.is_paid).count();
+        format!("{paid} paid, {} failed", self.settlements.len() - paid)
+    }
+
+    /// What was in the answer called `name`, and what became of it.
+    pub fn words(&self, name: &str, settled: &SettledPayouts) -> Vec<String> {
+        let all = self.settlements.len() as u64;
+        let mut lines = vec![
+            format!("{name} has {}: {}.", counted(all, "payout"), self.outcomes()),
+            format!("Recorded now: {}. Recorded before: {}.", settled.booked, all.saturating_sub(settled.booked)),
+        ];
+        let back = &self.came_back;
+        if !back.is_empty() {
+            let were = if back.len() == 1 { "One of them was" } else { "These were" };
+            lines.push(format!("{were} recorded as paid before: {}.", back.join(", ")));
+        }
+        let became = [
+            (
+                settled.due_again,
+                "failed and is due again, or what is left of it: the next batch has it under another external_id.",
+            ),
+            (
+                settled.not_due,
+                "failed and is not due: what it paid for was voided, or made up for what was paid too much.",
+            ),
+            (settled.of_erased, "failed of a member who was erased: no batch pays it again."),
+        ];
+        lines.extend(became.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+        if !self.differing.is_empty() {
+            lines.push("Recorded before in other words, and left as it was:".to_owned());
+            lines.extend(numbered(&self.differing).iter().map(|line| format!("  {line}")));
+        }
+        lines
+    }
+}
+
+/// Places in an answer, with what is to be said about each.
+pub fn numbered(lines: &[(usize, String)]) -> Vec<String> {
+    lines.iter().map(|(line, what)| format!("line {line}: {what}")).collect()
 }
 
 /// How a line differs from what was booked before.

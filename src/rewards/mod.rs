@@ -4,13 +4,14 @@
 //! HTTP, MCP or a command line.
 
 mod answer;
+pub mod file;
 pub mod worker;
 
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-pub use self::answer::{CheckedAnswer, PaidWithin};
+pub use self::answer::{CheckedAnswer, PaidWithin, numbered};
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::email::EmailAddress;
 use crate::domain::person::AccountId;
@@ -86,7 +87,7 @@ impl RewardAdmin {
 
     /// Referred members who take part and are in no group yet.
     pub fn on_the_way(&self) -> StoreReply<'_, OnTheWay> {
-        self.store.on_the_way()
+        self.store.on_the_way(OnTheWay::MOST)
     }
 
     /// Groups and money of a campaign.

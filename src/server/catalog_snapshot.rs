@@ -12,8 +12,8 @@ use crate::mail::mailbox::MailboxFolder;
 use crate::mcp::http::McpEndpoint;
 use crate::operations::ALL;
 use crate::operations::dispatch::Dispatcher;
-use crate::site::Site;
 use crate::site::branding::Branding;
+use crate::site::{OperatorParts, Site};
 
 #[derive(Debug)]
 pub(super) struct CatalogSnapshot {
@@ -27,6 +27,7 @@ pub(super) struct CatalogSnapshot {
     pub branding: Arc<Branding>,
     mcp_origins: Vec<String>,
     mailbox: Option<(MailboxFolder, String)>,
+    operator: OperatorParts,
 }
 
 impl CatalogSnapshot {
@@ -35,19 +36,21 @@ impl CatalogSnapshot {
         branding: Arc<Branding>,
         mcp_origins: Vec<String>,
         mailbox: Option<(MailboxFolder, String)>,
+        operator: OperatorParts,
     ) -> Self {
         let dispatcher = Dispatcher::new(Arc::clone(&app));
         let origins = Origins::of(&app.union);
         Self {
             documents: OnceLock::new(),
             mcp: McpEndpoint::new(Arc::clone(&dispatcher), origins.clone(), mcp_origins.clone()),
-            site: Site::new(Arc::clone(&app), Arc::clone(&branding), origins, mailbox.clone()),
+            site: Site::new(Arc::clone(&app), Arc::clone(&branding), origins, mailbox.clone(), operator.clone()),
             tags: ALL.iter().map(|_| EntityTag::default()).collect(),
             dispatcher,
             app,
             branding,
             mcp_origins,
             mailbox,
+            operator,
         }
     }
 
@@ -63,6 +66,6 @@ impl CatalogSnapshot {
     /// The same for another catalog.
     pub(super) fn with_catalog(&self, catalog: Catalog) -> Self {
         let (app, branding) = (self.app.with_catalog(catalog), Arc::clone(&self.branding));
-        Self::new(app, branding, self.mcp_origins.clone(), self.mailbox.clone())
+        Self::new(app, branding, self.mcp_origins.clone(), self.mailbox.clone(), self.operator.clone())
     }
 }

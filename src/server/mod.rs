@@ -14,6 +14,7 @@ mod near_miss;
 mod panicking;
 mod process_figures;
 mod rest;
+mod route_request;
 mod routes;
 mod sandbox;
 mod security_text;
@@ -27,10 +28,10 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HeaderMap, HeaderName, HeaderValue, LINK,
-    REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS,
+    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HeaderName, HeaderValue, LINK, REFERRER_POLICY,
+    STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 
 use self::catalog_snapshot::CatalogSnapshot;
 use self::client_shares::{ClientShare, ClientShares, RequestPlace};
@@ -38,7 +39,8 @@ use self::log_entry::{HUNG_UP, LogEntry};
 use self::metrics_listener::WatchedRequests;
 use self::panicking::{Panicked, unless_it_panics};
 pub use self::process_figures::NodeResources;
-use self::routes::{FoundRoute, Handler};
+use self::route_request::route;
+use self::routes::FoundRoute;
 use self::sandbox::SandboxRouter;
 pub use self::sandbox::{FindsSandbox, NoSandbox};
 use crate::app::{App, Core, Readiness};
@@ -59,9 +61,10 @@ use crate::mail::Delivery;
 use crate::mail::mailbox::MailboxFolder;
 use crate::mail::report::MailHooks;
 use crate::operations::dispatch::CallTrace;
+pub use crate::site::OperatorParts;
 use crate::site::branding::Branding;
+use crate::site::join;
 use crate::site::reader::Reader;
-use crate::site::{EarlyEnd, Home, Visit, invitation, join};
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
 const IN_FLIGHT: usize = 8192;
@@ -85,6 +88,8 @@ pub struct HttpSettings {
     pub metrics: Option<NodeResources>,
     /// Where test keys lead to, if anywhere.
     pub sandbox: Option<Arc<dyn FindsSandbox>>,
+    /// The operator's page.
+    pub operator: OperatorParts,
 }
 
 /// The service's face to HTTP.
@@ -146,6 +151,7 @@ impl HttpService {
                 settings.branding,
                 settings.mcp_origins,
                 settings.mailbox,
+                settings.operator,
             ))),
             clock,
             ids,
@@ -328,57 +334,6 @@ impl HttpService {
             "version": env!("CARGO_PKG_VERSION"), "revision": revision,
         });
         Ok(Answer::json(StatusCode::OK, body.to_string()))
-    }
-}
-
-async fn route(
-    exchange: Exchange<'_>,
-    found: Option<FoundRoute<'_>>,
-    request: Request<SentBody<'_>>,
-) -> Result<Answer, HttpError> {
-    let Some(FoundRoute { route, parameter, .. }) = found else {
-        return match routes::canonical(request.method(), request.uri()) {
-            Some(path) => Ok(Answer::moved(path)),
-            None => Err(HttpError::NotFound(near_miss::not_found(request.uri().path()))),
-        };
-    };
-    if *request.method() == Method::OPTIONS {
-        return Ok(route.preflight());
-    }
-    let Some(handler) = route.handler(request.method()) else {
-        return Err(HttpError::MethodNotAllowed { allow: route.allow() });
-    };
-    if !route.takes_body && declared_length(request.headers()) > body::LARGEST {
-        return Err(HttpError::TooLarge);
-    }
-    match handler {
-        Handler::Operation(operation) => rest::call(exchange, operation, parameter, request).await,
-        Handler::Document(document) => Ok(document(exchange.snapshot).answer(request.headers())),
-        Handler::Page(page) => exchange.show_page(page, parameter, request).await,
-        Handler::Own(own) => own(exchange, request).await,
-    }
-}
-
-impl<'a> Exchange<'a> {
-    /// Shows a page to whoever asked for it, in the language that they read.
-    async fn show_page<'v>(
-        &self,
-        page: routes::PageHandler,
-        parameter: &'v str,
-        request: Request<SentBody<'v>>,
-    ) -> Result<Answer, HttpError>
-    where
-        'a: 'v,
-    {
-        let Self { snapshot, peer, client, now, id, path, .. } = *self;
-        let home = if snapshot.app().is_sandbox() { Home::Sandbox } else { Home::Join };
-        let site = &snapshot.site;
-        let reader = Reader::of(request.uri(), request.headers(), site.secure);
-        let invited_by = invitation::handed_on(request.uri());
-        let visit = Visit { site, path, reader, invited_by, parameter, client, peer, now, id, home };
-        let mut answer = page(visit, request).await.or_else(EarlyEnd::into_answer)?;
-        reader.remember(&mut answer, site.secure);
-        Ok(answer)
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The path is never repeated, and a path that may carry a token is not compared: only names of our routes go out.
 
-use super::routes::ROUTES;
+use super::routes::{self, ROUTES};
 use crate::operations::ALL;
 
 /// Longer paths than any of ours by far are nobody's slip.
@@ -35,7 +35,9 @@ const ALSO_CALLED: &[(&str, &str)] = &[
 
 /// What to say about a path that does not exist: the likely one if there is one, and where all of them are listed.
 pub(super) fn not_found(path: &str) -> String {
-    match meant(path, ROUTES.iter().map(|route| route.name())) {
+    // Where the operator's page is off nothing tells of it, and who may use it has its address.
+    let names = ROUTES.iter().map(|route| route.name()).filter(|name| !routes::is_operators(name));
+    match meant(path, names) {
         Some(known) => format!("There is nothing at this path. Did you mean {known}?"),
         None => "There is nothing at this path. GET / lists the operations; /docs describes them.".to_owned(),
     }

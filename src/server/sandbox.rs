@@ -23,6 +23,7 @@ use crate::http::request::authorization;
 use crate::http::response::error::HttpError;
 use crate::operations::Access;
 use crate::reply::Reply;
+use crate::site::OperatorParts;
 
 /// How long it is believed that there is no sandbox, or none that can be used.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
@@ -125,7 +126,13 @@ impl SandboxRouter {
         let Some(app) = found? else { return Ok(None) };
         // The catalog may have been read again since the start.
         let app = app.with_catalog(live.app().union.catalog.clone());
-        let snapshot = Arc::new(CatalogSnapshot::new(app, Arc::clone(&live.branding), self.mcp_origins.clone(), None));
+        let snapshot = Arc::new(CatalogSnapshot::new(
+            app,
+            Arc::clone(&live.branding),
+            self.mcp_origins.clone(),
+            None,
+            OperatorParts::default(),
+        ));
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&snapshot));
         Ok(Some(snapshot))
     }

@@ -1,5 +1,5 @@
-//! The cookies: of a member's own page the session, and the nonce of a browser that asked to sign in; and the language that
-//! somebody chose. Nobody gets one who asked for none of these.
+//! The cookies: of a member's own page the session, and the nonce of a browser that asked to sign in; the session of the operator's
+//! page; and the language that somebody chose. Nobody gets one who asked for none of these.
 
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ pub(super) enum SiteCookie {
     /// Of the browser that asked for a code.
     Asked,
     Language,
+    /// Of the operator's page.
+    Operator,
 }
 
 impl SiteCookie {
@@ -25,6 +27,7 @@ impl SiteCookie {
             Self::Session => "union",
             Self::Asked => "union-asked",
             Self::Language => "union-language",
+            Self::Operator => "union-operator",
         }
     }
 
@@ -43,10 +46,11 @@ impl SiteCookie {
 
     pub(super) fn set(self, answer: &mut Answer, secure: bool, value: &str, lasts: Duration) {
         let (prefix, secure) = if secure { (HOST_PREFIX, "; Secure") } else { ("", "") };
-        // A link in a mail leads to the member's page, so the session comes along; the nonce is for our own forms alone.
+        // A link in a mail leads to the member's page, so the session comes along; the nonce is for our own forms alone, and the
+        // operator's page is opened by no link elsewhere.
         let same_site = match self {
             Self::Session | Self::Language => "Lax",
-            Self::Asked => "Strict",
+            Self::Asked | Self::Operator => "Strict",
         };
         let (name, seconds) = (self.name(), lasts.as_secs());
         let cookie =

@@ -14,6 +14,7 @@ pub mod dev_mailbox;
 pub mod invitation;
 pub mod join;
 mod join_form;
+pub mod operator;
 pub mod own_page;
 pub mod own_text;
 pub mod policy;
@@ -44,12 +45,14 @@ use crate::domain::referral::ReferralCode;
 use crate::domain::secret::token::Purpose;
 use crate::http::request::host::{self, Origins};
 use crate::http::request::id::RequestId;
+use crate::http::request::identity_header::IdentityHeader;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::http::response::etag::Document;
 use crate::limiter::{Bucket, Class, Network, Subject};
 use crate::mail::mailbox::MailboxFolder;
 use crate::membership::{LinkedSignUp, StoreError, export};
+use crate::operator::access::OperatorAccess;
 
 /// Mailed links opened or pressed a minute from one address: mail services press many, for the people they serve.
 const LINKS_A_MINUTE: u32 = 300;
@@ -95,6 +98,18 @@ pub struct Site {
     cards: Cards,
     /// What a member's export looks like.
     pub export_schema: Document,
+    /// The operator's page; not in the sandbox.
+    operator: Option<Arc<OperatorAccess>>,
+    operator_header: Option<IdentityHeader>,
+    pub operator_style: Document,
+}
+
+/// The operator's page, as the start makes it.
+#[derive(Debug, Clone, Default)]
+pub struct OperatorParts {
+    pub access: Option<Arc<OperatorAccess>>,
+    /// In which a proxy names who is signed in.
+    pub header: Option<IdentityHeader>,
 }
 
 impl Site {
@@ -103,8 +118,18 @@ impl Site {
         branding: Arc<Branding>,
         origins: Origins,
         mailbox: Option<(MailboxFolder, String)>,
+        operator: OperatorParts,
     ) -> Self {
         Self {
+            operator: operator.access,
+            operator_header: operator.header,
+            operator_style: Document::new(
+                "text/css; charset=utf-8",
+                concat!(
+                    include_str!("../../templates/operator/style.css"),
+                    include_str!("../../templates/operator/charts.css")
+                ),
+            ),
             secure: app.union.join_site.starts_with("https://"),
             // Beside anything but this machine's own address it would show strangers' mail to strangers.
             mailbox: mailbox.filter(|_| origins.local).map(|(folder, key)| DevMailbox { folder, key }),
@@ -124,6 +149,14 @@ impl Site {
             export_schema: Document::new("application/schema+json", export::schema().to_string()),
             app,
             branding,
+        }
+    }
+
+    /// Whether the operator's page is there: somebody was added.
+    pub async fn has_operators(&self, now: Moment) -> bool {
+        match &self.operator {
+            Some(access) => access.is_on(now.tick).await,
+            None => false,
         }
     }
 

@@ -27,6 +27,15 @@ area! {
             }
         };
 
+        /// What was done from `since` on and before that place, newest first.
+        read audit_before(since: Timestamp, before: AuditPlace, most: u32) -> Vec<AuditEntry> {
+            |sql| {
+                let list = "SELECT id, at, who, command, about FROM audit
+                            WHERE at >= $1 AND (at, id) < ($2, $3) ORDER BY at DESC, id DESC LIMIT $4";
+                sql.rows(list, values![*since, before.at, before.id, *most], entry).await
+            }
+        };
+
         /// Writes down what changes no row of ours, and is worth knowing all the same.
         write append_audit(act: Act) -> () {
             |sql| append(sql, act, &act.about).await
@@ -44,6 +53,13 @@ pub struct Act {
     pub at: Timestamp,
     /// The row of `partner_changes` that asked for it, where a partner does it.
     pub change: Option<i64>,
+}
+
+/// A place in the log, in the order of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditPlace {
+    pub at: Timestamp,
+    pub id: i64,
 }
 
 /// A row of the log.

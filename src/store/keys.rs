@@ -49,6 +49,21 @@ area! {
             }
         };
 
+        /// The newest keys of a partner, with the sign-ups and members of each as the last roll-up counted them.
+        read keys_of_partner(partner: PartnerId, most: u32) -> Vec<(KeyRecord, KeyFigures)> {
+            |sql| {
+                let list = concat!(
+                    "SELECT ",
+                    columns!(),
+                    ", signed_up, confirmed FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id LIMIT $2"
+                );
+                let figures = |row: &Row<'_>| {
+                    Ok::<_, Failure>(KeyFigures { signed_up: row.get("signed_up")?, confirmed: row.get("confirmed")?, ..KeyFigures::default() })
+                };
+                sql.rows(list, values![*partner, *most], |row| Ok((record(row)?, figures(row)?))).await
+            }
+        };
+
         /// Adds a key, and its partner where it has no record yet.
         transact issue_key(key: IssuedKey) -> () {
             |sql| insert(sql, key).await

@@ -1,5 +1,5 @@
 //! What the union remembers, behind traits by area: keys, partners, events, webhooks, members, people, signing in, retention, campaigns,
-//! outbox, inboxes, sources, figures, audit, installation.
+//! outbox, inboxes, sources, figures, audit, operators, installation.
 //!
 //! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
 //! time is passed in. Units off the hot path are written once, as SQL that both engines understand (`sql.rs`), in the file
@@ -68,6 +68,7 @@ pub mod installation;
 pub mod keys;
 pub mod members;
 pub mod migration;
+pub mod operators;
 pub mod outbox;
 pub mod partners;
 pub mod postgres;
@@ -99,6 +100,7 @@ pub use self::members::own_page::OwnPageStore;
 pub use self::members::people::PeopleStore;
 pub use self::members::retention::{ForgottenPeople, MAILBOXES_KEPT_FOR, Retained, RetentionStore};
 pub use self::members::sign_in::{SignInStore, SignedIn};
+pub use self::operators::OperatorStore;
 pub use self::outbox::OutboxStore;
 pub use self::partners::PartnerStore;
 pub use self::partners::changes::ChangeStore;
@@ -133,6 +135,7 @@ pub trait Store:
     + SourceStore
     + FigureStore
     + AuditStore
+    + OperatorStore
     + InstallationStore
 {
     /// The same store, of which every change is written down in the audit log as this act, together with the change.

@@ -126,6 +126,8 @@ area! {
                            CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NULL AND campaign_mail_id IS NOT NULL
                                                   THEN 1 ELSE 0 END), 0) AS BIGINT) AS about_campaigns,
                            CAST(coalesce(sum(CASE WHEN held_at IS NULL THEN 0 ELSE 1 END), 0) AS BIGINT) AS held,
+                           CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NOT NULL THEN 1 ELSE 0 END), 0) AS BIGINT)
+                               AS given_up,
                            min(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN created_at END) AS oldest
                     FROM outbox";
                 let figures = |row: &Row<'_>| {
@@ -133,6 +135,7 @@ area! {
                         waiting: row.get("waiting")?,
                         about_campaigns: row.get("about_campaigns")?,
                         held: row.get("held")?,
+                        given_up: row.get("given_up")?,
                         oldest: row.get("oldest")?,
                     })
                 };
@@ -170,6 +173,8 @@ pub struct MailFigures {
     /// How many of these are about campaigns.
     pub about_campaigns: u64,
     pub held: u64,
+    /// Mail that failed for good, and waits for nobody but the operator.
+    pub given_up: u64,
     /// When the oldest that waits was asked for.
     pub oldest: Option<Timestamp>,
 }

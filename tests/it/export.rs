@@ -174,6 +174,13 @@ const REASONS: &[(&str, &str)] = &[
     ("referrers.owed_cents", "of an account that was cut off by an erasure; it comes off their next reward"),
     ("referrers.rest_due", "the worker's own: the next batch looks at them; what is due stands under /rewards"),
     ("member_changes.*", "figures on their way: a source, a state and categories, without a person"),
+    ("account_changes.*", "the accounts of sums on their way, for a minute"),
+    ("account_sums.account", "the same as /account"),
+    ("account_sums.due_cents", "a copy of /rewards/dueCents, at most a minute old"),
+    ("account_sums.out_cents", "a copy of /rewards/outCents, at most a minute old"),
+    ("account_sums.paid_cents", "a copy of /rewards/paidCents, at most a minute old"),
+    ("account_sums.is_erased", "about accounts that are nobody's anymore"),
+    ("reward_totals.*", "figures without a person"),
     ("demand.*", "figures without a person"),
     ("source_days.*", "figures of partners"),
     ("api_keys.*", "of partners"),
@@ -198,6 +205,8 @@ const REASONS: &[(&str, &str)] = &[
     ("inbox.*", "the sandbox's; empty among live records"),
     ("installation.*", "of the installation"),
     ("readiness.*", "of the installation"),
+    ("operators.*", "who runs the installation"),
+    ("operator_sessions.*", "who runs the installation"),
     ("rollup.*", "of the installation"),
 ];
 

@@ -30,6 +30,8 @@ mod metrics;
 mod once;
 mod openapi;
 mod operator;
+mod operator_overview;
+mod operator_page;
 mod own_page;
 mod pages;
 mod partners;

@@ -12,7 +12,7 @@ use crate::server::{Server, block_on};
 
 const PAGE: &str = include_str!("../../docs/rewards.md");
 
-const CAMPAIGN: &str = "internet-sample";
+pub(crate) const CAMPAIGN: &str = "internet-sample";
 
 /// The accounts of the page.
 const ANA: &str = "3f7k9m2q4r6t8v0w";
@@ -37,7 +37,7 @@ fn refused(server: &Server, arguments: &[&str]) -> String {
 }
 
 #[track_caller]
-fn done(server: &Server, arguments: &[&str]) -> String {
+pub(crate) fn done(server: &Server, arguments: &[&str]) -> String {
     let (code, said, told) = run(server, arguments);
     assert_eq!(code, 0, "{arguments:?}: {told}");
     said
@@ -52,7 +52,7 @@ fn read(server: &Server, name: &str) -> String {
 }
 
 /// The totals of `rewards list`, and its accounts by their address.
-fn listed(server: &Server) -> (Value, HashMap<String, Value>) {
+pub(crate) fn listed(server: &Server) -> (Value, HashMap<String, Value>) {
     let lines = done(server, &["rewards", "list", "--json"]);
     let mut rows = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let totals = rows.next().unwrap()["totals"].clone();
@@ -71,7 +71,7 @@ async fn join(server: &Server, key: &str, name: &str, code: &str) -> String {
 
 /// Ana with twelve friends, the last of whom is on hold, and Bob with five; their campaign is active since 40 days. The first three
 /// of Ana's joined within minutes, everybody else an hour and more apart.
-async fn union_with_groups() -> Server {
+pub(crate) async fn union_with_groups() -> Server {
     let server = Server::start_with(&["--key-per-minute", "1000", "--mail", "hold"]);
     let keys = ["Acme", "Zenith", "Harbor"].map(|partner| server.run(&["keys", "issue", partner]));
     let ana = join(&server, &keys[0], "ana", "").await;

@@ -11,6 +11,7 @@ pub(crate) mod instructions;
 pub(crate) mod invite;
 pub(crate) mod limiter;
 pub(crate) mod mcp;
+pub(crate) mod operator;
 pub(crate) mod postgres;
 pub(crate) mod redis;
 pub(crate) mod rewards;

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::campaign::{BadFile, CampaignState, CampaignStep};
+use crate::domain::campaign::{BadFile, CampaignState};
 use crate::domain::time::Timestamp;
 
 /// Far more than the longest texts need.
@@ -75,22 +75,7 @@ pub(super) fn offer(task: &PublishOffer) -> anyhow::Result<()> {
     let (text, name) = read(&task.file)?;
     let offer = Offer::parse(&text).map_err(|bad| mistakes(name, &bad))?;
     offer.check_days(now).map_err(|bad| mistakes(name, &bad))?;
-    let act = act("campaigns offer", slug.to_string(), now);
-    let who = act.who.clone();
-    let (supplier, decide_by) = (offer.supplier.clone(), offer.decide_by);
-    with_live_records(&task.store, async |operator| {
-        let before = find(&operator, slug, now).await?.campaign;
-        before.state.after(CampaignStep::Offer).map_err(|bad| step::refusal(slug, bad))?;
-        let done = operator
-            .audited(act)
-            .campaigns()
-            .step(slug, TakenStep::Offer(Box::new(offer), text), &who, (&task.note.note, !task.note.no_mail), now)
-            .await?;
-        step::done(slug, done)
-    })?;
-    print_line(&format!("The offer of {supplier} is published: members accept or pass until the end of {decide_by}."))?;
-    print_line("The service mails those who are in, if they want such mail.")?;
-    print_line(&format!("Once the deal has started: `unionhall campaigns activate {slug}`."))
+    step::take_noted(slug, &TakenStep::Offer(Box::new(offer), text), "campaigns offer", &task.note, &task.store)
 }
 
 /// The date in the samples, and the days from now on that stand there instead when one is printed.

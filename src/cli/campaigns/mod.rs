@@ -9,6 +9,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 
 use crate::campaigns::TakenStep;
+use crate::campaigns::step::read_note;
 use crate::config::{CatalogSettings, PostalSettings, StoreSettings};
 use crate::domain::campaign::record::CampaignFile;
 use crate::domain::campaign::{CampaignSlug, CampaignStep};
@@ -156,7 +157,7 @@ pub(super) struct PublishOffer {
 #[derive(Debug, Args)]
 struct NoteArgs {
     /// Why, for the campaign's history; only operators read it.
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = note)]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = read_note)]
     note: String,
     /// Mail nobody about this step: for one that was taken before and lost by a restore.
     #[arg(long)]
@@ -198,13 +199,6 @@ pub(super) struct PrintSample {
     /// A file for `campaigns offer` instead of one for `campaigns new`.
     #[arg(long)]
     offer: bool,
-}
-
-/// What the operator notes with a step.
-fn note(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    let is_good = text.chars().count() <= 500 && !text.chars().any(char::is_control);
-    if is_good { Ok(text.to_owned()) } else { Err("write at most 500 characters on one line".to_owned()) }
 }
 
 pub(super) fn run(command: &CampaignsCommand) -> anyhow::Result<()> {

@@ -4,11 +4,11 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::{NamedCampaign, PrintDemand, PrintDraft, find};
-use crate::cli::terminal::quote;
 use crate::cli::{print_aside, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::documents::demand_sheet;
 use crate::domain::campaign::record::{NegotiationRound, OfferDraft};
+use crate::domain::text::quote;
 use crate::operations::negotiator::get_demand_sheet::DemandReport;
 
 pub(super) fn demand(task: &PrintDemand) -> anyhow::Result<()> {

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::step::terms_words;
 use super::{ListAll, NamedCampaign, find};
-use crate::cli::terminal::quote;
+use crate::campaigns::step::terms_words;
 use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignState;
@@ -14,6 +13,7 @@ use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{counted, dollars, grouped, money};
 use crate::domain::language::Language;
 use crate::domain::reward::report::CampaignRewards;
+use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
 use crate::operations::negotiator::list_campaigns::CampaignSummary;
 
@@ -32,7 +32,11 @@ pub(super) fn list(task: &ListAll) -> anyhow::Result<()> {
     print_line(&format!("{:<13}{:>8}  {:<30}NEXT", "STATE", "IN", "SLUG"))?;
     for campaign in &campaigns {
         let (state, slug) = (campaign.state.name(), campaign.slug().as_str());
-        print_line(&format!("{state:<13}{:>8}  {slug:<30}{}", coarse(campaign.counted_in()), next(campaign, now)))?;
+        print_line(&format!(
+            "{state:<13}{:>8}  {slug:<30}{}",
+            coarse(campaign.counted_in()),
+            campaign.next_words(now)
+        ))?;
     }
     print_line("")?;
     print_line("IN is counted once a day at the most, and rounded down to a multiple of 5.")
@@ -41,23 +45,6 @@ pub(super) fn list(task: &ListAll) -> anyhow::Result<()> {
 /// A count of the last sheet.
 fn coarse(members: u64) -> String {
     if members == 0 { "<5".to_owned() } else { grouped(members) }
-}
-
-/// What happens next: by a date, or by the operator.
-fn next(campaign: &CampaignRecord, now: Timestamp) -> String {
-    let slug = campaign.slug();
-    match (CampaignSummary::of(campaign, now).next, campaign.state) {
-        (Some(next), _) => next,
-        (None, CampaignState::Draft) => format!("`campaigns open {slug}` publishes it"),
-        (None, CampaignState::Negotiating) => format!("`campaigns offer {slug} FILE` publishes an offer"),
-        (None, CampaignState::Offered) => {
-            format!("accepting has ended; `campaigns activate {slug}` once the deal has started, or `cancel`")
-        }
-        (None, CampaignState::Active) => {
-            format!("accepting has ended; `campaigns close {slug}` at the end of the deal")
-        }
-        (None, CampaignState::Gathering | CampaignState::Closed | CampaignState::Cancelled) => "nothing".to_owned(),
-    }
 }
 
 pub(super) fn show(task: &NamedCampaign) -> anyhow::Result<()> {
@@ -78,7 +65,7 @@ fn lines(file: &CampaignFile, rewards: &CampaignRewards, now: Timestamp) -> Vec<
     let (draft, state) = (&campaign.draft, campaign.state.name());
     let mut lines = vec![
         format!("{}: {state}", campaign.slug()),
-        format!("  next: {}", next(campaign, now)),
+        format!("  next: {}", campaign.next_words(now)),
         format!("  {} {}", draft.category.slug(), places(campaign)),
         format!("  gathers until the end of {}", draft.gather_until),
     ];
@@ -113,7 +100,7 @@ fn lines(file: &CampaignFile, rewards: &CampaignRewards, now: Timestamp) -> Vec<
     lines.extend([String::new(), "Negotiation".to_owned()]);
     lines.push(format!("  {}, {}", counted(file.rounds, "round"), counted(file.drafts, "draft of an offer")));
     lines.extend([String::new(), "Mailings".to_owned()]);
-    lines.extend(file.mailings.iter().map(mailing_line));
+    lines.extend(file.mailings.iter().map(|mailing| format!("  {}", mailing.words())));
     if file.mailings.is_empty() {
         lines.push("  none yet".to_owned());
     }
@@ -175,17 +162,6 @@ fn rewards_json(terms: &ReferralTerms, rewards: &CampaignRewards) -> Value {
         "reversed": rewards.reversed, "waived": rewards.waived, "accruedCents": rewards.accrued_cents,
         "reversedCents": rewards.reversed_cents, "paidOutCents": rewards.paid_out_cents,
     })
-}
-
-fn mailing_line(mailing: &MailingEntry) -> String {
-    let MailingEntry { kind, queued, started_at, finished_at, ended_early, waits_for_count } = mailing;
-    let early = if *ended_early { ", before everyone was mailed: its time was over" } else { "" };
-    let goes_on = match waits_for_count {
-        true => "waits for the last count of members, which is taken once a day at the most",
-        false => "goes on",
-    };
-    let end = finished_at.map_or_else(|| goes_on.to_owned(), |at| format!("ended at {at}{early}"));
-    format!("  {kind}: {}, began at {started_at}, {end}", counted(*queued, "mail"))
 }
 
 fn history_line(entry: &HistoryEntry) -> String {

@@ -1,6 +1,5 @@
 //! The records: whether they are there and of our time, take writes, belong to this secret and to this clock.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::cli::findings::{Finding, Grade};
@@ -10,8 +9,8 @@ use crate::config::{Records, SandboxRecords, ServeSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::operator::findings::{BACKUP, SEE_TO_IT, judge_backup, of_payouts};
 use crate::operator::{Claim, Operator};
-use crate::rewards::BatchRecord;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 use crate::store::postgres::{self, Address, PostgresFacts, PostgresOpenError};
@@ -21,20 +20,10 @@ const RECORDS: &str = "records";
 const WRITES: &str = "writes";
 const SECRET: &str = "secret";
 const CLOCK: &str = "clock";
-const BACKUP: &str = "backup";
-
-/// A nightly backup that failed once is not old yet.
-const BACKUP_IS_OLD: Duration = Duration::from_secs(2 * 86_400);
-
-/// A provider answers sooner.
-const PAYOUTS_ARE_OLD: Duration = Duration::from_secs(14 * 86_400);
 
 /// How far two clocks may be apart before links and limits of the one surprise the other.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 const CLOCKS_DISAGREE: Duration = Duration::from_secs(60);
-
-const SEE_TO_IT: &str =
-    "make sure that the database is running and accepts this user, or correct --store or UNIONHALL_STORE";
 
 const GIVE_SECRET: &str = "set UNIONHALL_SECRET_FILE to a file that holds the secret of these records";
 
@@ -89,7 +78,7 @@ pub(super) async fn examine(
             Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
         });
     }
-    found.extend(of_payouts(&operator).await);
+    found.extend(of_payouts(&operator, Clock::start().now().time).await);
     found.extend(of_sandbox(settings, &records).await);
     if let Err(error) = operator.close().await {
         found.push(Finding::of_error(RECORDS, Grade::Fail, &error.into()).or_fix(SEE_TO_IT));
@@ -106,33 +95,6 @@ pub(super) async fn does_campaign_mail_wait(settings: &ServeSettings) -> bool {
     waits
 }
 
-/// Batches of payouts that nobody settled; nothing where there are none.
-async fn of_payouts(operator: &Operator) -> Option<Finding> {
-    const PAYOUTS: &str = "payouts";
-    let before = Clock::start().now().time.minus(PAYOUTS_ARE_OLD);
-    let open = match operator.rewards().open_batches().await {
-        Ok((open, _)) => open,
-        Err(error) => return Some(Finding::of_error(PAYOUTS, Grade::Fail, &error.into()).or_fix(SEE_TO_IT)),
-    };
-    let (mut messages, mut fixes) = (Vec::new(), BTreeSet::new());
-    for BatchRecord { id, created_at, out, is_written, .. } in open.iter().filter(|batch| batch.created_at < before) {
-        let (message, fix) = match is_written {
-            true => (
-                format!("payouts of it that are not settled: {out}"),
-                "record the provider's answer: `unionhall rewards batch settle FILE`",
-            ),
-            false => (
-                "its file was never written".to_owned(),
-                "finish a batch without a file: `unionhall rewards batch new FILE`",
-            ),
-        };
-        messages.push(format!("batch {id} was made at {created_at}; {message}"));
-        fixes.insert(fix);
-    }
-    let fix = fixes.into_iter().collect::<Vec<_>>().join("; ");
-    (!messages.is_empty()).then(|| Finding::warn(PAYOUTS, messages.join("; "), fix))
-}
-
 /// Test keys may fail without anybody else noticing; nothing where there are none.
 async fn of_sandbox(settings: &ServeSettings, live: &Records) -> Option<Finding> {
     const SANDBOX: &str = "sandbox";
@@ -146,18 +108,6 @@ async fn of_sandbox(settings: &ServeSettings, live: &Records) -> Option<Finding>
     };
     let fix = "test keys do not work meanwhile; if nothing in it matters, delete it and issue them anew";
     opened.await.unwrap_or_else(|error| Some(Finding::of_error(SANDBOX, Grade::Warn, &error).or_fix(fix)))
-}
-
-/// Whether the last backup is recent enough for records that people rely on.
-fn judge_backup(at: Option<Timestamp>, now: Timestamp) -> Finding {
-    let fix = "make one every night: `unionhall backup FILE`, or other tools and then `unionhall backup --done`";
-    match at {
-        None => Finding::warn(BACKUP, "no backup was ever recorded", fix),
-        Some(at) if now.since(at) > BACKUP_IS_OLD => {
-            Finding::warn(BACKUP, format!("the last one was made at {at}, more than two days ago"), fix)
-        }
-        Some(at) => Finding::ok(BACKUP, format!("the last one was made at {at}")),
-    }
 }
 
 /// What the next start of the service repairs by itself is not a failure.
@@ -234,15 +184,6 @@ fn clock_of_server(before: Timestamp, server: Timestamp, after: Timestamp) -> Fi
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_backup_is_old_after_two_days() {
-        let at = Timestamp::from_millis;
-        let grade = |made| judge_backup(made, at(200_000_000)).grade;
-        assert_eq!(grade(None), Grade::Warn);
-        assert_eq!(grade(Some(at(200_000_000 - 2 * 86_400_000))), Grade::Ok);
-        assert_eq!(grade(Some(at(200_000_000 - 2 * 86_400_000 - 1))), Grade::Warn);
-    }
 
     #[test]
     fn clocks_may_differ_by_what_the_question_took_and_two_seconds() {

@@ -17,10 +17,9 @@ use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
-use crate::domain::figure::{counted, money};
+use crate::domain::figure::money;
 use crate::domain::mail::budget::source_name;
 use crate::domain::person::{Leaving, Lifted, PersonRecord, Waiver};
-use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
@@ -278,58 +277,22 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     let erased = with_live_records(&task.store, async |operator| {
         // A group that is full and not formed yet would be lost with them.
         operator.rewards().catch_up(now).await?;
-        let rewards = operator.rewards();
         let command = if task.waive_rewards { "members erase --waive-rewards" } else { "members erase" };
         let act = act(command, String::new(), now);
         let (who, operator) = (act.who.clone(), operator.audited(act));
         let people = people_of(&task.store, &task.secret, &operator).await?;
-        // While something still leads from them to their payouts.
-        let account = people.find(&email, now).await?.and_then(|file| file.person.account);
-        let being_paid = match account {
-            Some(account) => rewards.payouts_out(account).await?,
-            None => Vec::new(),
-        };
-        let erased = people.erase(&email, task.waive_rewards.then(|| Waiver::of_all(&who)), now).await;
-        let erased = erased.map_err(|error| match error {
+        let waiver = task.waive_rewards.then(|| Waiver::of_all(&who));
+        operator.erase_person(&people, &email, waiver, now).await.map_err(|error| match error {
             NotErased::RewardsDue(due) => anyhow!(
                 "nothing was erased: {} of rewards are due to them; pay them first with `unionhall rewards batch new FILE`, or give \
                  --waive-rewards if they give them up",
                 money(due.cents)
             ),
             other => other.into(),
-        });
-        erased.map(|erased| erased.map(|erased| (erased, being_paid)))
+        })
     })?;
-    let Some((erased, being_paid)) = erased else { return Err(nobody()) };
-    print_line(match erased.was_member {
-        true => "They were a member and are erased; the member count went down by one.",
-        false => "They were not a member and are erased.",
-    })?;
-    print_line(&format!(
-        "Deleted: the address, {} with all answers, {} in the outbox.",
-        counted(erased.sign_ups, "sign-up"),
-        counted(erased.mails, "mail")
-    ))?;
-    if erased.waived_cents > 0 {
-        print_line(&format!("Given up: {} of rewards.", money(erased.waived_cents)))?;
-    }
-    print_line(&format!(
-        "Kept: the code {}, whether they were a member and who is credited for them, under a keyed hash of the address.",
-        erased.code
-    ))?;
-    for PayoutRecord { amount_cents, external_id, batch, .. } in &being_paid {
-        print_line(&format!("Being paid: {} as {external_id} in batch {batch}.", money(*amount_cents)))?;
-    }
-    if !being_paid.is_empty() {
-        print_line(
-            "It is paid if the file was handed over. A file that is written again leaves it out. If it fails, no batch pays it again.",
-        )?;
-    }
-    print_line(match erased.mailbox_is_shared {
-        true => "Another member gets mail in the same mailbox, so what is known about that mailbox is kept, too.",
-        false => "No mail goes to that mailbox for 30 days, no matter who asks for it.",
-    })?;
-    print_line("Backups made before now still contain them: `unionhall restore` says who has to be erased again.")
+    let erased = erased.ok_or_else(nobody)?;
+    erased.lines().iter().try_for_each(|line| print_line(line))
 }
 
 fn unsuppress(task: &SuppressedPerson, now: Timestamp) -> anyhow::Result<()> {

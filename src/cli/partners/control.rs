@@ -8,6 +8,7 @@ use crate::cli::{print_aside, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, quoted};
 use crate::domain::api_key::Mode;
+use crate::operator::partner;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct NamedPartner {
@@ -103,11 +104,7 @@ pub(super) fn resume(task: &NamedPartner) -> anyhow::Result<()> {
         ),
         false => format!("{name} was not suspended."),
     })?;
-    match released {
-        0 => Ok(()),
-        1 => print_line("1 mail that was held for it waits for its turn again."),
-        _ => print_line(&format!("{released} mails that were held for it wait for their turn again.")),
-    }
+    partner::waits_again(released).iter().try_for_each(|line| print_line(line))
 }
 
 pub(super) fn set_mail_budget(task: &SetMailBudget) -> anyhow::Result<()> {

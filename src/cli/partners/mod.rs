@@ -176,7 +176,7 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
         print_line(&format!("Key {}: {}", key.id, key.status(now).name()))?;
     }
     for listed in endpoints {
-        print_line(&format!("Webhook endpoint {}: {}", listed.endpoint.id, webhooks::state(&listed.endpoint)))?;
+        print_line(&format!("Webhook endpoint {}: {}", listed.endpoint.id, listed.endpoint.state()))?;
     }
     Ok(())
 }

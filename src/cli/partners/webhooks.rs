@@ -153,21 +153,6 @@ fn add(task: &AddEndpointArgs, now: Timestamp) -> anyhow::Result<()> {
     print_line(&secret.reveal())
 }
 
-/// How an endpoint does, in a few words.
-pub(in crate::cli) fn state(endpoint: &EndpointRecord) -> String {
-    if let (None, Some(at)) = (endpoint.disabled_at, endpoint.suspended_at) {
-        return format!("waiting: the partner is suspended since {at}");
-    }
-    match (endpoint.disabled_at, endpoint.failing_since, endpoint.delivered_at) {
-        (Some(at), _, _) => format!("disabled since {at}: {}", endpoint.disabled_why.as_deref().unwrap_or("it failed")),
-        (None, Some(since), _) => {
-            format!("failing since {since}: {}", endpoint.last_error.as_deref().unwrap_or("it failed"))
-        }
-        (None, None, Some(at)) => format!("ok, at {at}"),
-        (None, None, None) => "nothing was sent yet".to_owned(),
-    }
-}
-
 fn list(task: &ListEndpoints) -> anyhow::Result<()> {
     let endpoints = task.records.with(async |operator| Ok(operator.list_endpoints().await?))?;
     if task.json {
@@ -183,7 +168,7 @@ fn list(task: &ListEndpoints) -> anyhow::Result<()> {
         print_line(&format!(
             "{:<6}{waiting:>9}{given_up:>10}  {partner:<24} {url}: {}",
             id.to_string(),
-            state(endpoint)
+            endpoint.state()
         ))?;
     }
     Ok(())

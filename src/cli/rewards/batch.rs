@@ -1,7 +1,7 @@
 //! Paying: `unionhall rewards batch new` and `unionhall rewards batch settle`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -10,12 +10,12 @@ use super::{NewBatch, SettleBatch, with_rewards};
 use crate::cli::audit::act;
 use crate::cli::files::{beside, is_there, mistakes, new_file_of, put_in_place, read_text, replace};
 use crate::cli::print_line;
-use crate::domain::figure::{counted, money};
-use crate::domain::reward::payout::{PayoutRecord, PayoutState};
+use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
 use crate::private_files::folder_of;
-use crate::rewards::{BatchRecord, NextBatch, PaidWithin, RewardAdmin, WhichBatch};
+use crate::rewards::file::WrittenRows;
+use crate::rewards::{BatchRecord, NextBatch, PaidWithin, RewardAdmin, WhichBatch, numbered};
 
 /// More payouts than anybody makes at once.
 const LARGEST_ANSWER_KIB: u64 = 64 << 10;
@@ -29,17 +29,6 @@ enum Cause {
     /// It was written before, and nothing new is due.
     NothingNew,
     Asked,
-}
-
-/// What a batch's file holds.
-#[derive(Debug, Default)]
-struct WrittenRows {
-    rows: u64,
-    cents: i64,
-    /// The ids of those whose member was erased: without an address nobody can be paid.
-    left_out: Vec<String>,
-    /// Whether the file that is there begins with a payout of this batch.
-    replaces: bool,
 }
 
 /// A batch's number.
@@ -72,13 +61,13 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
         };
         let id = batch.id;
         rewards.close_batch(id, now).await?;
-        let written = write(&rewards, id, &mut file, there.as_deref()).await?;
+        let written = rewards.write_file(id, &mut BufWriter::new(&mut file), there.as_deref()).await??;
         if written.rows == 0 {
             if cause == Cause::Unfinished || cause == Cause::New {
                 rewards.note_written(id, now).await?;
             }
             let mut lines = vec![format!("No payout of batch {id} is left to be paid. No file was written.")];
-            lines.extend(left_out(&written));
+            lines.extend(written.left_out_words());
             return Ok(lines);
         }
         file.sync_all().with_context(cannot_write)?;
@@ -89,10 +78,10 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
                 }
                 _ => anyhow::Error::new(error).context(cannot_write()),
             })?,
-            Some(_) if written.replaces => replace(&unfinished.0, path).with_context(cannot_write)?,
+            Some(_) if written.has_asked_for => replace(&unfinished.0, path).with_context(cannot_write)?,
             Some(_) => return Err(holds_another(path, Some(id))),
         }
-        let what = format!("batch {id}, {}, {}", counted(written.rows, "payout"), money(written.cents));
+        let what = format!("batch {id}, {}", written.words());
         operator.audited_rewards(act(command, what, now)).note_written(id, now).await?;
         Ok(report(path, &batch, cause, &written))
     })?;
@@ -151,34 +140,6 @@ async fn choose(
     Ok(last.map(|batch| (batch, Cause::NothingNew)))
 }
 
-/// Writes the payouts that are not settled. Those that are would be paid twice by a provider that keeps no ids.
-async fn write(rewards: &RewardAdmin, batch: i64, file: &mut File, there: Option<&str>) -> anyhow::Result<WrittenRows> {
-    let (mut written, mut after) = (WrittenRows::default(), 0);
-    let mut out = BufWriter::new(file);
-    out.write_all(PayoutRecord::HEADER.as_bytes())?;
-    loop {
-        let page = rewards.payouts_of(batch, after).await?;
-        for payout in &page.payouts {
-            written.replaces |= there == Some(&payout.external_id);
-            if payout.state != PayoutState::Out {
-                continue;
-            }
-            if payout.email.is_none() {
-                written.left_out.push(payout.external_id.clone());
-                continue;
-            }
-            out.write_all(payout.line().as_bytes())?;
-            (written.rows, written.cents) = (written.rows + 1, written.cents + payout.amount_cents);
-        }
-        match page.next {
-            Some(next) => after = next,
-            None => break,
-        }
-    }
-    out.flush()?;
-    Ok(written)
-}
-
 /// The first external id of a batch's file that is there; none where nothing is.
 fn first_payout(path: &Path) -> anyhow::Result<Option<String>> {
     if !is_there(path)? {
@@ -203,7 +164,7 @@ fn first_payout(path: &Path) -> anyhow::Result<Option<String>> {
 
 fn report(path: &Path, batch: &BatchRecord, cause: Cause, written: &WrittenRows) -> Vec<String> {
     let (id, file) = (batch.id, path.display());
-    let what = format!("{}, {}", counted(written.rows, "payout"), money(written.cents));
+    let what = written.words();
     let mut lines = match cause {
         Cause::New => vec![format!("Batch {id} is in {file}: {what}.")],
         Cause::Unfinished => vec![
@@ -221,21 +182,11 @@ fn report(path: &Path, batch: &BatchRecord, cause: Cause, written: &WrittenRows)
             "Each has its external_id of before: make sure that nothing is paid twice.".to_owned(),
         ],
     };
-    lines.extend(left_out(written));
+    lines.extend(written.left_out_words());
     lines.push(
         "Give the file to whoever pays, then record their answer: `unionhall rewards batch settle FILE`.".to_owned(),
     );
     lines
-}
-
-fn left_out(written: &WrittenRows) -> Option<String> {
-    let ids = &written.left_out;
-    (!ids.is_empty()).then(|| {
-        format!(
-            "Left out, because the member was erased: {}. If it was not paid from an earlier file, settle it as failed.",
-            ids.join(", ")
-        )
-    })
 }
 
 /// A file that is not finished: it goes when the work ends. Whoever works on it holds its lock.
@@ -281,50 +232,21 @@ impl Drop for UnfinishedFile {
 
 pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
     let (text, name) = read_text(&task.file, LARGEST_ANSWER_KIB)?;
-    let numbered = |lines: &[(usize, String)]| -> Vec<_> {
-        lines.iter().map(|(line, what)| format!("line {line}: {what}")).collect()
-    };
     let refused = |wrong: &[(usize, String)]| mistakes(name, &numbered(wrong)).context("nothing was recorded");
     let answer = read_answer(&text);
     if answer.lines.is_empty() {
         return Err(refused(&answer.mistakes));
     }
-    let (checked, settled, paid) = with_rewards(&task.store, async |operator, now| {
+    let (checked, settled) = with_rewards(&task.store, async |operator, now| {
         let within = PaidWithin { now, may_be_earlier: task.paid_earlier };
         let checked = operator.rewards().check_answer(answer, within).await?;
         if !checked.mistakes.is_empty() {
             return Err(refused(&checked.mistakes));
         }
-        let paid = checked.settlements.iter().filter(|settlement| settlement.is_paid).count();
-        let what = format!("{paid} paid, {} failed", checked.settlements.len() - paid);
-        let act = act("rewards batch settle", what, now);
+        let act = act("rewards batch settle", checked.outcomes(), now);
         let who = act.who.clone();
         let settled = operator.audited_rewards(act).settle(&checked.settlements, &who, now).await?;
-        Ok((checked, settled, paid))
+        Ok((checked, settled))
     })?;
-    let all = checked.settlements.len();
-    print_line(&format!("{name} has {}: {paid} paid, {} failed.", counted(all as u64, "payout"), all - paid))?;
-    print_line(&format!("Recorded now: {}. Recorded before: {}.", settled.booked, all as u64 - settled.booked))?;
-    let back = &checked.came_back;
-    let back = (!back.is_empty()).then(|| {
-        format!(
-            "{} recorded as paid before: {}.",
-            if back.len() == 1 { "One of them was" } else { "These were" },
-            back.join(", ")
-        )
-    });
-    let became = [
-        (
-            settled.due_again,
-            "failed and is due again, or what is left of it: the next batch has it under another external_id.",
-        ),
-        (settled.not_due, "failed and is not due: what it paid for was voided, or made up for what was paid too much."),
-        (settled.of_erased, "failed of a member who was erased: no batch pays it again."),
-    ];
-    let became = became.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-    back.into_iter().chain(became).try_for_each(|line| print_line(&line))?;
-    if !checked.differing.is_empty() {
-        print_line("Recorded before in other words, and left as it was:")?;
-    }
-    numbered(&checked.differing).iter().try_for_each(|line| print_line(&format!("  {line}")))
+    checked.words(name, &settled).iter().try_for_each(|line| print_line(line))
 }

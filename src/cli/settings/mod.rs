@@ -7,9 +7,9 @@ use clap::{Arg, ArgMatches, Args};
 use serde_json::json;
 
 use super::findings::{self, Finding};
-use super::terminal::quote;
 use super::{command_line, print_line, variables};
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
+use crate::domain::text::quote;
 
 /// The command whose arguments are those of `serve`.
 const NAME: &str = "settings";

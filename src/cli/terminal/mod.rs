@@ -5,10 +5,9 @@
 pub(in crate::cli) mod progress;
 
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::io::{self, ErrorKind, IsTerminal};
 
-use crate::domain::text::is_hidden;
+use crate::domain::text::{escape_if, is_hidden};
 
 /// Prints a line, or several of ours, to standard output; a reader who has gone, such as `head`, is no error.
 pub(in crate::cli) fn print_line(line: &str) -> anyhow::Result<()> {
@@ -30,14 +29,9 @@ fn print_partial(text: &str) {
 }
 
 /// The text with every such character as JSON writes it (`\\u001b`): the same in prose and inside a JSON string. Lines and
-/// tabs stay: they are ours, or [`quote`] has escaped them.
+/// tabs stay: they are ours, or `domain::text::quote` has escaped them.
 pub(in crate::cli) fn escape(text: &str) -> Cow<'_, str> {
     escape_if(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
-}
-
-/// The same in quotation marks and in one line, for what somebody else wrote: nobody else makes lines of ours.
-pub(in crate::cli) fn quote(text: &str) -> String {
-    format!("\"{}\"", escape_if(text, |c| is_hidden(c) || matches!(c, '\u{2028}' | '\u{2029}')))
 }
 
 /// Asks the operator and gives the answer in lower case; none where nobody can be asked, as in a script.
@@ -51,25 +45,10 @@ pub(in crate::cli) fn ask(question: &str) -> io::Result<Option<String>> {
     Ok(Some(answer.trim().to_lowercase()))
 }
 
-fn escape_if(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(&is_escaped) {
-        return Cow::Borrowed(text);
-    }
-    let mut safe = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if is_escaped(c) {
-            // None of them is beyond U+FFFF; writing to a string does not fail.
-            let _infallible = write!(safe, "\\u{:04x}", u32::from(c));
-        } else {
-            safe.push(c);
-        }
-    }
-    Cow::Owned(safe)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::text::quote;
 
     #[test]
     fn nothing_moves_the_cursor_or_makes_a_line() {

@@ -6,6 +6,7 @@ use super::offer::Offer;
 use super::participation::{BadPress, ParticipationState, Press};
 use super::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::ReferralTerms;
+use crate::domain::figure::counted;
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
@@ -40,6 +41,16 @@ pub enum NextDate {
     Negotiating(LastDay),
     /// Nobody can accept after this day.
     AcceptingEnds(LastDay),
+}
+
+impl std::fmt::Display for NextDate {
+    /// Told beforehand.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Negotiating(day) => write!(f, "becomes negotiating after {day}"),
+            Self::AcceptingEnds(day) => write!(f, "accepting ends after {day}"),
+        }
+    }
 }
 
 impl CampaignRecord {
@@ -135,6 +146,23 @@ impl CampaignRecord {
         }
     }
 
+    /// What happens next, for the operator: by a date, or by a command.
+    pub fn next_words(&self, now: Timestamp) -> String {
+        let slug = self.slug();
+        match (self.next_date(now), self.state) {
+            (Some(next), _) => next.to_string(),
+            (None, CampaignState::Draft) => format!("`campaigns open {slug}` publishes it"),
+            (None, CampaignState::Negotiating) => format!("`campaigns offer {slug} FILE` publishes an offer"),
+            (None, CampaignState::Offered) => {
+                format!("accepting has ended; `campaigns activate {slug}` once the deal has started, or `cancel`")
+            }
+            (None, CampaignState::Active) => {
+                format!("accepting has ended; `campaigns close {slug}` at the end of the deal")
+            }
+            (None, CampaignState::Gathering | CampaignState::Closed | CampaignState::Cancelled) => "nothing".to_owned(),
+        }
+    }
+
     /// How many are in, as everybody may know it.
     pub fn counted_in(&self) -> u64 {
         self.sheet.as_ref().map_or(0, |(_, sheet)| sheet.members_in)
@@ -180,6 +208,20 @@ pub struct MailingEntry {
     pub ended_early: bool,
     /// What came of a campaign is mailed after its last count.
     pub waits_for_count: bool,
+}
+
+impl MailingEntry {
+    /// How far it is, for the operator.
+    pub fn words(&self) -> String {
+        let Self { kind, queued, started_at, finished_at, ended_early, waits_for_count } = self;
+        let early = if *ended_early { ", before everyone was mailed: its time was over" } else { "" };
+        let goes_on = match waits_for_count {
+            true => "waits for the last count of members, which is taken once a day at the most",
+            false => "goes on",
+        };
+        let end = finished_at.map_or_else(|| goes_on.to_owned(), |at| format!("ended at {at}{early}"));
+        format!("{kind}: {}, began at {started_at}, {end}", counted(*queued, "mail"))
+    }
 }
 
 /// What a negotiator asked a supplier, and was answered.

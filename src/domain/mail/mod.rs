@@ -211,6 +211,8 @@ pub enum HeldMail {
     All,
     /// What was asked for with a key, looked at yet or not.
     OfKey(KeyId),
+    /// What a partner asked for with any key, but for what waits until its suspension is lifted.
+    OfPartner(PartnerId),
     OfTheForm,
 }
 

@@ -71,6 +71,23 @@ pub struct EndpointRecord {
     pub suspended_at: Option<Timestamp>,
 }
 
+impl EndpointRecord {
+    /// How it does, in words.
+    pub fn state(&self) -> String {
+        if let (None, Some(at)) = (self.disabled_at, self.suspended_at) {
+            return format!("waiting: the partner is suspended since {at}");
+        }
+        match (self.disabled_at, self.failing_since, self.delivered_at) {
+            (Some(at), _, _) => format!("disabled since {at}: {}", self.disabled_why.as_deref().unwrap_or("it failed")),
+            (None, Some(since), _) => {
+                format!("failing since {since}: {}", self.last_error.as_deref().unwrap_or("it failed"))
+            }
+            (None, None, Some(at)) => format!("ok, at {at}"),
+            (None, None, None) => "nothing was sent yet".to_owned(),
+        }
+    }
+}
+
 impl std::fmt::Debug for EndpointRecord {
     /// Without its address, which may hold a token of the partner's.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

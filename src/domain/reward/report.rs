@@ -15,8 +15,11 @@ pub struct OnTheWay {
 }
 
 impl OnTheWay {
-    /// People who are looked at.
+    /// People whom a command looks at.
     pub const MOST: u32 = 100_000;
+
+    /// And a page that is asked for again and again.
+    pub const MOST_FOR_PAGE: u32 = 5000;
 }
 
 /// Groups of a campaign, and its lines of the ledger; added up in steps.
@@ -57,4 +60,17 @@ impl CampaignRewards {
             LedgerKind::Payout | LedgerKind::PayoutFailed => self.paid_out_cents -= cents,
         }
     }
+}
+
+/// The sums of all accounts, as they are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RewardTotals {
+    pub accounts: u64,
+    pub due_cents: i64,
+    /// Of that, what is due to those who were erased: nobody can be paid it.
+    pub erased_cents: i64,
+    pub out_cents: i64,
+    pub paid_cents: i64,
+    pub negative_accounts: u64,
+    pub negative_cents: i64,
 }

@@ -1,6 +1,7 @@
 //! The secret of an installation, and what is derived from it.
 
 pub mod mark;
+pub mod operator;
 pub mod proof;
 pub mod seal;
 pub mod session;

@@ -131,7 +131,7 @@ impl SessionMaker {
     }
 }
 
-fn proof(key: &hmac::Key, parts: &[&[u8]]) -> String {
+pub(super) fn proof(key: &hmac::Key, parts: &[&[u8]]) -> String {
     let mut sum = hmac::Context::with_key(key);
     parts.iter().for_each(|part| sum.update(part));
     text(base32::encode::<PROOF>(sum.sign().as_ref()))

@@ -6,3 +6,4 @@ pub mod body;
 pub mod client_address;
 pub mod host;
 pub mod id;
+pub mod identity_header;

@@ -47,6 +47,10 @@ impl Answer {
         answer
     }
 
+    pub fn set_body(&mut self, body: impl Into<Bytes>) {
+        *self.0.body_mut() = Full::new(body.into());
+    }
+
     pub fn set(&mut self, name: HeaderName, value: HeaderValue) {
         self.0.headers_mut().insert(name, value);
     }

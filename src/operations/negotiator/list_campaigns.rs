@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::unread;
 use crate::app::App;
-use crate::domain::campaign::record::{CampaignRecord, NextDate};
+use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignState, LastDay};
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
@@ -97,7 +97,7 @@ impl CampaignSummary {
             gather_until: draft.gather_until,
             members_in: sheet.map(|sheet| sheet.members_in),
             accepted: sheet.map(|sheet| sheet.accepted),
-            next: campaign.next_date(now).map(next_words),
+            next: campaign.next_date(now).map(|next| next.to_string()),
             supplier: offer.as_ref().map(|offer| offer.supplier.clone()),
         }
     }
@@ -124,14 +124,6 @@ impl CampaignSummary {
 /// When the examples are answered.
 pub(super) const fn example_day() -> LastDay {
     LastDay(Date::constant(2027, 2, 2))
-}
-
-/// What a date does, told beforehand.
-fn next_words(next: NextDate) -> String {
-    match next {
-        NextDate::Negotiating(day) => format!("becomes negotiating after {day}"),
-        NextDate::AcceptingEnds(day) => format!("accepting ends after {day}"),
-    }
 }
 
 #[derive(Debug)]

@@ -9,6 +9,7 @@ mod campaign;
 mod every_page;
 mod join;
 mod mailbox;
+pub mod operator;
 mod outcome;
 mod own_page;
 mod person;

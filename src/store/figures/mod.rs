@@ -1,13 +1,16 @@
 //! Figures for the operator: rolled up step by step from what happened, so that asking costs the same at any size; as SQL.
 
+mod accounts;
 pub(super) mod rollup;
 
 use std::collections::BTreeMap;
 
+use self::accounts::reward_totals;
 use self::rollup::{RollUp, SETTLED_AFTER, recent_sign_ups};
 use super::sources::source_name;
 use super::sql::{Failure, Row, values};
 use crate::domain::referral::ReferralCode;
+use crate::domain::reward::report::RewardTotals;
 use crate::domain::time::Timestamp;
 
 /// The day of a row's `created_at`.
@@ -36,7 +39,7 @@ area! {
         read are_figures_behind(now: Timestamp) -> bool {
             |sql| {
                 let behind = concat!(
-                    "SELECT EXISTS (SELECT 1 FROM member_changes) OR EXISTS (SELECT 1 FROM ",
+                    "SELECT EXISTS (SELECT 1 FROM member_changes) OR EXISTS (SELECT 1 FROM account_changes) OR EXISTS (SELECT 1 FROM ",
                     recent_sign_ups!(),
                     " AND s.created_at < $1)"
                 );
@@ -60,6 +63,22 @@ area! {
                 };
                 days.extend(sql.rows(recent, values![*day], signed_up).await?);
                 Ok(days)
+            }
+        };
+
+        /// What all sources did on each day since that one, in the order of days; days without anything are left out.
+        read days_since(day: i64) -> Vec<(i64, Funnel)> {
+            |sql| {
+                let days = concat!("SELECT day, ", funnel_columns!(), " FROM source_days WHERE day >= $1 GROUP BY day");
+                let read = |row: &Row<'_>| Ok((row.get::<i64>("day")?, funnel(row)?));
+                let mut days: BTreeMap<_, _> = sql.rows(days, values![*day], read).await?.into_iter().collect();
+                let recent = concat!("SELECT s.", day!(), " AS day, count(*) AS signed_up FROM ", recent_sign_ups!(),
+                                     " AND s.", day!(), " >= $1 GROUP BY s.", day!());
+                let read = |row: &Row<'_>| Ok((row.get::<i64>("day")?, row.get::<u64>("signed_up")?));
+                for (day, signed_up) in sql.rows(recent, values![*day], read).await? {
+                    days.entry(day).or_default().signed_up += signed_up;
+                }
+                Ok(days.into_iter().collect())
             }
         };
 
@@ -127,6 +146,20 @@ area! {
                 };
                 sql.rows(demand, values![], read).await
             }
+        };
+
+        /// How many members somebody is credited for.
+        read referred_members() -> u64 {
+            |sql| {
+                let referred: Option<u64> =
+                    sql.row("SELECT referred_members FROM rollup WHERE id = 1", values![], |row| row.get(0)).await?;
+                Ok(referred.unwrap_or(0))
+            }
+        };
+
+        /// What all accounts are due, are being paid and were paid.
+        read reward_totals() -> RewardTotals {
+            |sql| reward_totals(sql).await
         };
 
         /// Those who are credited for the most members.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::accounts::add_up_accounts;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::budget::day_of;
 use crate::domain::partner::name::PartnerId;
@@ -74,14 +75,17 @@ impl Unit for RollUp {
         let changes = take_changes(sql).await?;
         changes.iter().for_each(|change| additions.add_change(change));
         additions.write_wishes(sql).await?;
+        let has_more_accounts = add_up_accounts(sql).await?;
         // Whoever deletes a sign-up counts it, unless this has: one waits for the other, and from here on it is not for long.
         sql.row("SELECT sign_up_id FROM rollup WHERE id = 1 FOR UPDATE", values![], |_| Ok(())).await?;
         let (seen, last) = self.count_sign_ups(sql, &mut additions).await?;
         if let Some(last) = last {
             sql.execute("UPDATE rollup SET sign_up_id = $1 WHERE id = 1", values![last]).await?;
         }
+        additions.write_referred(sql).await?;
         additions.write_counts(sql).await?;
-        Ok(changes.len() as u64 == u64::from(FIGURES_BATCH) || seen == u64::from(FIGURES_BATCH))
+        let is_full = changes.len() as u64 == u64::from(FIGURES_BATCH) || seen == u64::from(FIGURES_BATCH);
+        Ok(is_full || has_more_accounts)
     }
 }
 
@@ -159,6 +163,16 @@ impl Additions {
             let add = "INSERT INTO referrers (person_id, members) VALUES ($1, $2)
                        ON CONFLICT (person_id) DO UPDATE SET members = referrers.members + excluded.members";
             sql.execute(add, values![*person, *change]).await?;
+        }
+        Ok(())
+    }
+
+    /// On the row that the roll-up holds.
+    async fn write_referred(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let change: i64 = self.referrers.values().sum();
+        if change != 0 {
+            let add = "UPDATE rollup SET referred_members = referred_members + $1 WHERE id = 1";
+            sql.execute(add, values![change]).await?;
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ pub(in crate::store) async fn count_member(sql: &mut dyn Sql, mailbox: &str, cha
 }
 
 /// Tells the audit log whom a unit is about.
-async fn name_account(sql: &mut dyn Sql, person: i64, account: &AccountId) -> Result<(), Failure> {
+pub(super) async fn name_account(sql: &mut dyn Sql, person: i64, account: &AccountId) -> Result<(), Failure> {
     let name = "UPDATE people SET account = coalesce(account, $2) WHERE id = $1 RETURNING account";
     let account: Option<String> = sql.row(name, values![person, account.as_str()], |row| row.get(0)).await?;
     sql.about(&format!("account {}", account.unwrap_or_default()));

@@ -25,7 +25,7 @@ macro_rules! is_held {
              (SELECT 1 FROM api_keys k JOIN partners p ON p.id = k.partner_id
               WHERE k.id = s.key_id AND (k.revoked_at IS NOT NULL OR p.suspended_at IS NOT NULL)))) AND o.leased_by IS NULL
          AND (s.key_id = $1 OR (CAST($1 AS TEXT) IS NULL AND NOT o.held_suspended))
-         AND (CAST($2 AS BIGINT) = 0 OR s.partner_id IS NULL)"
+         AND (CAST($2 AS BIGINT) = 0 OR coalesce(s.partner_id, -1) = $2)"
     };
 }
 
@@ -214,7 +214,8 @@ fn of(which: &HeldMail) -> (Option<&str>, i64) {
     match which {
         HeldMail::All => (None, 0),
         HeldMail::OfKey(key) => (Some(key.as_str()), 0),
-        HeldMail::OfTheForm => (None, 1),
+        HeldMail::OfPartner(partner) => (None, partner.0),
+        HeldMail::OfTheForm => (None, -1),
     }
 }
 

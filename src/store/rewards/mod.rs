@@ -95,9 +95,9 @@ area! {
             |sql| find_batch(sql, *which).await
         };
 
-        /// Referred members who take part and are in no group yet.
-        scan on_the_way() -> OnTheWay {
-            |sql| on_the_way(sql).await
+        /// Referred members who take part and are in no group yet; of so many at the most.
+        scan on_the_way(most: u32) -> OnTheWay {
+            |sql| on_the_way(sql, *most).await
         };
 
         /// Adds some more of a campaign's groups and lines to what was added up so far; repeat it until it is whole.
@@ -168,7 +168,13 @@ async fn book(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let add = "INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why) VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    sql.execute(add, values![account, campaign, kind.name(), cents, now, who, why]).await.map(|_| ())
+    sql.execute(add, values![account, campaign, kind.name(), cents, now, who, why]).await?;
+    note_change(sql, account).await
+}
+
+/// What an account is due or paid changed, or whose it is: the next roll-up adds it up again. A row of its own, so that nobody waits.
+async fn note_change(sql: &mut dyn Sql, account: &str) -> Result<(), Failure> {
+    sql.execute("INSERT INTO account_changes (account) VALUES ($1)", values![account]).await.map(|_| ())
 }
 
 /// What an account is due, in cents.

@@ -17,10 +17,10 @@ const REVIEWED_AT_ONCE: u32 = 20;
 /// Rows that one step adds up.
 const ADDED_AT_ONCE: u32 = 10_000;
 
-pub(super) async fn on_the_way(sql: &mut dyn Sql) -> Result<OnTheWay, Failure> {
+pub(super) async fn on_the_way(sql: &mut dyn Sql, most: u32) -> Result<OnTheWay, Failure> {
     let waiting = "SELECT count(*) FROM (SELECT 1 FROM qualifications WHERE group_id IS NULL AND voided_at IS NULL
                    AND qualified_at IS NOT NULL AND referrer_id IS NOT NULL LIMIT $1) counted";
-    let waiting = sql.row(waiting, values![OnTheWay::MOST], |row| row.get(0)).await?;
+    let waiting = sql.row(waiting, values![most], |row| row.get(0)).await?;
     let on_hold = "
         SELECT count(*) AS looked_at, count(p.id) AS referred FROM
             (SELECT part.campaign_id, part.person_id FROM campaigns c JOIN participations part ON part.campaign_id = c.id
@@ -29,9 +29,9 @@ pub(super) async fn on_the_way(sql: &mut dyn Sql) -> Result<OnTheWay, Failure> {
             LEFT JOIN people p ON p.id = part.person_id AND p.referrer_id IS NOT NULL AND p.state = 'member'
                 AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = part.campaign_id AND q.person_id = p.id)";
     let read = |row: &Row<'_>| Ok((row.get::<u64>("looked_at")?, row.get::<u64>("referred")?));
-    let (looked_at, on_hold) = sql.row(on_hold, values![OnTheWay::MOST], read).await?.unwrap_or_default();
+    let (looked_at, on_hold) = sql.row(on_hold, values![most], read).await?.unwrap_or_default();
     let waiting = waiting.unwrap_or(0);
-    let is_whole = looked_at.max(waiting) < u64::from(OnTheWay::MOST);
+    let is_whole = looked_at.max(waiting) < u64::from(most);
     Ok(OnTheWay { on_hold, waiting, is_whole })
 }
 

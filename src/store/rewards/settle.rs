@@ -1,7 +1,7 @@
 //! What became of payouts: paid, failed, or taken back before their file was written; as SQL.
 
 use super::place::{count_rewarded, move_up, set_state};
-use super::{LOCK, balance, book};
+use super::{LOCK, balance, book, note_change};
 use crate::domain::reward::GroupState;
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::payout::PayoutState;
@@ -83,6 +83,7 @@ impl SettlePayouts {
         let (reference, reason) = (settlement.reference.as_deref(), settlement.reason.as_deref());
         let values = values![id, settlement.state().name(), reference, settlement.paid_at, reason, self.now];
         sql.execute(settle, values).await?;
+        note_change(sql, &account).await?;
         if settlement.state() == PayoutState::Failed {
             let payout = FailedPayout { id, external_id: &settlement.external_id, account: &account, campaign, cents };
             payout.book(sql, &self.who, self.now).await?;

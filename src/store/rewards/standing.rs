@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::payout::paid_of;
 use super::place::{terms, terms_columns};
 use super::settle::recall;
-use super::{balance, book};
+use super::{balance, book, note_change};
 use crate::domain::person::{AccountId, Waiver};
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::ledger::{
@@ -274,6 +274,7 @@ pub(in crate::store) async fn forget_referrer(sql: &mut dyn Sql, person: i64) ->
         let owed = balance(sql, &account).await?.min(0).abs();
         let keep = "UPDATE referrers SET owed_cents = owed_cents + $2 WHERE person_id = $1";
         sql.execute(keep, values![person, owed]).await?;
+        note_change(sql, &account).await?;
     }
     let cut =
         "UPDATE reward_groups SET payout_id = NULL, state = CASE state WHEN 'accrued' THEN 'settled' ELSE state END

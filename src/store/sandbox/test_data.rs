@@ -87,6 +87,7 @@ impl ForgetTestData {
             "UPDATE sign_ups SET referrer_id = NULL WHERE referrer_id = $1",
             "UPDATE people SET referrer_id = NULL WHERE referrer_id = $1",
             "UPDATE member_changes SET referrer_id = NULL WHERE referrer_id = $1",
+            "UPDATE rollup SET referred_members = referred_members - coalesce((SELECT members FROM referrers WHERE person_id = $1), 0)",
             "DELETE FROM referrers WHERE person_id = $1",
             "DELETE FROM requalifications WHERE person_id = $1",
             "DELETE FROM people WHERE id = $1",

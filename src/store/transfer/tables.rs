@@ -63,7 +63,13 @@ pub const TABLES: &[Table] = &[
     numbered("partner_changes"),
     numbered("inbox"),
     numbered("audit"),
+    numbered("operators"),
+    // Short-lived, and copied all the same: `move` compares every table, and nobody is signed out by it.
+    numbered("operator_sessions"),
     numbered("demand"),
     keyed("referrers", "person_id"),
     numbered("member_changes"),
+    numbered("account_changes"),
+    keyed("account_sums", "account"),
+    single_row("reward_totals"),
 ];

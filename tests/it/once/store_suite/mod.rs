@@ -47,6 +47,7 @@ mod controls;
 mod decline;
 mod events;
 mod mail;
+mod overview;
 mod partners;
 mod people;
 mod refused_erasure;
@@ -66,6 +67,7 @@ use controls::*;
 use decline::*;
 use events::*;
 use mail::*;
+use overview::*;
 use partners::*;
 use people::*;
 use reward_crash::*;
@@ -239,6 +241,8 @@ suite! {
     reports_of_campaign_mail_are_about_their_person
     no_sequence_of_sheets_tells_a_persons_state_or_answer
     a_negotiators_notes_are_bounded_and_kept
+    an_overview_costs_the_same_at_any_size
+    operators_who_ask_at_once_share_one_overview
 }
 
 /// The sign-up that a mail is about.

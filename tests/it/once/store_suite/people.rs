@@ -314,6 +314,7 @@ pub(super) async fn figures_follow_what_happened(fixture: &Fixture) {
     ];
     assert_eq!(fixture.demand().await, demand);
     assert_eq!(fixture.store.top_referrers(10).await, Ok(vec![(ron, 2)]));
+    assert_eq!(fixture.store.referred_members().await, Ok(2));
     let days = fixture.store.source_days_since(1 + NOW.as_millis() / 86_400_000).await.unwrap();
     assert!(days.iter().all(|day| day.funnel.signed_up == 0) && !days.is_empty(), "{days:?}");
 
@@ -323,6 +324,7 @@ pub(super) async fn figures_follow_what_happened(fixture: &Fixture) {
     fixture.roll_up(after(3 * DAY)).await;
     assert_eq!(fixture.demand().await, [cell("", "", 2), cell("internet", "", 1), cell("travel", "", 1)]);
     assert_eq!(fixture.store.top_referrers(10).await, Ok(vec![]));
+    assert_eq!(fixture.store.referred_members().await, Ok(0));
     assert_eq!(fixture.store.sources_since(0).await.unwrap()[1].1.left, 2);
 }
 

@@ -18,6 +18,7 @@ use unionhall::domain::campaign::offer::Offer;
 use unionhall::domain::campaign::participation::Press;
 use unionhall::domain::catalog::ReferralTerms;
 use unionhall::domain::person::{AccountId, Waiver};
+use unionhall::domain::reward::report::RewardTotals;
 use unionhall::domain::reward::settlement::Settlement;
 use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::domain::secret::session::Nonce;
@@ -154,7 +155,24 @@ async fn run_together(fixture: &Fixture, seeds: std::ops::Range<u64>) -> BTreeSe
     let kept = Kept::read(fixture, before);
     histories.iter_mut().for_each(|history| history.compare(&kept));
     together(histories.iter().map(|history| history.compare_standings(fixture, now))).await;
+    compare_totals(fixture, now).await;
     histories.iter().flat_map(History::states).collect()
+}
+
+/// The totals that are kept are the sums of all accounts.
+async fn compare_totals(fixture: &Fixture, now: Timestamp) {
+    while fixture.store.roll_up(now.plus(DAY)).await.unwrap() {}
+    let mut expected = RewardTotals::default();
+    for account in fixture.store.reward_accounts(String::new(), 10_000).await.unwrap() {
+        expected.accounts += 1;
+        expected.due_cents += account.due_cents.max(0);
+        expected.erased_cents += if account.email.is_none() { account.due_cents.max(0) } else { 0 };
+        expected.out_cents += account.out_cents;
+        expected.paid_cents += account.paid_cents;
+        expected.negative_accounts += u64::from(account.due_cents < 0);
+        expected.negative_cents += account.due_cents.min(0);
+    }
+    assert_eq!(fixture.store.reward_totals().await.unwrap(), expected);
 }
 
 fn pick(random: &mut u64, most: usize) -> usize {

@@ -148,6 +148,8 @@ pub(super) async fn test_data_is_deleted_for_real_in_time(fixture: &Fixture) {
     assert_eq!((ben.sign_ups.len(), ben.person.referrer), (1, None), "what they did since stays");
     assert!(!store.is_code_known(ana).await.unwrap(), "not even a tombstone");
     while store.roll_up(kept).await.unwrap() {}
+    let sum = "SELECT CAST(coalesce(sum(members), 0) AS BIGINT) FROM referrers";
+    assert_eq!(store.referred_members().await.unwrap() as i64, fixture.records.number(sum));
 
     forget(fixture, kept.plus(TEST_DATA_KEPT_FOR * 2)).await;
     assert_eq!((fixture.members().await, inbox().await), (0, 0));

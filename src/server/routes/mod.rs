@@ -4,6 +4,15 @@
 //! A route's place in the table is its place in the metrics, and its pattern is its name in the log: paths may carry tokens,
 //! patterns do not. A page is a file in `site/`, a template and a line here.
 
+/// A page of `site/` as a handler.
+macro_rules! page {
+    ($page:path) => {
+        Handler::Page(|visit, request| Box::pin($page(visit, request)))
+    };
+}
+
+mod operator;
+
 use std::pin::Pin;
 use std::sync::LazyLock;
 
@@ -13,6 +22,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode, Uri};
 
+pub(in crate::server) use self::operator::is_operators;
 use super::catalog_snapshot::CatalogSnapshot;
 use super::{Exchange, HttpService, mail_hooks, security_text};
 use crate::http::request::body::SentBody;
@@ -21,13 +31,6 @@ use crate::http::response::error::HttpError;
 use crate::http::response::etag::Document;
 use crate::operations::{ALL, Access, Entry, Method as OperationMethod, partner};
 use crate::site::{self, EarlyEnd, Visit};
-
-/// A page of `site/` as a handler.
-macro_rules! page {
-    ($page:path) => {
-        Handler::Page(|visit, request| Box::pin($page(visit, request)))
-    };
-}
 
 /// A method of the service's own as a handler.
 macro_rules! own {
@@ -122,6 +125,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/dev/mailbox/{name}", page!(site::dev_mailbox::show)),
             get("/dev/mailbox/{name}/html", page!(site::dev_mailbox::show_html)),
         ])
+        .chain(operator::routes())
         .collect()
 });
 

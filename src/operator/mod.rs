@@ -1,7 +1,15 @@
-//! What the operator's commands may do with the records, each use case by the layer that owns it.
+//! What the operator's commands and page may do with the records, each use case by the layer that owns it.
 //!
 //! A command is given an [`Operator`] and never the store: no rule about a person, a key or a mail can be rebuilt in a command.
 //! This layer must never print, and must never know a command line or a backend.
+
+pub mod access;
+pub mod demand;
+pub mod findings;
+pub mod overview;
+pub mod partner;
+pub mod person;
+pub mod running;
 
 use std::sync::Arc;
 
@@ -27,7 +35,7 @@ use crate::outbound::GuardedClient;
 use crate::partners::Partners;
 use crate::partners::webhooks::Webhooks;
 use crate::rewards::RewardAdmin;
-pub use crate::store::audit::{Act, AuditEntry};
+pub use crate::store::audit::{Act, AuditEntry, AuditPlace};
 pub use crate::store::figures::{Demand, Funnel, SourceDay};
 pub use crate::store::installation::Claim;
 use crate::store::outbox::RetriedMail;
@@ -66,6 +74,11 @@ impl Operator {
 
     pub fn campaigns(&self) -> CampaignAdmin {
         CampaignAdmin::new(Arc::clone(&self.store) as _)
+    }
+
+    /// The same, of which the audit log has the act.
+    pub fn audited_campaigns(&self, act: Act) -> CampaignAdmin {
+        CampaignAdmin::audited(Arc::clone(&self.store) as _, self.audited(act).store as _)
     }
 
     pub fn rewards(&self) -> RewardAdmin {
@@ -209,6 +222,11 @@ impl Operator {
         most: u32,
     ) -> StoreReply<'_, Vec<AuditEntry>> {
         self.store.audit_entries(since, until, after, most)
+    }
+
+    /// What was done from `since` on and before that place, newest first.
+    pub fn audit_before(&self, since: Timestamp, before: AuditPlace, most: u32) -> StoreReply<'_, Vec<AuditEntry>> {
+        self.store.audit_before(since, before, most)
     }
 
     /// Writes down an act that changes no record.

@@ -1,0 +1,171 @@
+//! `unionhall operator`
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::audit::act;
+use super::{print_aside, print_line, with_live_records};
+use crate::clock::Clock;
+use crate::config::{StoreSettings, listen_address, web_address};
+use crate::domain::operator::{AddedOperator, MAX_OPERATORS, OperatorName, OperatorRecord};
+use crate::domain::secret::session::Nonce;
+use crate::domain::text::did_you_mean;
+use crate::domain::time::Timestamp;
+use crate::operator::Operator;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum OperatorCommand {
+    /// Add somebody who may use the page /operator. Only a link to sign in with is printed to standard output.
+    ///
+    /// The link works once, within 15 minutes; `operator link` makes the next. The page is there while anybody is added: it shows
+    /// figures, findings, partners, held mail and the audit log, and does what the commands do, under this name.
+    Add(NamedOperator),
+    /// Make a new link to sign in with, for somebody who was added; the one before no longer works.
+    Link(NamedOperator),
+    /// List who may use the page, and in how many browsers each is signed in.
+    List(ListOperators),
+    /// Remove somebody: their sessions and links end at once. What they did stays in the audit log.
+    Remove(RemoveOperator),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NamedOperator {
+    /// A short name, such as ana. With UNIONHALL_OPERATOR_HEADER: exactly as the proxy sends it.
+    name: OperatorName,
+    /// Where the page is reached: the link begins with it [default: http://LISTEN].
+    #[arg(long, env = "UNIONHALL_BASE_URL", value_name = "URL", value_parser = web_address)]
+    base_url: Option<String>,
+    /// The address that the service listens on, where it has no base address.
+    #[arg(
+        long,
+        env = "UNIONHALL_LISTEN",
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:8080",
+        value_parser = listen_address
+    )]
+    listen: SocketAddr,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RemoveOperator {
+    /// The name, as `operator list` shows it.
+    name: OperatorName,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListOperators {
+    /// As a JSON array, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+pub(super) fn run(command: OperatorCommand) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    match command {
+        OperatorCommand::Add(task) => add(&task, now),
+        OperatorCommand::Link(task) => link(&task, now),
+        OperatorCommand::List(task) => list(&task, now),
+        OperatorCommand::Remove(task) => remove(&task, now),
+    }
+}
+
+fn add(task: &NamedOperator, now: Timestamp) -> anyhow::Result<()> {
+    let name = &task.name;
+    let act = act("operator add", name.to_string(), now);
+    let (added, token) =
+        with_live_records(&task.store, async |operator| Ok(operator.audited(act).add_operator(name, now).await?))?;
+    match added {
+        AddedOperator::Added => {}
+        AddedOperator::Exists => bail!("{name} was added before; `unionhall operator link {name}` makes a new link"),
+        AddedOperator::Full => bail!(
+            "there are {MAX_OPERATORS} operators already, so nobody was added; `unionhall operator remove NAME` removes one"
+        ),
+    }
+    print_aside(&format!("{name} may use the operator's page from now on."));
+    print_link(task, &token)
+}
+
+fn link(task: &NamedOperator, now: Timestamp) -> anyhow::Result<()> {
+    let name = &task.name;
+    let act = act("operator link", name.to_string(), now);
+    let token = with_live_records(&task.store, async |operator| {
+        match operator.audited(act).link_operator(name, now).await? {
+            Some(token) => Ok(token),
+            None => Err(nobody(&operator, name, now).await?),
+        }
+    })?;
+    print_aside(&format!("Links that were made for {name} before no longer work."));
+    print_link(task, &token)
+}
+
+/// Shows a link, this once.
+fn print_link(task: &NamedOperator, token: &Nonce) -> anyhow::Result<()> {
+    let base = task.base_url.clone().unwrap_or_else(|| format!("http://{}", task.listen));
+    print_aside("Open this link within 15 minutes and press the button there. It works once; who has it can sign in:");
+    let unseen = || format!("the link could not be shown; `unionhall operator link {}` makes another", task.name);
+    print_line(&format!("{base}/operator/enter/{}", token.as_str())).with_context(unseen)
+}
+
+fn list(task: &ListOperators, now: Timestamp) -> anyhow::Result<()> {
+    let all = with_live_records(&task.store, async |operator| Ok(operator.list_operators(now).await?))?;
+    if task.json {
+        let rows: Vec<_> = all.iter().map(as_json).collect();
+        return print_line(&serde_json::to_string_pretty(&rows)?);
+    }
+    if all.is_empty() {
+        return print_line("Nobody yet, so there is no page /operator. `unionhall operator add NAME` adds somebody.");
+    }
+    print_line(&format!("{:<22}{:<22}{:<22}{:>9}  NAME", "ADDED", "LAST SIGN-IN", "LINK WORKS UNTIL", "SESSIONS"))?;
+    for OperatorRecord { name, created_at, signed_in_at, link_until, sessions } in &all {
+        let time = |time: &Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
+        print_line(&format!(
+            "{:<22}{:<22}{:<22}{sessions:>9}  {name}",
+            created_at.to_string(),
+            time(signed_in_at),
+            time(link_until)
+        ))?;
+    }
+    Ok(())
+}
+
+fn as_json(operator: &OperatorRecord) -> serde_json::Value {
+    json!({
+        "name": operator.name.as_str(),
+        "createdAt": operator.created_at,
+        "signedInAt": operator.signed_in_at,
+        "linkWorksUntil": operator.link_until,
+        "sessions": operator.sessions,
+    })
+}
+
+fn remove(task: &RemoveOperator, now: Timestamp) -> anyhow::Result<()> {
+    let name = &task.name;
+    let act = act("operator remove", name.to_string(), now);
+    let last = with_live_records(&task.store, async |operator| {
+        match operator.audited(act).remove_operator(name.clone()).await? {
+            true => Ok(operator.list_operators(now).await?.is_empty()),
+            false => Err(nobody(&operator, name, now).await?),
+        }
+    })?;
+    print_line(&format!("{name} is removed and signed out everywhere."))?;
+    match last {
+        true => print_line("Nobody is left, so the page /operator is off: within two seconds it answers 404."),
+        false => Ok(()),
+    }
+}
+
+/// There is no operator of that name.
+async fn nobody(operator: &Operator, name: &OperatorName, now: Timestamp) -> anyhow::Result<anyhow::Error> {
+    let all = operator.list_operators(now).await?;
+    let near = did_you_mean(name.as_str(), all.iter().map(|known| known.name.as_str()), str::to_lowercase);
+    Ok(anyhow::anyhow!("there is no operator called {name};{near} `unionhall operator list` shows them"))
+}

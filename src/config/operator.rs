@@ -1,0 +1,70 @@
+//! Settings of the operator's page: a header in which a proxy names who is signed in.
+
+use clap::Args;
+use hyper::header::HeaderName;
+use ipnet::IpNet;
+
+use super::serve::parse_network;
+
+#[derive(Debug, Clone, Args)]
+pub struct OperatorSettings {
+    /// A header in which a proxy that signs people in names the operator, such as X-Operator [default: none].
+    ///
+    /// Its value is believed only from UNIONHALL_OPERATOR_HEADER_FROM, and only for names that `unionhall operator add` added. The
+    /// proxy has to remove the header from what others send.
+    #[arg(
+        long,
+        env = "UNIONHALL_OPERATOR_HEADER",
+        value_name = "NAME",
+        value_parser = header_name,
+        requires = "operator_header_from"
+    )]
+    pub operator_header: Option<HeaderName>,
+
+    /// Who may send UNIONHALL_OPERATOR_HEADER: addresses or networks, with commas between them. X-Forwarded-For is not asked.
+    #[arg(
+        long,
+        env = "UNIONHALL_OPERATOR_HEADER_FROM",
+        value_name = "NETWORKS",
+        value_delimiter = ',',
+        value_parser = parse_network,
+        requires = "operator_header"
+    )]
+    pub operator_header_from: Vec<IpNet>,
+}
+
+/// Headers that mean something else: believing one of these would let in whoever can set it.
+const TAKEN: &[&str] = &[
+    "authorization",
+    "cookie",
+    "host",
+    "origin",
+    "referer",
+    "forwarded",
+    "x-forwarded-for",
+    "x-request-id",
+    "user-agent",
+];
+
+fn header_name(text: &str) -> Result<HeaderName, String> {
+    let name: HeaderName = text.trim().parse().map_err(|_| {
+        format!("\"{text}\" is not the name of a header; write letters, digits and -, such as X-Operator")
+    })?;
+    match TAKEN.contains(&name.as_str()) {
+        true => Err(format!("{name} means something else; choose a header of its own, such as X-Operator")),
+        false => Ok(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_has_a_name_of_its_own() {
+        assert_eq!(header_name("X-Operator").unwrap(), "x-operator");
+        for bad in ["", "x operator", "x:y", "Cookie", "X-Forwarded-For"] {
+            assert!(header_name(bad).unwrap_err().contains("such as X-Operator"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Who may use the operator's page: links and sessions, the tokens of its forms (CSRF), and whether the page is there at all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::sync::Mutex;
+
+use super::overview::{KeptOverview, Overview};
+use super::running::RunningFindings;
+use super::{Act, Operator};
+use crate::clock::Moment;
+use crate::domain::api_key::ApiKey;
+use crate::domain::operator::{
+    AddedOperator, LINK_FOR, LinkState, OPERATOR_SESSION_FOR, OperatorLink, OperatorName, OperatorRecord,
+};
+use crate::domain::secret::Secret;
+use crate::domain::secret::operator::{FormOwner, OperatorProofs, token_hash};
+use crate::domain::secret::session::{NONCE, Nonce};
+use crate::domain::time::{Tick, Timestamp};
+use crate::membership::erasures::ErasureLog;
+use crate::membership::people::People;
+use crate::store::{StoreError, StoreReply};
+
+/// How long it is believed that there are operators, or none: anybody may ask, and the store is asked once in this time.
+const BELIEVED_FOR: Duration = Duration::from_secs(1);
+
+/// What commands do with operators.
+impl Operator {
+    /// Adds an operator, with a link to sign in with.
+    pub async fn add_operator(
+        &self,
+        name: &OperatorName,
+        now: Timestamp,
+    ) -> Result<(AddedOperator, Nonce), StoreError> {
+        let token = new_token()?;
+        let added = self.store.add_operator(name.clone(), token_hash(&token), now.plus(LINK_FOR), now).await?;
+        Ok((added, token))
+    }
+
+    /// A new link, which ends the one before; none if there is no such operator.
+    pub async fn link_operator(&self, name: &OperatorName, now: Timestamp) -> Result<Option<Nonce>, StoreError> {
+        let token = new_token()?;
+        let linked = self.store.link_operator(name.clone(), token_hash(&token), now.plus(LINK_FOR)).await?;
+        Ok(linked.then_some(token))
+    }
+
+    pub fn list_operators(&self, now: Timestamp) -> StoreReply<'_, Vec<OperatorRecord>> {
+        self.store.list_operators(now)
+    }
+
+    /// Ends their links and sessions too. False if there is none of that name.
+    pub fn remove_operator(&self, name: OperatorName) -> StoreReply<'_, bool> {
+        self.store.remove_operator(name)
+    }
+}
+
+fn new_token() -> Result<Nonce, StoreError> {
+    let mut bytes = [0; NONCE];
+    let drawn = SystemRandom::new().fill(&mut bytes);
+    drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
+    Ok(Nonce::from_random(&bytes))
+}
+
+/// Somebody who may use the page.
+#[derive(Debug, Clone)]
+pub struct SignedInOperator {
+    pub name: OperatorName,
+    /// None where a proxy names them in a header.
+    session: Option<Nonce>,
+}
+
+impl SignedInOperator {
+    /// What they do at this moment; `about` never holds an address.
+    pub fn act(&self, command: &'static str, about: String, now: Timestamp) -> Act {
+        Act { who: self.name.on_the_page(), command, about, at: now, change: None }
+    }
+
+    /// Whether they can sign out: whom a proxy names is signed in there.
+    pub fn has_session(&self) -> bool {
+        self.session.is_some()
+    }
+
+    fn form_owner(&self) -> FormOwner<'_> {
+        self.session.as_ref().map_or(FormOwner::Named(&self.name), FormOwner::Session)
+    }
+}
+
+/// The running service's part in it.
+#[derive(Debug)]
+pub struct OperatorAccess {
+    operator: Operator,
+    proofs: OperatorProofs,
+    findings: RunningFindings,
+    secret: Secret,
+    erasures: ErasureLog,
+    overview: KeptOverview,
+    /// Whether there are operators, and when that was read.
+    is_on: Mutex<Option<(Tick, bool)>>,
+}
+
+impl OperatorAccess {
+    pub fn new(operator: Operator, secret: Secret, erasures: ErasureLog, findings: RunningFindings) -> Self {
+        let proofs = OperatorProofs::new(&secret);
+        let overview = KeptOverview::default();
+        Self { operator, proofs, findings, secret, erasures, overview, is_on: Mutex::default() }
+    }
+
+    /// The people of the records, of whom the audit log has that this operator did something.
+    pub fn people(&self, act: Act) -> People {
+        self.operator.audited(act).people(&self.secret, self.erasures.clone())
+    }
+
+    /// Names a form that makes a key, once.
+    pub fn new_form(&self) -> Result<Nonce, StoreError> {
+        new_token()
+    }
+
+    /// The key that such a form makes: however often it is sent, it is the same, and is issued once.
+    pub fn key_of_form(&self, form: &str) -> Option<ApiKey> {
+        Some(ApiKey::from_random(&self.proofs.key_bytes(&Nonce::read(form)?)))
+    }
+
+    /// What is wrong with the service.
+    pub fn findings(&self) -> &RunningFindings {
+        &self.findings
+    }
+
+    /// The figures of the page, less than a minute old.
+    pub async fn overview(&self, now: Moment) -> Result<Arc<Overview>, StoreError> {
+        self.overview.get(&self.operator, now).await
+    }
+
+    /// What the page may do.
+    pub fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    /// Whether anybody was added. While the store cannot say, what it said before holds.
+    pub async fn is_on(&self, now: Tick) -> bool {
+        let mut known = self.is_on.lock().await;
+        if let Some((at, is_on)) = *known
+            && now.since(at) < BELIEVED_FOR
+        {
+            return is_on;
+        }
+        let before = known.is_some_and(|(_, is_on)| is_on);
+        let is_on = self.operator.store.are_there_operators().await.unwrap_or(before);
+        *known = Some((now, is_on));
+        is_on
+    }
+
+    /// Whose link it is; none if it is nobody's.
+    pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<OperatorLink>, StoreError> {
+        let Some(token) = Nonce::read(token) else { return Ok(None) };
+        self.operator.store.find_operator_link(token_hash(&token), now).await
+    }
+
+    /// Signs in with a link, which is used by it: the cookie, or what the link is instead.
+    pub async fn enter(&self, token: &str, now: Timestamp) -> Result<Result<String, Option<OperatorLink>>, StoreError> {
+        let Some(token) = Nonce::read(token) else { return Ok(Err(None)) };
+        let Some(link) = self.find_link(token.as_str(), now).await? else { return Ok(Err(None)) };
+        let session = new_token()?;
+        let act = Act { who: link.name.on_the_page(), command: "page sign-in", about: String::new(), at: now, change: None };
+        let (hash, until) = (token_hash(&session), now.plus(OPERATOR_SESSION_FOR));
+        let audited = self.operator.audited(act);
+        match audited.store.use_operator_link(token_hash(&token), hash, until, now).await? {
+            true => Ok(Ok(self.proofs.cookie(&session))),
+            // Used by another meanwhile, unless it did not work before.
+            false if link.state == LinkState::Works => Ok(Err(Some(OperatorLink { state: LinkState::Used, ..link }))),
+            false => Ok(Err(Some(link))),
+        }
+    }
+
+    /// Who is signed in with a cookie.
+    pub async fn of_cookie(&self, cookie: &str, now: Timestamp) -> Result<Option<SignedInOperator>, StoreError> {
+        let Some(session) = self.proofs.read_cookie(cookie) else { return Ok(None) };
+        let found = self.operator.store.find_operator_session(token_hash(&session), now).await?;
+        Ok(found.map(|name| SignedInOperator { name, session: Some(session) }))
+    }
+
+    /// Whom a proxy names, if they were added. Whoever calls this has checked that the proxy is believed.
+    pub async fn of_header(&self, value: &str) -> Result<Option<SignedInOperator>, StoreError> {
+        let Ok(name) = value.parse::<OperatorName>() else { return Ok(None) };
+        let found = self.operator.store.has_operator(name.clone()).await?;
+        Ok(found.then_some(SignedInOperator { name, session: None }))
+    }
+
+    /// Copies of the cookie end with it.
+    pub async fn sign_out(&self, who: &SignedInOperator) -> Result<(), StoreError> {
+        match &who.session {
+            Some(session) => self.operator.store.end_operator_session(token_hash(session)).await,
+            None => Ok(()),
+        }
+    }
+
+    pub fn form_token(&self, who: &SignedInOperator) -> String {
+        self.proofs.form_token(who.form_owner())
+    }
+
+    pub fn is_form_token(&self, who: &SignedInOperator, token: &str) -> bool {
+        self.proofs.is_form_token(who.form_owner(), token)
+    }
+}

@@ -1,0 +1,212 @@
+//! What was found to be wrong, and how to fix it (diagnostics): judged once, for `unionhall doctor`, the log of `serve` and the
+//! operator's page.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::Operator;
+use crate::domain::time::Timestamp;
+use crate::domain::union::Union;
+use crate::rewards::BatchRecord;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grade {
+    Ok,
+    /// It works, and should be otherwise.
+    Warn,
+    /// It does not work, or not as it was meant.
+    Fail,
+}
+
+impl Grade {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// What was found of one thing, on one line, and how to fix it.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    pub check: &'static str,
+    pub grade: Grade,
+    pub message: String,
+    pub fix: Option<String>,
+}
+
+impl Finding {
+    pub fn ok(check: &'static str, message: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Ok, message: message.into(), fix: None }
+    }
+
+    pub fn warn(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Warn, message: message.into(), fix: Some(fix.into()) }
+    }
+
+    pub fn fail(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { grade: Grade::Fail, ..Self::warn(check, message, fix) }
+    }
+
+    /// An error of ours says what is wrong and, after a semicolon, what would be right.
+    pub fn of_error(check: &'static str, grade: Grade, error: &anyhow::Error) -> Self {
+        let text = format!("{error:#}").lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        // What stands in parentheses is of one piece.
+        let is_outside = |at: &usize| text[..*at].matches('(').count() == text[..*at].matches(')').count();
+        let (message, fix) = match text.match_indices("; ").map(|(at, _)| at).find(is_outside) {
+            Some(at) => (text[..at].to_owned(), Some(text[at + 2..].to_owned())),
+            None => (text, None),
+        };
+        Self { check, grade, message, fix }
+    }
+
+    /// The same with a fix, where the error brought none.
+    pub fn or_fix(mut self, fix: &str) -> Self {
+        self.fix.get_or_insert_with(|| fix.to_owned());
+        self
+    }
+
+    pub fn is_ok(&self) -> bool {
+        self.grade == Grade::Ok
+    }
+
+    /// All of it as one sentence.
+    pub fn sentence(&self) -> String {
+        match &self.fix {
+            Some(fix) => format!("{}; {fix}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+/// The checks that more than one place reports under.
+pub const MAIL: &str = "mail";
+pub const CATALOG: &str = "catalog";
+pub const BACKUP: &str = "backup";
+
+/// The database cannot be used.
+pub const SEE_TO_IT: &str =
+    "make sure that the database is running and accepts this user, or correct --store or UNIONHALL_STORE";
+
+/// A nightly backup that failed once is not old yet.
+const BACKUP_IS_OLD: Duration = Duration::from_secs(2 * 86_400);
+
+/// A provider answers sooner.
+const PAYOUTS_ARE_OLD: Duration = Duration::from_secs(14 * 86_400);
+
+/// What only a trial should have, where the address is public.
+pub fn of_address(union: &Union, is_public: bool, mail_goes_to_a_folder: bool) -> Vec<Finding> {
+    let judge = |check, met: bool, fine: &str, wrong: &str, fix: &str| match is_public && met {
+        true => Finding::warn(check, format!("{wrong}, though the base address is public"), fix),
+        false => Finding::ok(check, fine),
+    };
+    let is_sample = union.catalog.is_sample();
+    let unanswered = union.catalog.unanswered().join(", ");
+    let is_plain = [&union.base_url, &union.join_site].iter().any(|address| address.starts_with("http://"));
+    vec![
+        judge(
+            MAIL,
+            mail_goes_to_a_folder,
+            "it goes into the folder `mailbox`, which is fine on this machine",
+            "mail goes into the folder `mailbox` and to nobody's inbox",
+            "set UNIONHALL_MAIL to an smtp:// address",
+        ),
+        judge(
+            CATALOG,
+            is_sample,
+            if is_sample { "the sample, which is fine on this machine" } else { "your own figures" },
+            "the savings and rewards shown are the sample's, which are made up",
+            "give yours in UNIONHALL_CATALOG",
+        ),
+        judge(
+            CATALOG,
+            !unanswered.is_empty(),
+            if unanswered.is_empty() {
+                "your own texts"
+            } else {
+                "texts are missing, which will do on this machine alone"
+            },
+            &format!(
+                "people will ask who runs the union, what it costs and how it earns: no text of yours for {unanswered}"
+            ),
+            "write them in the table [union] of your catalog",
+        ),
+        judge(
+            "contact",
+            union.contact_email.is_none(),
+            if union.contact_email.is_none() { "none, which is fine on this machine" } else { "given" },
+            "nobody can write to the union",
+            "give an address in UNIONHALL_CONTACT_EMAIL",
+        ),
+        judge(
+            "encryption",
+            is_plain,
+            if is_plain { "none, which is fine on this machine" } else { "the addresses are https://" },
+            "keys, addresses and links are sent unencrypted",
+            "give https:// addresses in UNIONHALL_BASE_URL and UNIONHALL_JOIN_SITE",
+        ),
+    ]
+}
+
+/// Batches of payouts that nobody settled; nothing where there are none.
+pub async fn of_payouts(operator: &Operator, now: Timestamp) -> Option<Finding> {
+    const PAYOUTS: &str = "payouts";
+    let before = now.minus(PAYOUTS_ARE_OLD);
+    let open = match operator.rewards().open_batches().await {
+        Ok((open, _)) => open,
+        Err(error) => return Some(Finding::of_error(PAYOUTS, Grade::Fail, &error.into()).or_fix(SEE_TO_IT)),
+    };
+    let (mut messages, mut fixes) = (Vec::new(), BTreeSet::new());
+    for BatchRecord { id, created_at, out, is_written, .. } in open.iter().filter(|batch| batch.created_at < before) {
+        let (message, fix) = match is_written {
+            true => (
+                format!("payouts of it that are not settled: {out}"),
+                "record the provider's answer: `unionhall rewards batch settle FILE`",
+            ),
+            false => (
+                "its file was never written".to_owned(),
+                "finish a batch without a file: `unionhall rewards batch new FILE`",
+            ),
+        };
+        messages.push(format!("batch {id} was made at {created_at}; {message}"));
+        fixes.insert(fix);
+    }
+    let fix = fixes.into_iter().collect::<Vec<_>>().join("; ");
+    (!messages.is_empty()).then(|| Finding::warn(PAYOUTS, messages.join("; "), fix))
+}
+
+/// Whether the last backup is recent enough for records that people rely on.
+pub fn judge_backup(at: Option<Timestamp>, now: Timestamp) -> Finding {
+    let fix = "make one every night: `unionhall backup FILE`, or other tools and then `unionhall backup --done`";
+    match at {
+        None => Finding::warn(BACKUP, "no backup was ever recorded", fix),
+        Some(at) if now.since(at) > BACKUP_IS_OLD => {
+            Finding::warn(BACKUP, format!("the last one was made at {at}, more than two days ago"), fix)
+        }
+        Some(at) => Finding::ok(BACKUP, format!("the last one was made at {at}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_is_old_after_two_days() {
+        let at = Timestamp::from_millis;
+        let grade = |made| judge_backup(made, at(200_000_000)).grade;
+        assert_eq!(grade(None), Grade::Warn);
+        assert_eq!(grade(Some(at(200_000_000 - 2 * 86_400_000))), Grade::Ok);
+        assert_eq!(grade(Some(at(200_000_000 - 2 * 86_400_000 - 1))), Grade::Warn);
+    }
+
+    #[test]
+    fn an_error_is_what_is_wrong_and_what_would_be_right() {
+        let message = |text: &str| Finding::of_error("x", Grade::Fail, &anyhow::anyhow!(text.to_owned()));
+        let both = message("it is full (a; b);\nmake room; or not");
+        assert_eq!((both.message.as_str(), both.fix.as_deref()), ("it is full (a; b)", Some("make room; or not")));
+        assert_eq!(message("it is full").fix, None);
+    }
+}

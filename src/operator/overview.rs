@@ -1,0 +1,167 @@
+//! The overview: everything that the operator's page shows in pictures, read from figures that are kept.
+//!
+//! A bounded number of reads, each of them bounded by days, states, categories, sources and campaigns: none grows with people, sign-ups
+//! or the ledger. One request reads and the others are given what it found.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::demand::{self, DemandRow};
+use super::{Demand, Funnel, Operator};
+use crate::clock::Moment;
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::mail::budget::{SourceStatus, day_of};
+use crate::domain::referral::ReferralCode;
+use crate::domain::reward::report::{OnTheWay, RewardTotals};
+use crate::domain::time::{Tick, Timestamp};
+pub use crate::store::MailFigures;
+use crate::store::StoreError;
+
+/// How long it is shown before it is read again. With the twenty seconds between two roll-ups it is less than a minute old.
+const BELIEVED_FOR: Duration = Duration::from_secs(30);
+
+/// Days that the overview looks back: a year, and the day that it is.
+pub const DAYS: i64 = 366;
+
+/// The days that a month is.
+pub const MONTH: usize = 30;
+
+/// Referrers that are shown.
+const TOP_REFERRERS: u32 = 10;
+
+/// What all sources did on one day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DayFigures {
+    /// Since 1970.
+    pub day: i64,
+    pub funnel: Funnel,
+    /// At its end.
+    pub members: u64,
+}
+
+/// Everything that the pictures show.
+#[derive(Debug)]
+pub struct Overview {
+    pub read_at: Timestamp,
+    pub members: u64,
+    /// The last days without a gap, oldest first; the last one is today. Begins with the first day that something happened on.
+    pub days: Vec<DayFigures>,
+    /// What each source did in the last [`MONTH`] days, those with the most sign-ups first. The form's name is empty.
+    pub sources: Vec<(String, Funnel)>,
+    pub by_state: Vec<DemandRow>,
+    pub by_category: Vec<DemandRow>,
+    /// Members whom somebody is credited for.
+    pub referred: u64,
+    pub top_referrers: Vec<(ReferralCode, u64)>,
+    pub mail: MailFigures,
+    /// The mail of each source in the last week.
+    pub senders: Vec<SourceStatus>,
+    /// Those that are not over first, then the newest.
+    pub campaigns: Vec<CampaignRecord>,
+    pub rewards: RewardTotals,
+    pub on_the_way: OnTheWay,
+}
+
+impl Overview {
+    /// What happened in the last month, and in the one before.
+    pub fn months(&self) -> [Funnel; 2] {
+        let mut days = self.days.iter().rev();
+        [(); 2].map(|()| {
+            let mut month = Funnel::default();
+            days.by_ref().take(MONTH).for_each(|day| month += day.funnel);
+            month
+        })
+    }
+}
+
+impl Operator {
+    /// Reads all of it, one thing after the other: whoever signs up needs the other connections.
+    async fn read_overview(&self, now: Timestamp) -> Result<Overview, StoreError> {
+        let (store, today) = (&self.store, day_of(now));
+        let members = store.member_count().await?;
+        let demand: Vec<Demand> = store.demand().await?;
+        let mut sources = store.sources_since(today - MONTH as i64 + 1).await?;
+        sources.sort_by(|(one, a), (other, b)| (b.signed_up, b.mailed, one).cmp(&(a.signed_up, a.mailed, other)));
+        let mut campaigns = store.list_campaigns().await?;
+        campaigns.sort_by_key(|campaign| (campaign.closed_at.is_some(), std::cmp::Reverse(campaign.id)));
+        Ok(Overview {
+            read_at: now,
+            members,
+            days: gapless(store.days_since(today - DAYS + 1).await?, today, members),
+            sources,
+            by_state: demand::by_state(&demand, None),
+            by_category: demand::by_category(&demand, None),
+            referred: store.referred_members().await?,
+            top_referrers: store.top_referrers(TOP_REFERRERS).await?,
+            mail: store.mail_figures().await?,
+            senders: store.source_statuses(now).await?,
+            campaigns,
+            rewards: store.reward_totals().await?,
+            on_the_way: store.on_the_way(OnTheWay::MOST_FOR_PAGE).await?,
+        })
+    }
+}
+
+/// Every day from the first one up to today, with how many members there were at its end: counted backwards from those there are.
+fn gapless(days: Vec<(i64, Funnel)>, today: i64, members: u64) -> Vec<DayFigures> {
+    let mut known = days.into_iter().filter(|(day, _)| (today - DAYS + 1..=today).contains(day)).peekable();
+    let first = known.peek().map_or(today, |(day, _)| *day);
+    let mut days = Vec::new();
+    for day in first..=today {
+        let funnel = known.next_if(|(at, _)| *at == day).map(|(_, funnel)| funnel).unwrap_or_default();
+        days.push(DayFigures { day, funnel, members: 0 });
+    }
+    let mut at_end = members;
+    for day in days.iter_mut().rev() {
+        day.members = at_end;
+        at_end = (at_end + day.funnel.left).saturating_sub(day.funnel.confirmed);
+    }
+    days
+}
+
+/// The last overview, for every operator who asks.
+#[derive(Debug, Default)]
+pub struct KeptOverview {
+    last: RwLock<Option<(Tick, Arc<Overview>)>>,
+    /// One reads; the others wait for it, or are shown what is not too old.
+    reading: Mutex<()>,
+}
+
+impl KeptOverview {
+    pub async fn get(&self, operator: &Operator, now: Moment) -> Result<Arc<Overview>, StoreError> {
+        if let Some(overview) = self.recent(now.tick) {
+            return Ok(overview);
+        }
+        let _reading = self.reading.lock().await;
+        if let Some(overview) = self.recent(now.tick) {
+            return Ok(overview);
+        }
+        let overview = Arc::new(operator.read_overview(now.time).await?);
+        *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some((now.tick, Arc::clone(&overview)));
+        Ok(overview)
+    }
+
+    fn recent(&self, now: Tick) -> Option<Arc<Overview>> {
+        let last = self.last.read().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|(at, _)| now.since(*at) < BELIEVED_FOR).map(|(_, overview)| Arc::clone(overview))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_no_gap_and_members_are_counted_backwards() {
+        let joined = |confirmed, left| Funnel { confirmed, left, ..Funnel::default() };
+        let days = gapless(vec![(97, joined(5, 0)), (99, joined(3, 2)), (100, joined(1, 0))], 100, 17);
+        let found: Vec<_> = days.iter().map(|day| (day.day, day.funnel.confirmed, day.members)).collect();
+        assert_eq!(found, [(97, 5, 15), (98, 0, 15), (99, 3, 16), (100, 1, 17)]);
+        assert_eq!(gapless(vec![], 100, 0), [DayFigures { day: 100, funnel: Funnel::default(), members: 0 }]);
+        let odd = gapless(vec![(-700, joined(9, 0)), (98, joined(9, 0)), (200, joined(9, 0))], 100, 4);
+        let found: Vec<_> = odd.iter().map(|day| (day.day, day.members)).collect();
+        assert_eq!(found, [(98, 4), (99, 4), (100, 4)], "clocks that were wrong");
+    }
+}

@@ -1,0 +1,95 @@
+//! Partners and their keys, as an operator names them, and what is said of what was done: for the commands and the operator's page.
+
+use super::Operator;
+use crate::domain::api_key::{KeyRecord, Mode};
+use crate::domain::figure::counted;
+use crate::domain::partner::PartnerRecord;
+use crate::domain::partner::name::{PartnerId, PartnerName};
+use crate::domain::time::Timestamp;
+pub use crate::keys::{NewKey, NotRotated, RevokedKey};
+use crate::store::StoreError;
+
+/// Whom a new key is for. A name that looks like another partner's is more often a slip than a second partner.
+#[derive(Debug)]
+pub enum KeyPartner {
+    Known(PartnerRecord),
+    /// Nobody has this name, and these have one that differs only in case or spaces.
+    Alike(Vec<PartnerRecord>),
+    New,
+}
+
+impl Operator {
+    pub async fn find_key_partner(&self, name: &PartnerName) -> Result<KeyPartner, StoreError> {
+        let mut partners = self.partners().list().await?;
+        if let Some(at) = partners.iter().position(|partner| partner.name == name.as_str()) {
+            return Ok(KeyPartner::Known(partners.swap_remove(at)));
+        }
+        partners.retain(|partner| name.is_like(&partner.name));
+        Ok(if partners.is_empty() { KeyPartner::New } else { KeyPartner::Alike(partners) })
+    }
+
+    /// The partner of that number.
+    pub async fn find_partner(&self, id: PartnerId) -> Result<Option<PartnerRecord>, StoreError> {
+        Ok(self.partners().list().await?.into_iter().find(|partner| partner.id == id))
+    }
+}
+
+/// What became of a key that was to be revoked, and of its partner where it was the last.
+pub fn revoked(revoked: &RevokedKey, mode: Mode, now: Timestamp) -> Vec<String> {
+    let RevokedKey { key, was_last } = revoked;
+    let (partner, at) = (key.partner.as_str(), key.revoked_at.unwrap_or(now));
+    let before = if at < now { format!(" already, at {at}") } else { String::new() };
+    let mut lines = vec![format!("Key {} of {partner} is revoked{before}.", key.id)];
+    if *was_last {
+        let shut = if mode == Mode::Test { ", and its inbox page is shut" } else { "" };
+        lines.push(format!("No key of {partner} works any more: its webhooks wait{shut}, until you issue another."));
+    }
+    lines
+}
+
+/// A key that was rotated before leaves its successor.
+pub fn rotated_before(key: &KeyRecord) -> Option<String> {
+    key.replaced_by.map(|by| {
+        format!(
+            "Before, key {} was rotated to key {by}, which is a key of its own: `unionhall keys revoke {by}` ends that one.",
+            key.id
+        )
+    })
+}
+
+/// What else can be done about a key that was revoked.
+pub fn after_revoking(key: &KeyRecord) -> String {
+    format!(
+        "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop --key {0}` \
+         deletes it. Links that were mailed still work: `unionhall signups withdraw --key {0}` ends all sign-ups of this key that wait \
+         to be confirmed.",
+        key.id
+    )
+}
+
+/// What became of mail that was held for a partner whose suspension was lifted; nothing where there was none.
+pub fn waits_again(mails: u64) -> Option<String> {
+    match mails {
+        0 => None,
+        1 => Some("1 mail that was held for it waits for its turn again.".to_owned()),
+        _ => Some(format!("{} that were held for it wait for their turn again.", counted(mails, "mail"))),
+    }
+}
+
+/// What became of held mail that was to be sent.
+pub fn released(mails: u64) -> String {
+    match mails {
+        0 => "No such mail is held.".to_owned(),
+        1 => "1 mail is sent as soon as its mailbox may get one.".to_owned(),
+        _ => format!("{} are sent, each as soon as its mailbox may get one.", counted(mails, "mail")),
+    }
+}
+
+/// What became of held mail that was to be deleted.
+pub fn dropped(mails: u64) -> String {
+    match mails {
+        0 => "No such mail is held.".to_owned(),
+        1 => "1 mail was deleted, and its sign-up ended.".to_owned(),
+        _ => format!("{} were deleted, and their sign-ups ended.", counted(mails, "mail")),
+    }
+}

@@ -1,0 +1,172 @@
+//! What is wrong with the running service, as far as it can tell cheaply: what `unionhall doctor` and the alerts of `deploy/` would
+//! say, each with the command that helps. Read at most once in a while, whoever looks.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::Operator;
+use super::findings::{self, BACKUP, Finding, Grade, MAIL, SEE_TO_IT};
+use crate::domain::figure::counted;
+use crate::domain::time::{Tick, Timestamp};
+use crate::domain::union::Union;
+use crate::store::StoreError;
+
+/// How old what is shown may be.
+const BELIEVED_FOR: Duration = Duration::from_secs(15);
+
+/// How long a look may take; a page does not wait longer for it.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Mail that has waited this long waits for a reason. The alert UnionhallMailOld says the same.
+const MAIL_IS_OLD: Duration = Duration::from_secs(3600);
+
+/// What the service knows of itself at this moment.
+#[derive(Debug, Clone, Copy)]
+pub struct RunningState<'a> {
+    pub union: &'a Union,
+    /// Whether strangers reach it.
+    pub is_public: bool,
+    /// Whether the store takes writes.
+    pub takes_writes: bool,
+    /// As `/readyz` has them.
+    pub mail: &'static str,
+    pub limits: &'static str,
+    pub now: Timestamp,
+}
+
+/// What a look at settings and files finds, which a start would find too.
+pub type LookAtSettings = Box<dyn Fn() -> Vec<Finding> + Send + Sync>;
+
+/// What was found when.
+#[derive(Debug, Clone)]
+pub struct FoundProblems {
+    pub at: Timestamp,
+    /// Only what is not well, the worst first.
+    pub findings: Arc<[Finding]>,
+}
+
+pub struct RunningFindings {
+    settings: Arc<LookAtSettings>,
+    mail_goes_to_a_folder: bool,
+    known: Mutex<Option<(Tick, FoundProblems)>>,
+}
+
+impl fmt::Debug for RunningFindings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RunningFindings")
+    }
+}
+
+impl RunningFindings {
+    pub fn new(settings: LookAtSettings, mail_goes_to_a_folder: bool) -> Self {
+        Self { settings: Arc::new(settings), mail_goes_to_a_folder, known: Mutex::default() }
+    }
+
+    /// What is wrong. Whoever asks while another looks waits for that look.
+    pub async fn find(&self, operator: &Operator, state: RunningState<'_>, tick: Tick) -> FoundProblems {
+        let mut known = self.known.lock().await;
+        if let Some((at, found)) = &*known
+            && tick.since(*at) < BELIEVED_FOR
+        {
+            return found.clone();
+        }
+        let mut findings = of_service(state);
+        findings.extend(match tokio::time::timeout(LOOK_TIMEOUT, of_records(operator, state)).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => vec![Finding::of_error("records", Grade::Fail, &error.into()).or_fix(SEE_TO_IT)],
+            Err(_late) => {
+                vec![Finding::warn(
+                    "records",
+                    "they did not say in time how they are",
+                    "see what is wrong: `unionhall doctor`",
+                )]
+            }
+        });
+        findings.extend(findings::of_address(state.union, state.is_public, self.mail_goes_to_a_folder));
+        let settings = Arc::clone(&self.settings);
+        findings.extend(tokio::task::spawn_blocking(move || settings()).await.unwrap_or_default());
+        findings.retain(|finding| !finding.is_ok());
+        // What fails first; otherwise in the order of the checks.
+        findings.sort_by_key(|finding| finding.grade != Grade::Fail);
+        let found = FoundProblems { at: state.now, findings: findings.into() };
+        *known = Some((tick, found.clone()));
+        found
+    }
+
+    /// Somebody changed something: the next look is a new one.
+    pub async fn forget(&self) {
+        *self.known.lock().await = None;
+    }
+}
+
+/// What the service knows by itself.
+fn of_service(state: RunningState<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if !state.takes_writes {
+        found.push(Finding::fail(
+            "records",
+            "the store takes no writes, or its disk is full: sign-ups fail",
+            "see what is wrong: `unionhall doctor`",
+        ));
+    }
+    match state.mail {
+        "failing" => found.push(Finding::fail(
+            MAIL,
+            "it cannot be sent: nobody who signs up can confirm",
+            "see what the mail server answers: `unionhall mail list`",
+        )),
+        "off" => found.push(Finding::fail(
+            MAIL,
+            "none is sent: nobody can sign up",
+            "set UNIONHALL_MAIL to an smtp:// address",
+        )),
+        "held" => found.push(Finding::warn(
+            MAIL,
+            "it waits in the outbox and is not sent, as UNIONHALL_MAIL says",
+            "set UNIONHALL_MAIL to an smtp:// address",
+        )),
+        _ => {}
+    }
+    if state.limits == "local" {
+        found.push(Finding::warn(
+            "limits",
+            "Redis is away: each node counts its requests alone",
+            "start Redis again, or see what is wrong: `unionhall doctor`",
+        ));
+    }
+    found
+}
+
+/// What the records tell, one question after the other: the page takes one connection to the database and not all.
+async fn of_records(operator: &Operator, state: RunningState<'_>) -> Result<Vec<Finding>, StoreError> {
+    let mut found = Vec::new();
+    if operator.are_sign_ups_paused().await? {
+        let fix = "turn them on again: `unionhall signups resume`";
+        found.push(Finding::warn("sign-ups", "they are paused: agents cannot sign anybody up", fix));
+    }
+    let mail = operator.store.mail_figures().await?;
+    if mail.held > 0 {
+        let are = if mail.held == 1 { "is" } else { "are" };
+        let message = format!("{} {are} held until you decide", counted(mail.held, "mail"));
+        found.push(Finding::warn(
+            MAIL,
+            message,
+            "send it: `unionhall mail release`; or delete it: `unionhall mail drop`",
+        ));
+    }
+    if let Some(oldest) = mail.oldest.filter(|oldest| state.mail != "held" && state.now.since(*oldest) > MAIL_IS_OLD) {
+        let message = format!("the oldest that waits was asked for at {oldest}");
+        found.push(Finding::warn(MAIL, message, "see why: `unionhall mail list`"));
+    }
+    if state.is_public {
+        found.push(match operator.last_backup().await {
+            Ok(at) => findings::judge_backup(at, state.now),
+            Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
+        });
+    }
+    found.extend(findings::of_payouts(operator, state.now).await);
+    Ok(found)
+}

@@ -1,0 +1,106 @@
+//! The file of a batch of payouts, as a command writes it and a page hands it out.
+
+use std::io::Write;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::RewardAdmin;
+use crate::domain::figure::{counted, money};
+use crate::domain::reward::payout::{PayoutRecord, PayoutState};
+use crate::domain::time::Timestamp;
+use crate::store::StoreError;
+use crate::supervise::pause_after_step;
+
+/// What a batch's file holds.
+#[derive(Debug, Default)]
+pub struct WrittenRows {
+    pub rows: u64,
+    pub cents: i64,
+    /// The ids of those whose member was erased: without an address nobody can be paid.
+    pub left_out: Vec<String>,
+    /// Whether a payout of this batch has the id that was asked for.
+    pub has_asked_for: bool,
+}
+
+impl WrittenRows {
+    /// "5 payouts, $500".
+    pub fn words(&self) -> String {
+        format!("{}, {}", counted(self.rows, "payout"), money(self.cents))
+    }
+
+    /// Whom nobody can pay, if there is somebody.
+    pub fn left_out_words(&self) -> Option<String> {
+        let ids = &self.left_out;
+        (!ids.is_empty()).then(|| {
+            format!(
+                "Left out, because the member was erased: {}. If it was not paid from an earlier file, settle it as failed.",
+                ids.join(", ")
+            )
+        })
+    }
+}
+
+/// A batch that is being made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MadeBatch {
+    NothingDue,
+    /// Time was up before everybody was looked at; it goes on when it is asked for again.
+    Unfinished(i64),
+    Whole(i64),
+}
+
+impl RewardAdmin {
+    /// Like [`Self::make_batch`], for so long at the most.
+    pub async fn make_batch_within(&self, most: Duration, who: &str, now: Timestamp) -> Result<MadeBatch, StoreError> {
+        let Some(batch) = self.audited.begin_batch(who.to_owned(), now).await? else {
+            return Ok(MadeBatch::NothingDue);
+        };
+        let first = Instant::now();
+        let mut begun = first;
+        while !self.store.fill_batch(batch, who.to_owned(), now).await?.is_full {
+            if begun.duration_since(first) > most {
+                return Ok(MadeBatch::Unfinished(batch));
+            }
+            pause_after_step(begun).await;
+            begun = Instant::now();
+        }
+        Ok(MadeBatch::Whole(batch))
+    }
+
+    /// Writes the payouts that are not settled. Those that are would be paid twice by a provider that keeps no ids. Says in
+    /// `has_asked_for` whether `external_id` is one of the batch's.
+    pub async fn write_file(
+        &self,
+        batch: i64,
+        out: &mut impl Write,
+        external_id: Option<&str>,
+    ) -> Result<std::io::Result<WrittenRows>, StoreError> {
+        let (mut written, mut after) = (WrittenRows::default(), 0);
+        if let Err(error) = out.write_all(PayoutRecord::HEADER.as_bytes()) {
+            return Ok(Err(error));
+        }
+        loop {
+            let page = self.payouts_of(batch, after).await?;
+            for payout in &page.payouts {
+                written.has_asked_for |= external_id == Some(&payout.external_id);
+                if payout.state != PayoutState::Out {
+                    continue;
+                }
+                if payout.email.is_none() {
+                    written.left_out.push(payout.external_id.clone());
+                    continue;
+                }
+                if let Err(error) = out.write_all(payout.line().as_bytes()) {
+                    return Ok(Err(error));
+                }
+                (written.rows, written.cents) = (written.rows + 1, written.cents + payout.amount_cents);
+            }
+            match page.next {
+                Some(next) => after = next,
+                None => break,
+            }
+        }
+        Ok(out.flush().map(|()| written))
+    }
+}

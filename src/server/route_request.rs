@@ -1,0 +1,67 @@
+//! From the route that was found to its answer: what is off or not allowed, operations, documents, pages.
+
+use hyper::{Method, Request};
+
+use super::routes::{self, FoundRoute, Handler};
+use super::{Exchange, declared_length, near_miss, rest};
+use crate::http::request::body::{self, SentBody};
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+use crate::site::reader::Reader;
+use crate::site::{EarlyEnd, Home, Visit, invitation};
+
+/// Answers a request at the route that was found.
+pub(super) async fn route(
+    exchange: Exchange<'_>,
+    found: Option<FoundRoute<'_>>,
+    request: Request<SentBody<'_>>,
+) -> Result<Answer, HttpError> {
+    // A page that is off is answered as a path that does not exist, whatever the method. Boxed: few come here, and everybody's future
+    // would have room for it.
+    let is_off = routes::is_operators(request.uri().path())
+        && !Box::pin(exchange.snapshot.site.has_operators(exchange.now)).await;
+    let Some(FoundRoute { route, parameter, .. }) = found.filter(|_| !is_off) else {
+        return match routes::canonical(request.method(), request.uri()).filter(|_| !is_off) {
+            Some(path) => Ok(Answer::moved(path)),
+            None => Err(HttpError::NotFound(near_miss::not_found(request.uri().path()))),
+        };
+    };
+    if *request.method() == Method::OPTIONS {
+        return Ok(route.preflight());
+    }
+    let Some(handler) = route.handler(request.method()) else {
+        return Err(HttpError::MethodNotAllowed { allow: route.allow() });
+    };
+    if !route.takes_body && declared_length(request.headers()) > body::LARGEST {
+        return Err(HttpError::TooLarge);
+    }
+    match handler {
+        Handler::Operation(operation) => rest::call(exchange, operation, parameter, request).await,
+        Handler::Document(document) => Ok(document(exchange.snapshot).answer(request.headers())),
+        Handler::Page(page) => exchange.show_page(page, parameter, request).await,
+        Handler::Own(own) => own(exchange, request).await,
+    }
+}
+
+impl<'a> Exchange<'a> {
+    /// Shows a page to whoever asked for it, in the language that they read.
+    pub(super) async fn show_page<'v>(
+        &self,
+        page: routes::PageHandler,
+        parameter: &'v str,
+        request: Request<SentBody<'v>>,
+    ) -> Result<Answer, HttpError>
+    where
+        'a: 'v,
+    {
+        let Self { snapshot, peer, client, now, id, path, .. } = *self;
+        let home = if snapshot.app().is_sandbox() { Home::Sandbox } else { Home::Join };
+        let site = &snapshot.site;
+        let reader = Reader::of(request.uri(), request.headers(), site.secure);
+        let invited_by = invitation::handed_on(request.uri());
+        let visit = Visit { site, path, reader, invited_by, parameter, client, peer, now, id, home };
+        let mut answer = page(visit, request).await.or_else(EarlyEnd::into_answer)?;
+        reader.remember(&mut answer, site.secure);
+        Ok(answer)
+    }
+}

@@ -1,0 +1,374 @@
+//! `/operator/campaigns`: how far each campaign is, everything about one, its next step, and drafts of its offer with the rounds behind
+//! them.
+
+use askama::Template;
+use hyper::{Request, StatusCode};
+
+use super::frame::{OperatorFrame, OperatorSection, render};
+use super::overview::{FixPart, fix_parts};
+use super::session::{OperatorVisit, Question, is_sure};
+use crate::campaigns::TakenStep;
+use crate::campaigns::step::{StepNote, read_note, terms_words};
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::record::{CampaignFile, CampaignRecord, HistoryEntry, NegotiationRound, OfferDraft};
+use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
+use crate::domain::figure::{counted, dollars, grouped};
+use crate::domain::language::Language;
+use crate::domain::time::Timestamp;
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::site::view::operator::{coarse, title};
+use crate::site::{PageResult, Visit, field};
+
+const HERE: OperatorSection = OperatorSection::Campaigns;
+
+/// Steps of its history that are shown, the newest: it has one for each edit.
+const MOST_HISTORY: usize = 50;
+
+#[derive(Template)]
+#[template(path = "operator/campaigns.html")]
+struct CampaignsPage<'a> {
+    frame: OperatorFrame<'a>,
+    campaigns: Vec<ListedCampaign<'a>>,
+}
+
+struct ListedCampaign<'a> {
+    title: &'a str,
+    slug: &'a str,
+    state: &'static str,
+    members_in: String,
+    accepted: String,
+    next: String,
+}
+
+pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let mut campaigns = found.stored(HERE, found.operator().campaigns().look_at_all().await)?;
+    campaigns.sort_by_key(|campaign| (campaign.closed_at.is_some(), std::cmp::Reverse(campaign.id)));
+    let page = CampaignsPage {
+        frame: found.frame(HERE),
+        campaigns: campaigns.iter().map(|campaign| listed(campaign, visit.now.time)).collect(),
+    };
+    Ok(found.page(render(&page)))
+}
+
+fn listed(campaign: &CampaignRecord, now: Timestamp) -> ListedCampaign<'_> {
+    ListedCampaign {
+        title: title(campaign),
+        slug: campaign.slug().as_str(),
+        state: campaign.state.name(),
+        members_in: coarse(campaign.counted_in()),
+        accepted: coarse(campaign.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted)),
+        next: campaign.next_words(now),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "operator/campaign.html")]
+struct CampaignPage<'a> {
+    frame: OperatorFrame<'a>,
+    title: &'a str,
+    slug: &'a str,
+    state: &'static str,
+    next: Vec<FixPart<'a>>,
+    /// What it is about, and what was counted.
+    facts: Vec<(&'static str, String)>,
+    offer: Vec<(&'static str, String)>,
+    /// Buttons: what they send, what they say, and whether they end it.
+    steps: Vec<(&'static str, &'static str, bool)>,
+    drafts: Vec<ShownDraft<'a>>,
+    rounds: &'a [NegotiationRound],
+    mailings: Vec<String>,
+    history: Vec<ShownStep<'a>>,
+    is_history_cut: bool,
+}
+
+/// A draft of an offer, newest first.
+struct ShownDraft<'a> {
+    number: usize,
+    draft: &'a OfferDraft,
+    facts: Vec<(&'static str, String)>,
+    /// How many rounds were recorded before it.
+    rounds: String,
+    /// Why it cannot be published now.
+    mistakes: Vec<String>,
+    can_publish: bool,
+}
+
+struct ShownStep<'a> {
+    at: String,
+    who: &'a str,
+    what: String,
+    note: &'a str,
+}
+
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let slug = slug_of(&found)?;
+    let (admin, now) = (found.operator().campaigns(), visit.now.time);
+    let file = found.stored(HERE, admin.look(&slug).await)?.ok_or_else(|| missing(&found))?;
+    let drafts = found.stored(HERE, admin.offer_drafts(&slug).await)?;
+    let rounds = found.stored(HERE, admin.rounds(&slug).await)?;
+    let campaign = &file.campaign;
+    let next = campaign.next_words(now);
+    let can_publish = campaign.state.after(CampaignStep::Offer).is_ok();
+    let shown_draft = |(at, draft): (usize, &'_ OfferDraft)| {
+        let read = Offer::parse(&draft.file);
+        let checked = read.as_ref().map_err(BadFile::clone).and_then(|offer| offer.check_days(now));
+        let before = rounds.iter().filter(|round| round.at <= draft.at).count() as u64;
+        (at + 1, read.as_ref().map(offer_facts).unwrap_or_default(), counted(before, "round"), checked)
+    };
+    let drafts = drafts.iter().enumerate().rev().map(|(at, draft)| {
+        let (number, facts, rounds, checked) = shown_draft((at, draft));
+        let mistakes = checked.err().map(|BadFile(mistakes)| mistakes).unwrap_or_default();
+        ShownDraft { number, draft, facts, rounds, can_publish: can_publish && mistakes.is_empty(), mistakes }
+    });
+    let history = file.history.iter().rev().take(MOST_HISTORY).map(shown_step);
+    let page = CampaignPage {
+        frame: found.frame(HERE),
+        title: title(campaign),
+        slug: slug.as_str(),
+        state: campaign.state.name(),
+        next: fix_parts(&next),
+        facts: facts(&file),
+        offer: campaign.offer.as_ref().map(offer_facts).unwrap_or_default(),
+        steps: steps(campaign.state),
+        drafts: drafts.collect(),
+        rounds: &rounds,
+        mailings: file.mailings.iter().map(|mailing| mailing.words()).collect(),
+        history: history.collect(),
+        is_history_cut: file.history.len() > MOST_HISTORY,
+    };
+    Ok(found.page(render(&page)))
+}
+
+fn slug_of(found: &OperatorVisit<'_>) -> PageResult<CampaignSlug> {
+    Ok(found.visit.parameter.parse().map_err(|_| missing(found))?)
+}
+
+fn missing(found: &OperatorVisit<'_>) -> Answer {
+    let says = ["There is no campaign at this address.".to_owned()];
+    found.message(StatusCode::NOT_FOUND, HERE, "No such campaign", &says)
+}
+
+fn facts(file: &CampaignFile) -> Vec<(&'static str, String)> {
+    let CampaignFile { campaign, counts, .. } = file;
+    let codes: Vec<_> = campaign.draft.states.iter().map(|state| state.code()).collect();
+    let places = if codes.is_empty() { "everywhere".to_owned() } else { format!("in {}", codes.join(", ")) };
+    let mut facts = vec![
+        ("About", format!("{}, {places}", campaign.draft.category.label())),
+        ("Gathers until", format!("the end of {}", campaign.draft.gather_until)),
+        (
+            "Members now",
+            format!(
+                "{}{} in, {} out, {} accepted, {} passed: only for you, never publish these",
+                if counts.is_whole() { "" } else { "of the first 100,000 " },
+                grouped(counts.members_in),
+                grouped(counts.out),
+                grouped(counts.accepted),
+                grouped(counts.passed)
+            ),
+        ),
+        (
+            "Published",
+            match &campaign.sheet {
+                Some((taken_at, sheet)) => format!(
+                    "{} in, {} accepted, as counted at {taken_at}",
+                    coarse(sheet.members_in),
+                    coarse(sheet.accepted)
+                ),
+                None => "nothing yet: the first count comes once 5 members take part".to_owned(),
+            },
+        ),
+    ];
+    facts.extend(campaign.terms.map(|terms| ("Referrals", terms_words(&terms))));
+    facts
+}
+
+fn offer_facts(offer: &Offer) -> Vec<(&'static str, String)> {
+    let text = offer.text(Language::English);
+    let price = text.map(|text| text.price.as_str()).unwrap_or_default();
+    let mut facts = vec![
+        ("Supplier", offer.supplier.clone()),
+        ("Price", format!("{price}, for {}", counted(offer.term_months.into(), "month"))),
+        (
+            "Saves",
+            format!(
+                "{} a year against {} ({}, {})",
+                dollars(offer.annual_saving),
+                offer.benchmark_price(Language::English),
+                offer.benchmark.source,
+                offer.benchmark.date
+            ),
+        ),
+        ("Ending early costs", text.map(|text| text.exit_fee.clone()).unwrap_or_default()),
+        ("Members decide until", format!("the end of {}", offer.decide_by)),
+    ];
+    facts.extend(
+        offer.open_until.map(|day| ("Later ones accept until", format!("the end of {day}, once it is active"))),
+    );
+    facts.extend(text.and_then(|text| text.how.clone()).map(|how| ("How to get it", how)));
+    facts.push(("Complaints go to", offer.complaints.clone()));
+    facts
+}
+
+fn shown_step(entry: &HistoryEntry) -> ShownStep<'_> {
+    let HistoryEntry { at, who, from, to, note } = entry;
+    let is_edit = from.is_some_and(|from| from == *to);
+    let what = match from {
+        None => "made".to_owned(),
+        Some(_) if is_edit => "changed".to_owned(),
+        Some(from) => format!("{} to {}", from.name(), to.name()),
+    };
+    ShownStep { at: at.to_string(), who, what, note: if is_edit { "" } else { note } }
+}
+
+/// The steps that a form can ask for; an offer is published from its draft.
+const FORM_STEPS: [(CampaignStep, &str, &str); 5] = [
+    (CampaignStep::Open, "open", "Open it to members…"),
+    (CampaignStep::Negotiate, "negotiate", "Begin to negotiate…"),
+    (CampaignStep::Activate, "activate", "The deal has started…"),
+    (CampaignStep::Close, "close", "Close it…"),
+    (CampaignStep::Cancel, "cancel", "Cancel it…"),
+];
+
+fn steps(state: CampaignState) -> Vec<(&'static str, &'static str, bool)> {
+    let possible = FORM_STEPS.iter().filter(|(step, ..)| state.after(*step).is_ok());
+    possible.map(|(step, name, label)| (*name, *label, *step == CampaignStep::Cancel)).collect()
+}
+
+/// A step that a form asks for.
+struct AskedStep {
+    taken: TakenStep,
+    command: &'static str,
+    title: String,
+    /// What will happen.
+    says: Vec<String>,
+    button: &'static str,
+}
+
+/// Takes a step, once the operator is sure.
+pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (slug, now) = (slug_of(&found)?, visit.now.time);
+    let [step, draft, note, no_mail] =
+        ["step", "draft", "note", "no-mail"].map(|name| field(&fields, name).unwrap_or_default());
+    let note = match read_note(&note) {
+        Ok(note) => note,
+        Err(why) => return Ok(found.refuse(HERE, &format!("The note is not as it should be: {why}."))),
+    };
+    let asked = asked_step(&found, &slug, &step, &draft).await?;
+    let mails = no_mail != "yes";
+    if !is_sure(&fields) {
+        let admin = found.operator().campaigns();
+        let state = found.stored(HERE, admin.look(&slug).await)?.ok_or_else(|| missing(&found))?.campaign.state;
+        if let Err(bad) = state.after(asked.taken.step()) {
+            return Ok(found.refuse(HERE, &format!("{slug}: {bad}.")));
+        }
+        let mut says = asked.says;
+        let begins_mailing = state.after(asked.taken.step()).ok().and_then(CampaignState::mailed_about).is_some();
+        let concerns_nobody = state == CampaignState::Draft && asked.taken.step() == CampaignStep::Cancel;
+        says.extend((begins_mailing && !concerns_nobody).then(|| match mails {
+            true => "Those whom it concerns are mailed, if they want such mail.".to_owned(),
+            false => "Nobody is mailed about it, as you asked.".to_owned(),
+        }));
+        let action = format!("/operator/campaigns/{slug}");
+        let fields =
+            [("step", step.as_str()), ("draft", &draft), ("note", &note), ("no-mail", if mails { "" } else { "yes" })];
+        let question =
+            Question { title: &asked.title, says: &says, action: &action, fields: &fields, button: asked.button };
+        return Ok(found.ask(HERE, &question));
+    }
+    let act = found.who.act(asked.command, slug.to_string(), now);
+    let who = act.who.clone();
+    let said = StepNote { who: &who, note: &note, mails };
+    let admin = found.operator().audited_campaigns(act);
+    Ok(match found.stored(HERE, admin.take_step(&slug, asked.taken, said, now).await)? {
+        Ok(done) => found.done(HERE, "Done", &done.words(mails, now)),
+        Err(refused) => found.refuse(HERE, &format!("{refused}.")),
+    })
+}
+
+/// Reads what a form asks for; what is wrong with it ends the visit.
+async fn asked_step(found: &OperatorVisit<'_>, slug: &CampaignSlug, step: &str, draft: &str) -> PageResult<AskedStep> {
+    let union = &found.visit.app().union;
+    let plain = |step, command, title: &str, says: &[&str], button| AskedStep {
+        taken: TakenStep::Plain(step),
+        command,
+        title: format!("{title} {slug}?"),
+        says: says.iter().map(|&line| line.to_owned()).collect(),
+        button,
+    };
+    Ok(match step {
+        "open" if union.postal_address.is_none() => {
+            let why = "The postal address is unset, and mail about a campaign must name one. Set UNIONHALL_POSTAL_ADDRESS for the service.";
+            return Err(found.refuse(HERE, why).into());
+        }
+        "open" => plain(
+            CampaignStep::Open,
+            "campaigns open",
+            "Open",
+            &["Everybody sees it, and members are asked whether they are in."],
+            "Open it",
+        ),
+        "negotiate" => plain(
+            CampaignStep::Negotiate,
+            "campaigns negotiate",
+            "Begin to negotiate",
+            &["It no longer waits for its day. Members can still count themselves in or out."],
+            "Begin to negotiate",
+        ),
+        "activate" => {
+            let terms = union.catalog.referral;
+            let mut says = vec![
+                "The deal has started: members who accepted take part from now on.".to_owned(),
+                format!("These referral terms are copied for good: {}.", terms_words(&terms)),
+            ];
+            if union.catalog.is_sample() {
+                says.push("They are the sample catalog's, and made up. They cannot be changed later.".to_owned());
+            }
+            AskedStep {
+                taken: TakenStep::Activate(terms),
+                command: "campaigns activate",
+                title: format!("Has the deal of {slug} started?"),
+                says,
+                button: "It has started",
+            }
+        }
+        "close" => plain(
+            CampaignStep::Close,
+            "campaigns close",
+            "Close",
+            &["Nobody can accept anymore, and its page shows the result. This cannot be undone."],
+            "Close it",
+        ),
+        "cancel" => plain(
+            CampaignStep::Cancel,
+            "campaigns cancel",
+            "Cancel",
+            &["Nobody can take part anymore. This cannot be undone."],
+            "Cancel it",
+        ),
+        "offer" => offered(found, slug, draft).await?,
+        _ => return Err(found.refuse(HERE, "The form names no step of a campaign.").into()),
+    })
+}
+
+/// The draft of that number, to be published as it is.
+async fn offered(found: &OperatorVisit<'_>, slug: &CampaignSlug, draft: &str) -> PageResult<AskedStep> {
+    let drafts = found.stored(HERE, found.operator().campaigns().offer_drafts(slug).await)?;
+    let number = draft.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let Some(draft) = number.and_then(|at| drafts.get(at)) else {
+        return Err(found.refuse(HERE, &format!("{slug} has no such draft of an offer.")).into());
+    };
+    let now = found.visit.now.time;
+    let read = Offer::parse(&draft.file).and_then(|offer| offer.check_days(now).map(|()| offer));
+    let offer = read.map_err(|BadFile(mistakes)| {
+        found.refuse(HERE, &format!("The draft cannot be published: {}.", mistakes.join("; ")))
+    })?;
+    let mut says: Vec<_> = offer_facts(&offer).into_iter().map(|(name, fact)| format!("{name}: {fact}")).collect();
+    says.push("Members accept or pass. A published offer cannot be changed.".to_owned());
+    let taken = TakenStep::Offer(Box::new(offer), draft.file.clone());
+    let (title, button) = (format!("Publish this offer of {slug}?"), "Publish it");
+    Ok(AskedStep { taken, command: "campaigns offer", title, says, button })
+}

@@ -1,0 +1,102 @@
+//! What every page of the operator's has around it, and the page of one message.
+
+use askama::Template;
+
+use crate::domain::union::Union;
+use crate::site::branding::Branding;
+
+/// The pages, as the navigation has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::site) enum OperatorSection {
+    Overview,
+    People,
+    Partners,
+    Mail,
+    Campaigns,
+    Rewards,
+    Audit,
+}
+
+impl OperatorSection {
+    /// Those that are there.
+    const ALL: &'static [Self] =
+        &[Self::Overview, Self::People, Self::Partners, Self::Mail, Self::Campaigns, Self::Rewards, Self::Audit];
+
+    pub(in crate::site) const fn name(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::People => "People",
+            Self::Partners => "Partners",
+            Self::Mail => "Mail",
+            Self::Campaigns => "Campaigns",
+            Self::Rewards => "Rewards",
+            Self::Audit => "Audit",
+        }
+    }
+
+    pub(in crate::site) const fn path(self) -> &'static str {
+        match self {
+            Self::Overview => "/operator",
+            Self::People => "/operator/people",
+            Self::Partners => "/operator/partners",
+            Self::Mail => "/operator/mail",
+            Self::Campaigns => "/operator/campaigns",
+            Self::Rewards => "/operator/rewards",
+            Self::Audit => "/operator/audit",
+        }
+    }
+}
+
+/// What a page has around it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::site) struct OperatorFrame<'a> {
+    pub union: &'a Union,
+    pub branding: &'a Branding,
+    pub section: OperatorSection,
+    /// Who is signed in; nobody on the way in.
+    pub who: Option<&'a str>,
+    /// What forms carry.
+    pub token: &'a str,
+    /// Whether they are signed in here and not by a proxy.
+    pub can_sign_out: bool,
+}
+
+impl OperatorFrame<'_> {
+    pub(in crate::site) fn sections(&self) -> &'static [OperatorSection] {
+        OperatorSection::ALL
+    }
+}
+
+/// Something to say, and where to go from there.
+#[derive(Template)]
+#[template(path = "operator/message.html")]
+pub(in crate::site) struct MessagePage<'a> {
+    pub frame: OperatorFrame<'a>,
+    pub title: &'a str,
+    /// Paragraphs.
+    pub says: &'a [String],
+    /// A command that helps.
+    pub command: Option<&'a str>,
+    /// Where to, and what that is called.
+    pub back: Option<(&'a str, &'a str)>,
+}
+
+/// Asks before something is done that is not easily undone. The form sends the same fields again, and that the operator is sure.
+#[derive(Template)]
+#[template(path = "operator/confirm.html")]
+pub(in crate::site) struct QuestionPage<'a> {
+    pub frame: OperatorFrame<'a>,
+    pub title: &'a str,
+    /// What will happen, a sentence each.
+    pub says: &'a [String],
+    pub action: &'a str,
+    /// Hidden fields.
+    pub fields: &'a [(&'a str, &'a str)],
+    pub button: &'a str,
+    pub back: &'a str,
+}
+
+/// Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
+pub(in crate::site) fn render(template: &impl Template) -> String {
+    template.render().unwrap_or_default()
+}

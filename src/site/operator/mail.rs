@@ -1,0 +1,116 @@
+//! `/operator/mail`: mail that is held, by who asked for it, to be sent or deleted.
+
+use askama::Template;
+use hyper::Request;
+
+use super::frame::{OperatorFrame, OperatorSection, render};
+use super::session::{OperatorVisit, Question, is_sure};
+use crate::domain::figure::{counted, grouped};
+use crate::domain::mail::HeldMail;
+use crate::domain::mail::budget::{FORM, SourceStatus};
+use crate::http::request::body::SentBody;
+use crate::operator::partner;
+use crate::site::{PageResult, Visit, field};
+
+const HERE: OperatorSection = OperatorSection::Mail;
+
+/// Sources that a page lists; those with held mail come first.
+const SOURCES_SHOWN: usize = 200;
+
+#[derive(Template)]
+#[template(path = "operator/mail.html")]
+struct MailPage<'a> {
+    frame: OperatorFrame<'a>,
+    sources: Vec<MailSource>,
+    /// Sources that are not listed.
+    more: usize,
+}
+
+/// A source, with what its mail came to in seven days.
+struct MailSource {
+    /// What the form sends: `form`, or the partner's name.
+    key: String,
+    name: String,
+    is_suspended: bool,
+    held: u64,
+    held_text: String,
+    figures: [String; 5],
+}
+
+impl MailSource {
+    fn of(status: SourceStatus) -> Self {
+        let SourceStatus { source, is_suspended, reputation, held, .. } = status;
+        let mailed = reputation.mailed_before + reputation.mailed_today;
+        let counts = [mailed, reputation.confirmed, reputation.declined, reputation.bounced, reputation.complained];
+        Self {
+            name: if source == FORM { "The join form".to_owned() } else { source.clone() },
+            key: source,
+            is_suspended,
+            held,
+            held_text: grouped(held),
+            figures: counts.map(grouped),
+        }
+    }
+}
+
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let mut statuses = found.stored(HERE, found.operator().source_statuses(visit.now.time).await)?;
+    statuses.sort_by_key(|status| std::cmp::Reverse(status.held));
+    let more = statuses.len().saturating_sub(SOURCES_SHOWN);
+    statuses.truncate(SOURCES_SHOWN);
+    let sources = statuses.into_iter().map(MailSource::of).collect();
+    Ok(found.page(render(&MailPage { frame: found.frame(HERE), sources, more })))
+}
+
+/// Sends or deletes what is held of one source. Deleting is asked about first.
+pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let source = field(&fields, "source").unwrap_or_default();
+    let (which, about) = if source == FORM {
+        (HeldMail::OfTheForm, "the form".to_owned())
+    } else {
+        let partners = found.stored(HERE, found.operator().partners().list().await)?;
+        match partners.into_iter().find(|partner| partner.name == source) {
+            Some(partner) if partner.suspended_at.is_some() => {
+                let why = "The partner is suspended: its mail waits until that is lifted on the page Partners.";
+                return Ok(found.refuse(HERE, why));
+            }
+            Some(partner) => (HeldMail::OfPartner(partner.id), format!("partner {}", partner.name)),
+            None => return Ok(found.refuse(HERE, "There is no such source. Load the page Mail again.")),
+        }
+    };
+    let now = visit.now.time;
+    let done = match field(&fields, "act").as_deref() {
+        Some("release") => {
+            let mails = found.acting("mail release", about).release_held(which, now).await;
+            partner::released(found.stored(HERE, mails)?)
+        }
+        Some("drop") if is_sure(&fields) => {
+            let mails = found.acting("mail drop", about).drop_held(which, now).await;
+            partner::dropped(found.stored(HERE, mails)?)
+        }
+        Some("drop") => {
+            let statuses = found.stored(HERE, found.operator().source_statuses(now).await)?;
+            let held = statuses.iter().find(|status| status.source == source).map_or(0, |status| status.held);
+            let says = [
+                format!(
+                    "{} of {about} would be deleted, and those who were signed up by it are not asked.",
+                    counted(held, "held mail")
+                ),
+                "Their sign-ups end. Nobody is told. It cannot be undone.".to_owned(),
+            ];
+            let question = Question {
+                title: "Delete held mail?",
+                says: &says,
+                action: "/operator/mail",
+                fields: &[("act", "drop"), ("source", &source)],
+                button: "Delete it",
+            };
+            return Ok(found.ask(HERE, &question));
+        }
+        _ => return Ok(found.refuse(HERE, "The form says neither release nor drop.")),
+    };
+    found.access.findings().forget().await;
+    Ok(found.done(HERE, "Held mail", &[done]))
+}

@@ -1,0 +1,132 @@
+//! `/operator`: what is wrong, how the union does, and the switch for sign-ups.
+
+use askama::Template;
+use hyper::Request;
+
+use super::frame::{OperatorFrame, OperatorSection, render};
+use super::session::{OperatorVisit, Question, is_sure};
+use crate::http::request::body::SentBody;
+use crate::http::request::host::is_local;
+use crate::operator::findings::{Finding, Grade};
+use crate::operator::running::{FoundProblems, RunningState};
+use crate::site::view::operator::OverviewPart;
+use crate::site::{PageResult, Visit, field};
+
+const HERE: OperatorSection = OperatorSection::Overview;
+
+#[derive(Template)]
+#[template(path = "operator/overview.html")]
+struct OverviewPage<'a> {
+    frame: OperatorFrame<'a>,
+    findings: Vec<ShownFinding<'a>>,
+    looked_at: String,
+    are_sign_ups_paused: bool,
+    pictures: String,
+}
+
+/// A finding, as people read it.
+struct ShownFinding<'a> {
+    is_failure: bool,
+    check: &'a str,
+    message: &'a str,
+    /// What to do, cut at its commands.
+    fix: Vec<FixPart<'a>>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FixPart<'a> {
+    Text(&'a str),
+    Command(&'a str),
+}
+
+impl<'a> ShownFinding<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        Self {
+            is_failure: finding.grade == Grade::Fail,
+            check: finding.check,
+            message: &finding.message,
+            fix: fix_parts(finding.fix.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// Commands stand between back quotes.
+pub(super) fn fix_parts(fix: &str) -> Vec<FixPart<'_>> {
+    let parts = fix.split('`').enumerate().filter(|(_, part)| !part.is_empty());
+    parts.map(|(at, part)| if at % 2 == 1 { FixPart::Command(part) } else { FixPart::Text(part) }).collect()
+}
+
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let FoundProblems { at, findings } = look(&found).await;
+    let are_sign_ups_paused = found.stored(HERE, found.operator().are_sign_ups_paused().await)?;
+    let overview = found.stored(HERE, found.access.overview(visit.now).await)?;
+    let page = OverviewPage {
+        pictures: render(&OverviewPart::new(&overview, &visit.app().union.catalog)),
+        frame: found.frame(HERE),
+        findings: findings.iter().map(ShownFinding::of).collect(),
+        looked_at: at.to_string(),
+        are_sign_ups_paused,
+    };
+    Ok(found.page(render(&page)))
+}
+
+/// What is wrong with the service.
+async fn look(found: &OperatorVisit<'_>) -> FoundProblems {
+    let (app, now) = (found.visit.app(), found.visit.now);
+    let ready = app.readiness(Some(found.visit.id.as_str()), now.tick).await;
+    let state = RunningState {
+        union: &app.union,
+        is_public: !is_local(&app.union),
+        takes_writes: ready.is_some(),
+        mail: app.mail.state(),
+        limits: app.limiter_status().scope.name(),
+        now: now.time,
+    };
+    found.access.findings().find(found.operator(), state, now.tick).await
+}
+
+/// Pauses sign-ups, once the operator is sure, or turns them on again.
+pub async fn switch_sign_ups(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let pause = match field(&fields, "sign-ups").as_deref() {
+        Some("pause") => true,
+        Some("resume") => false,
+        _ => return Ok(found.refuse(HERE, "The form says neither pause nor resume.")),
+    };
+    if pause && !is_sure(&fields) {
+        let says = [
+            "Agents and partners get the answer backend_not_configured until sign-ups are turned on again.".to_owned(),
+            "The join form says that sign-ups are off. The public data stays, and links that were mailed still work."
+                .to_owned(),
+        ];
+        let question = Question {
+            title: "Pause sign-ups?",
+            says: &says,
+            action: "/operator/sign-ups",
+            fields: &[("sign-ups", "pause")],
+            button: "Pause sign-ups",
+        };
+        return Ok(found.ask(HERE, &question));
+    }
+    let command = if pause { "signups pause" } else { "signups resume" };
+    found.stored(HERE, found.acting(command, "").pause_sign_ups(pause).await)?;
+    found.access.findings().forget().await;
+    Ok(found.redirect("/operator"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FixPart::{Command, Text};
+    use super::*;
+
+    #[test]
+    fn a_fix_is_cut_at_its_commands() {
+        assert_eq!(
+            fix_parts("send it: `mail release`; or `mail drop`"),
+            [Text("send it: "), Command("mail release"), Text("; or "), Command("mail drop")]
+        );
+        assert_eq!(fix_parts("chmod 700 data"), [Text("chmod 700 data")]);
+        assert_eq!(fix_parts(""), []);
+    }
+}

@@ -1,0 +1,283 @@
+//! `/operator/partners`: the partners, one with its keys and endpoints, and what is done to them. The sandbox's are the commands' alone.
+
+mod keys;
+
+use std::time::Duration;
+
+use askama::Template;
+use hyper::Request;
+
+pub use self::keys::{issue, revoke, rotate};
+use super::frame::{OperatorFrame, OperatorSection, render};
+use super::session::{OperatorVisit, Question, is_sure};
+use crate::domain::api_key::KeyRecord;
+use crate::domain::figure::grouped;
+use crate::domain::mail::budget::day_of;
+use crate::domain::partner::PartnerRecord;
+use crate::domain::partner::name::PartnerId;
+use crate::domain::time::Timestamp;
+use crate::http::request::body::SentBody;
+use crate::operator::Funnel;
+use crate::operator::partner::waits_again;
+use crate::site::{PageResult, Visit, field};
+
+const HERE: OperatorSection = OperatorSection::Partners;
+
+/// Partners on the list; the commands list all.
+const PARTNERS_SHOWN: usize = 500;
+
+/// Keys of one partner on its page, the newest.
+const KEYS_SHOWN: u32 = 100;
+
+/// Days that rates are of.
+const RATE_DAYS: i64 = 30;
+
+/// How long a page waits for mail that goes again; the rest goes without it.
+const MAIL_WAITED_FOR: Duration = Duration::from_secs(3);
+
+/// A partner in the list.
+struct ListedPartner {
+    id: i64,
+    name: String,
+    is_suspended: bool,
+    keys: u64,
+    endpoints: u64,
+    rates: ShownRates,
+}
+
+/// What came of a partner's sign-ups.
+struct ShownRates {
+    signed_up: String,
+    confirmed: String,
+    declined: String,
+}
+
+impl ShownRates {
+    fn of(funnel: Funnel) -> Self {
+        Self {
+            signed_up: grouped(funnel.signed_up),
+            confirmed: share(funnel.confirmed, funnel.mailed),
+            declined: share(funnel.declined, funnel.mailed),
+        }
+    }
+}
+
+/// So many of all, with the percentage of those who were mailed.
+fn share(some: u64, all: u64) -> String {
+    match all {
+        0 => grouped(some),
+        _ => format!("{} ({}%)", grouped(some), some.saturating_mul(100).saturating_add(all / 2) / all),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "operator/partners.html")]
+struct PartnersPage<'a> {
+    frame: OperatorFrame<'a>,
+    partners: Vec<ListedPartner>,
+    more: usize,
+    /// Names the form that makes a key.
+    form: String,
+}
+
+pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let mut partners = found.stored(HERE, found.operator().partners().list().await)?;
+    let rates = rates(&found).await?;
+    let more = partners.len().saturating_sub(PARTNERS_SHOWN);
+    partners.truncate(PARTNERS_SHOWN);
+    let listed = partners.into_iter().map(|partner| ListedPartner {
+        id: partner.id.0,
+        is_suspended: partner.suspended_at.is_some(),
+        keys: partner.keys,
+        endpoints: partner.endpoints,
+        rates: ShownRates::of(of_source(&rates, &partner.name)),
+        name: partner.name,
+    });
+    let form = found.stored(HERE, found.access.new_form())?.as_str().to_owned();
+    let page = PartnersPage { frame: found.frame(HERE), partners: listed.collect(), more, form };
+    Ok(found.page(render(&page)))
+}
+
+/// What came of the sign-ups of every source, from the figures that are kept by day.
+async fn rates(found: &OperatorVisit<'_>) -> PageResult<Vec<(String, Funnel)>> {
+    let since = day_of(found.visit.now.time) - RATE_DAYS;
+    found.stored(HERE, found.operator().sources_since(since).await)
+}
+
+fn of_source(rates: &[(String, Funnel)], source: &str) -> Funnel {
+    rates.iter().find(|(name, _)| name == source).map(|(_, funnel)| *funnel).unwrap_or_default()
+}
+
+struct ShownKey {
+    id: String,
+    state: &'static str,
+    works: bool,
+    created: String,
+    expires: String,
+    used: String,
+    signed_up: String,
+    confirmed: String,
+}
+
+struct ShownEndpoint {
+    id: i64,
+    state: String,
+    waiting: String,
+}
+
+#[derive(Template)]
+#[template(path = "operator/partner.html")]
+struct PartnerPage<'a> {
+    frame: OperatorFrame<'a>,
+    partner: &'a PartnerRecord,
+    since: String,
+    contact: Option<String>,
+    suspended: Option<String>,
+    rates: ShownRates,
+    keys: Vec<ShownKey>,
+    /// Keys of it that are not shown.
+    more_keys: u64,
+    endpoints: Vec<ShownEndpoint>,
+    form: String,
+}
+
+/// The partner of a number that stands in an address or a form.
+async fn find(found: &OperatorVisit<'_>, id: &str) -> PageResult<PartnerRecord> {
+    let partner = match id.parse() {
+        Ok(id) => found.stored(HERE, found.operator().find_partner(PartnerId(id)).await)?,
+        Err(_) => None,
+    };
+    partner.ok_or_else(|| found.refuse(HERE, "There is no such partner.").into())
+}
+
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let partner = find(&found, visit.parameter).await?;
+    let operator = found.operator();
+    let keys = found.stored(HERE, operator.keys().of_partner(partner.id, KEYS_SHOWN).await)?;
+    let mut endpoints = found.stored(HERE, operator.list_endpoints().await)?;
+    endpoints.retain(|listed| listed.endpoint.partner == partner.name);
+    let time = |time: Option<Timestamp>| time.map_or_else(|| "–".to_owned(), |time| time.to_string());
+    let keys: Vec<_> = keys
+        .iter()
+        .map(|(key, figures)| ShownKey {
+            id: key.id.to_string(),
+            state: key.status(visit.now.time).name(),
+            works: works(key, visit.now.time),
+            created: key.created_at.to_string(),
+            expires: time(key.expires_at),
+            used: time(key.last_used_at),
+            signed_up: grouped(figures.signed_up),
+            confirmed: grouped(figures.confirmed),
+        })
+        .collect();
+    let endpoints = endpoints.iter().map(|listed| ShownEndpoint {
+        id: listed.endpoint.id.0,
+        state: listed.endpoint.state(),
+        waiting: grouped(listed.waiting),
+    });
+    let page = PartnerPage {
+        frame: found.frame(HERE),
+        since: partner.created_at.to_string(),
+        contact: partner.contact.as_ref().map(|contact| contact.as_typed().to_owned()),
+        suspended: partner.suspended_at.map(|at| at.to_string()),
+        rates: ShownRates::of(of_source(&rates(&found).await?, &partner.name)),
+        more_keys: partner.keys.saturating_sub(keys.len() as u64),
+        keys,
+        endpoints: endpoints.collect(),
+        form: found.stored(HERE, found.access.new_form())?.as_str().to_owned(),
+        partner: &partner,
+    };
+    Ok(found.page(render(&page)))
+}
+
+/// Whether a key may be revoked or rotated: nothing else ended it.
+fn works(key: &KeyRecord, now: Timestamp) -> bool {
+    key.revoked_at.is_none() && key.expires_at.is_none_or(|end| end > now)
+}
+
+/// Where one partner's page is.
+fn path(partner: &PartnerRecord) -> String {
+    format!("/operator/partners/{}", partner.id)
+}
+
+/// Stops a partner as a whole, once the operator is sure, or lifts that.
+pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let partner = find(&found, &field(&fields, "partner").unwrap_or_default()).await?;
+    let (name, now) = (partner.name.clone(), visit.now.time);
+    match field(&fields, "act").as_deref() {
+        Some("suspend") if is_sure(&fields) => {
+            let suspended = found.acting("partners suspend", name.clone()).partners().suspend(partner.id, now).await;
+            let says = match found.stored(HERE, suspended)? {
+                true => format!("{name} is suspended: within two seconds none of its keys works."),
+                false => format!("{name} is suspended already."),
+            };
+            let waits = "Its webhooks wait, and its mail that has not left is held, until you resume it.";
+            Ok(found.done_at(HERE, &path(&partner), "Suspended", &[says, waits.to_owned()]))
+        }
+        Some("suspend") => {
+            let id = partner.id.to_string();
+            let says = [
+                "Within two seconds none of its keys works. Its test keys still do.".to_owned(),
+                "Its webhooks wait, and its mail that has not left is held. Links that were mailed still work."
+                    .to_owned(),
+                "You can resume it at any time.".to_owned(),
+            ];
+            let question = Question {
+                title: &format!("Suspend {name}?"),
+                says: &says,
+                action: "/operator/partners/suspend",
+                fields: &[("act", "suspend"), ("partner", &id)],
+                button: "Suspend it",
+            };
+            Ok(found.ask(HERE, &question))
+        }
+        Some("resume") => {
+            let resumed = found.acting("partners resume", name.clone()).partners().resume(partner.id, now).await;
+            let mut says = vec![match found.stored(HERE, resumed)? {
+                true => format!(
+                    "{name} is no longer suspended: within two seconds its keys work again, except those that expired or were revoked."
+                ),
+                false => format!("{name} was not suspended."),
+            }];
+            // Also where it was lifted before: the mail of one that was interrupted is still held. However much there is, it goes on
+            // when nobody waits for it any more.
+            let (partners, app) = (found.operator().partners(), std::sync::Arc::clone(visit.app().core()));
+            let release = tokio::spawn(async move {
+                let released = partners.release_suspended(partner.id, now).await;
+                released.map_err(|error| {
+                    app.report_store(None, &format!("mail of a resumed partner is still held: {error}"))
+                })
+            });
+            match tokio::time::timeout(MAIL_WAITED_FOR, release).await {
+                Ok(Ok(Ok(mails))) => says.extend(waits_again(mails)),
+                Ok(_) => says.push("Not all mail that was held for it could be let go. Resume it again.".to_owned()),
+                Err(_late) => says.push("Mail that was held for it is let go bit by bit.".to_owned()),
+            }
+            found.access.findings().forget().await;
+            Ok(found.done_at(
+                HERE,
+                &format!("/operator/partners/{}", field(&fields, "partner").unwrap_or_default()),
+                "Resumed",
+                &says,
+            ))
+        }
+        _ => Ok(found.refuse(HERE, "The form says neither suspend nor resume.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_of_something() {
+        assert_eq!(
+            [share(0, 0), share(3, 0), share(1, 3), share(2, 3), share(3, 3)],
+            ["0", "3", "1 (33%)", "2 (67%)", "3 (100%)"]
+        );
+        assert_eq!(share(u64::MAX, u64::MAX), format!("{} (1%)", grouped(u64::MAX)), "absurd, and no panic");
+    }
+}

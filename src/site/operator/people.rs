@@ -1,0 +1,175 @@
+//! `/operator/people`: looks somebody up, which is audited, and erases them. Addresses are sent by POST alone: no address of a page
+//! holds one.
+
+use askama::Template;
+use hyper::{Request, StatusCode};
+
+use super::frame::{OperatorFrame, OperatorSection, render};
+use super::session::{OperatorVisit, is_sure};
+use crate::domain::email::EmailAddress;
+use crate::domain::figure::money;
+use crate::domain::person::{PersonFile, PersonState, Waiver};
+use crate::domain::referral::ReferralCode;
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::membership::people::NotErased;
+use crate::operator::person::lines;
+use crate::site::{PageResult, Visit, field};
+
+const HERE: OperatorSection = OperatorSection::People;
+
+const NOBODY: &str = "Nobody has that address, code or account. An address has to be whole.";
+
+#[derive(Template)]
+#[template(path = "operator/people.html")]
+struct PeoplePage<'a> {
+    frame: OperatorFrame<'a>,
+    typed: &'a str,
+    problem: Option<&'a str>,
+    person: Option<ShownPerson>,
+}
+
+/// What is kept of somebody.
+struct ShownPerson {
+    /// Their address; empty once they are erased.
+    email: String,
+    /// Headings, each with its lines.
+    parts: Vec<(String, Vec<String>)>,
+}
+
+impl ShownPerson {
+    fn of(file: &PersonFile, now: crate::domain::time::Timestamp) -> Self {
+        let mut parts: Vec<(String, Vec<String>)> = Vec::new();
+        for line in lines(file, now).into_iter().filter(|line| !line.is_empty()) {
+            match (line.strip_prefix("  "), parts.last_mut()) {
+                (Some(text), Some((_, under))) => under.push(text.trim_start().to_owned()),
+                _ => parts.push((line, Vec::new())),
+            }
+        }
+        Self { email: file.person.email.clone(), parts }
+    }
+}
+
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = OperatorVisit::look(visit, request.headers()).await?;
+    Ok(people_page(&found, StatusCode::OK, "", None, None))
+}
+
+fn people_page(
+    found: &OperatorVisit<'_>,
+    status: StatusCode,
+    typed: &str,
+    problem: Option<&str>,
+    person: Option<ShownPerson>,
+) -> Answer {
+    let page = PeoplePage { frame: found.frame(HERE), typed, problem, person };
+    found.page_with(status, render(&page))
+}
+
+/// Looks somebody up by their whole address, their code or its link, or their account.
+pub async fn look_up(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let typed = field(&fields, "text").unwrap_or_default().trim().to_owned();
+    let again = |problem| Ok(people_page(&found, StatusCode::BAD_REQUEST, &typed, Some(problem), None));
+    if typed.is_empty() {
+        return again("Type an address, a referral code or its link, or an account of the audit log.");
+    }
+    let Some(email) = address_of(&found, &typed).await? else { return again(NOBODY) };
+    let now = visit.now.time;
+    let act = found.who.act("members show", String::new(), now);
+    let file = found.stored(HERE, found.access.people(act.clone()).look_up(&email, now).await)?;
+    let gone = match &file {
+        None => Some("nobody"),
+        Some(file) if file.person.erased_at.is_some() => Some("somebody who was erased"),
+        Some(_) => None,
+    };
+    if let Some(about) = gone {
+        // Nobody's row was named, so the log does not have it yet.
+        let act = crate::operator::Act { about: about.to_owned(), ..act };
+        found.stored(HERE, found.operator().append_audit(act).await)?;
+    }
+    match file {
+        Some(file) => Ok(people_page(&found, StatusCode::OK, "", None, Some(ShownPerson::of(&file, now)))),
+        None => again(NOBODY),
+    }
+}
+
+/// The address of whoever is meant; none if nobody is.
+async fn address_of(found: &OperatorVisit<'_>, typed: &str) -> PageResult<Option<EmailAddress>> {
+    if typed.contains('@') {
+        return Ok(EmailAddress::kept(typed).ok());
+    }
+    let text = ReferralCode::from_pasted(typed).map_or_else(|| typed.to_lowercase(), |code| code.to_string());
+    let people = found.stored(HERE, found.operator().find_people(text.clone(), 1).await)?;
+    let is_meant = |person: &crate::domain::person::PersonRecord| {
+        person.code.as_str() == text || person.account.as_ref().is_some_and(|account| account.as_str() == text)
+    };
+    Ok(people.into_iter().find(is_meant).and_then(|person| EmailAddress::kept(&person.email).ok()))
+}
+
+#[derive(Template)]
+#[template(path = "operator/erase.html")]
+struct EraseQuestionPage<'a> {
+    frame: OperatorFrame<'a>,
+    email: &'a str,
+    is_member: bool,
+    /// What is due to them, if anything is.
+    due: Option<String>,
+    due_cents: i64,
+    problem: Option<&'a str>,
+}
+
+/// Asks, and erases once the address was typed again.
+pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (now, email) = (visit.now.time, field(&fields, "email").unwrap_or_default());
+    let nobody = || found.refuse(HERE, "Nobody has that address: they were erased meanwhile, or never signed up.");
+    let Ok(email) = EmailAddress::kept(email.trim()) else { return Ok(nobody()) };
+    let file = found.stored(HERE, found.operator().find_person_briefly(&email, now).await)?;
+    let Some(file) = file else { return Ok(nobody()) };
+    // What a full group has earned them is due, whether the worker has come to it or not.
+    found.stored(HERE, found.operator().form_groups(file.person.id, now).await)?;
+    let file = found.stored(HERE, found.operator().find_person_briefly(&email, now).await)?.unwrap_or(file);
+    if !is_sure(&fields) {
+        return Ok(ask(&found, StatusCode::OK, &file, None));
+    }
+    let typed = field(&fields, "typed").unwrap_or_default();
+    if !EmailAddress::kept(typed.trim()).is_ok_and(|typed| typed.normalized() == email.normalized()) {
+        let problem = "Nothing was erased: the address that was typed is another. Type it as it stands above.";
+        return Ok(ask(&found, StatusCode::BAD_REQUEST, &file, Some(problem)));
+    }
+    // The amount that they read is given up, and no more.
+    let waives = field(&fields, "waive").as_deref() == Some("yes");
+    let most_cents = field(&fields, "due-cents").and_then(|cents| cents.parse().ok()).unwrap_or(0);
+    let command = if waives { "members erase --waive-rewards" } else { "members erase" };
+    let act = found.who.act(command, String::new(), now);
+    let waiver = waives.then(|| Waiver { by: act.who.clone(), most_cents });
+    match found.operator().erase_person(&found.access.people(act), &email, waiver, now).await {
+        Ok(Some(erased)) => Ok(found.done(HERE, "Erased", &erased.lines())),
+        Ok(None) => Ok(nobody()),
+        Err(NotErased::RewardsDue(_)) => {
+            let file = found.stored(HERE, found.operator().find_person_briefly(&email, now).await)?.unwrap_or(file);
+            let problem =
+                "Nothing was erased: rewards are due to them. Pay them first, or check that they give them up.";
+            Ok(ask(&found, StatusCode::CONFLICT, &file, Some(problem)))
+        }
+        Err(NotErased::Store(error)) => found.stored(HERE, Err(error)),
+        Err(NotErased::Log(error)) => {
+            let why = format!("The list of erasures beside the database cannot be written: {error}.");
+            Ok(found.refuse(HERE, &why))
+        }
+    }
+}
+
+fn ask(found: &OperatorVisit<'_>, status: StatusCode, file: &PersonFile, problem: Option<&str>) -> Answer {
+    let due_cents = file.rewards.due_cents.max(0);
+    let page = EraseQuestionPage {
+        frame: found.frame(HERE),
+        email: &file.person.email,
+        is_member: file.person.state == PersonState::Member,
+        due: (due_cents > 0).then(|| money(due_cents)),
+        due_cents,
+        problem,
+    };
+    found.page_with(status, render(&page))
+}

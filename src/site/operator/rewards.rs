@@ -1,0 +1,257 @@
+//! `/operator/rewards`: what is due, being paid and paid; making a batch, its file, and what the provider answered.
+
+use std::time::Duration;
+
+use askama::Template;
+use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+use hyper::{Request, StatusCode};
+
+use super::frame::{OperatorFrame, OperatorSection, render};
+use super::session::{OperatorVisit, Question, is_sure};
+use crate::domain::figure::{counted, grouped, money};
+use crate::domain::reward::settlement::read_answer;
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::rewards::file::MadeBatch;
+use crate::rewards::{BatchRecord, PaidWithin, WhichBatch, numbered};
+use crate::site::view::operator::RewardsPart;
+use crate::site::{PageResult, Visit, field};
+
+const HERE: OperatorSection = OperatorSection::Rewards;
+
+/// How long one request fills a batch; what is left is gone on with.
+const FILL_FOR: Duration = Duration::from_secs(5);
+
+/// Payouts of a file that is handed out here, about 2 MB; a larger one is written by the command.
+const MOST_PAYOUTS: u64 = 20_000;
+
+#[derive(Template)]
+#[template(path = "operator/rewards.html")]
+struct RewardsPage<'a> {
+    frame: OperatorFrame<'a>,
+    picture: String,
+    read_at: String,
+    batches: Vec<ShownBatch>,
+    has_more: bool,
+    is_due: bool,
+}
+
+/// A batch that is not settled.
+struct ShownBatch {
+    id: i64,
+    made: String,
+    is_written: bool,
+    payouts: String,
+    amount: String,
+}
+
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let overview = found.stored(HERE, found.access.overview(visit.now).await)?;
+    let (batches, has_more) = found.stored(HERE, found.operator().rewards().open_batches().await)?;
+    let shown = |batch: &BatchRecord| ShownBatch {
+        id: batch.id,
+        made: batch.created_at.to_string(),
+        is_written: batch.is_written,
+        payouts: grouped(batch.out),
+        amount: money(batch.out_cents),
+    };
+    let page = RewardsPage {
+        frame: found.frame(HERE),
+        picture: render(&RewardsPart::new(&overview)),
+        read_at: overview.read_at.to_string(),
+        batches: batches.iter().map(shown).collect(),
+        has_more,
+        is_due: overview.rewards.due_cents > overview.rewards.erased_cents,
+    };
+    Ok(found.page(render(&page)))
+}
+
+/// Puts everything that is due into a batch, once the operator is sure. Nothing is paid by it: its file has to be handed over.
+pub async fn make_batch(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    if !is_sure(&fields) {
+        let says = [
+            "Everything that is due goes into one batch: a payout for each member and campaign.".to_owned(),
+            "Review it first: `unionhall rewards review` shows patterns among those who count. A payout whose file was written cannot be taken back."
+                .to_owned(),
+            "Nothing is paid by this. You download the batch's file and give it to whoever pays.".to_owned(),
+        ];
+        let question = Question {
+            title: "Make a batch of what is due?",
+            says: &says,
+            action: "/operator/rewards/batch",
+            fields: &[],
+            button: "Make the batch",
+        };
+        return Ok(found.ask(HERE, &question));
+    }
+    Ok(match fill(&found).await? {
+        Ok(_) => found.redirect("/operator/rewards"),
+        Err(message) => *message,
+    })
+}
+
+/// Makes a batch, or goes on with the oldest whose file was never written; what there is to say, if none is there to be downloaded.
+async fn fill(found: &OperatorVisit<'_>) -> PageResult<Result<i64, Box<Answer>>> {
+    let now = found.visit.now.time;
+    let nothing = found.who.act("rewards batch new", "no payout is left, so no file was written".to_owned(), now);
+    let who = nothing.who.clone();
+    let rewards = found.operator().audited_rewards(nothing);
+    let batch = match found.stored(HERE, rewards.make_batch_within(FILL_FOR, &who, now).await)? {
+        MadeBatch::NothingDue => {
+            let says = ["Nothing is due that a batch could pay.".to_owned()];
+            return Ok(Err(Box::new(found.done(HERE, "No batch was made", &says))));
+        }
+        MadeBatch::Unfinished(batch) => {
+            let says = [format!("Batch {batch} is not whole yet: there is much to put into it.")];
+            let question = Question {
+                title: "Go on with the batch?",
+                says: &says,
+                action: "/operator/rewards/batch",
+                fields: &[],
+                button: "Go on",
+            };
+            return Ok(Err(Box::new(found.ask(HERE, &question))));
+        }
+        MadeBatch::Whole(batch) => batch,
+    };
+    let made = found.stored(HERE, rewards.find_batch(WhichBatch::Numbered(batch)).await)?;
+    if made.is_some_and(|made| made.payouts > 0) {
+        return Ok(Ok(batch));
+    }
+    // Everything went to what had been paid too much. Nobody is to go on with it.
+    found.stored(HERE, rewards.note_written(batch, now).await)?;
+    let says = [format!("All of batch {batch} made up for what had been paid too much. There is nobody to pay.")];
+    Ok(Err(Box::new(found.done(HERE, "Nobody is to be paid", &says))))
+}
+
+/// The file of a batch, for whoever pays. The audit log has every copy, for it holds addresses.
+pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let rewards = found.operator().rewards();
+    let id = visit.parameter.parse::<i64>().ok().filter(|id| *id > 0);
+    let batch = match id {
+        Some(id) => found.stored(HERE, rewards.find_batch(WhichBatch::Numbered(id)).await)?,
+        None => None,
+    };
+    let Some(batch) = batch else {
+        let says = ["There is no batch of that number.".to_owned()];
+        return Ok(found.message(StatusCode::NOT_FOUND, HERE, "No such batch", &says));
+    };
+    if batch.out == 0 {
+        return Ok(found.refuse(HERE, &format!("Every payout of batch {} is settled.", batch.id)));
+    }
+    if batch.out > MOST_PAYOUTS {
+        let why = format!(
+            "Batch {} has {}, more than a page hands out. Write its file on the machine: unionhall rewards batch new payouts.csv",
+            batch.id,
+            counted(batch.out, "payout")
+        );
+        return Ok(found.refuse(HERE, &why));
+    }
+    if !is_sure(&fields) {
+        return Ok(ask_to_download(&found, &batch));
+    }
+    if !batch.is_written {
+        match fill(&found).await? {
+            Ok(made) if made == batch.id => {}
+            Ok(made) => {
+                return Ok(found.refuse(HERE, &format!("The file of batch {made} comes first: it was never written.")));
+            }
+            Err(message) => return Ok(*message),
+        }
+    }
+    hand_out(&found, batch.id).await
+}
+
+fn ask_to_download(found: &OperatorVisit<'_>, batch: &BatchRecord) -> Answer {
+    let (id, payouts) = (batch.id, counted(batch.out, "payout"));
+    let first = match batch.is_written {
+        true => {
+            "The file was written before. Each payout has its external_id of then: make sure that nothing is paid twice."
+        }
+        false => {
+            "From now on nothing is taken out of the batch anymore, neither by a void nor by somebody who is erased."
+        }
+    };
+    let says = [
+        format!(
+            "The file has {payouts}, {}, each with the member's address. Keep it as private as a list of members.",
+            money(batch.out_cents)
+        ),
+        first.to_owned(),
+    ];
+    let (title, action) = (format!("Download the file of batch {id}?"), format!("/operator/rewards/batches/{id}"));
+    found.ask(HERE, &Question { title: &title, says: &says, action: &action, fields: &[], button: "Download it" })
+}
+
+async fn hand_out(found: &OperatorVisit<'_>, id: i64) -> PageResult {
+    let (rewards, now) = (found.operator().rewards(), found.visit.now.time);
+    found.stored(HERE, rewards.close_batch(id, now).await)?;
+    let mut file = Vec::new();
+    let written = found.stored(HERE, rewards.write_file(id, &mut file, None).await)?;
+    let written =
+        written.map_err(|error| found.refuse(HERE, &format!("The file could not be put together: {error}.")))?;
+    let act = found.who.act("rewards batch new", format!("batch {id}, {}", written.words()), now);
+    found.stored(HERE, found.operator().audited_rewards(act).note_written(id, now).await)?;
+    if written.rows == 0 {
+        let mut says = vec![format!("No payout of batch {id} is left to be paid.")];
+        says.extend(written.left_out_words());
+        return Ok(found.done(HERE, "There is no file", &says));
+    }
+    let mut answer = found.page(String::new());
+    answer.set_body(file);
+    answer.set(CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
+    let name = HeaderValue::from_str(&format!("attachment; filename=\"payouts-{id}.csv\""));
+    answer.set(CONTENT_DISPOSITION, name.unwrap_or(HeaderValue::from_static("attachment")));
+    Ok(answer)
+}
+
+/// Records what the provider answered, once it was looked through and the operator is sure.
+pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let now = visit.now.time;
+    let text = field(&fields, "answer").unwrap_or_default();
+    let is_earlier = field(&fields, "paid-earlier").as_deref() == Some("yes");
+    let answer = read_answer(&text);
+    if answer.lines.is_empty() {
+        return Ok(refuse_answer(&found, &answer.mistakes));
+    }
+    let within = PaidWithin { now, may_be_earlier: is_earlier };
+    let checked = found.stored(HERE, found.operator().rewards().check_answer(answer, within).await)?;
+    if !checked.mistakes.is_empty() {
+        return Ok(refuse_answer(&found, &checked.mistakes));
+    }
+    if !is_sure(&fields) {
+        let mut says = vec![format!(
+            "The answer has {}: {}.",
+            counted(checked.settlements.len() as u64, "payout"),
+            checked.outcomes()
+        )];
+        if !checked.came_back.is_empty() {
+            says.push(format!("Recorded as paid before, and failed now: {}.", checked.came_back.join(", ")));
+        }
+        says.push("What failed is due again, and the next batch has it under another external_id.".to_owned());
+        let earlier = if is_earlier { "yes" } else { "" };
+        let question = Question {
+            title: "Record the provider's answer?",
+            says: &says,
+            action: "/operator/rewards/settle",
+            fields: &[("answer", &text), ("paid-earlier", earlier)],
+            button: "Record it",
+        };
+        return Ok(found.ask(HERE, &question));
+    }
+    let act = found.who.act("rewards batch settle", checked.outcomes(), now);
+    let who = act.who.clone();
+    let rewards = found.operator().audited_rewards(act);
+    let settled = found.stored(HERE, rewards.settle(&checked.settlements, &who, now).await)?;
+    Ok(found.done(HERE, "Recorded", &checked.words("The answer", &settled)))
+}
+
+fn refuse_answer(found: &OperatorVisit<'_>, mistakes: &[(usize, String)]) -> Answer {
+    let mut says = vec!["Nothing was recorded, because of these lines:".to_owned()];
+    says.extend(numbered(mistakes));
+    found.message(StatusCode::BAD_REQUEST, HERE, "Nothing was recorded", &says)
+}

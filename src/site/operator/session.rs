@@ -1,0 +1,219 @@
+//! Who is signed in to the operator's page, and what every page of it has at hand.
+
+use hyper::header::{HeaderValue, LOCATION};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Request, StatusCode};
+
+use super::frame::{MessagePage, OperatorFrame, OperatorSection, QuestionPage, render};
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+use crate::limiter::Class;
+use crate::membership::StoreError;
+use crate::operator::Operator;
+use crate::operator::access::{OperatorAccess, SignedInOperator};
+use crate::site::cookie::SiteCookie;
+use crate::site::own_page::session::keep_apart;
+use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field};
+
+/// Somebody's visit to a page of the operator's.
+#[derive(Debug)]
+pub(in crate::site) struct OperatorVisit<'a> {
+    pub visit: Visit<'a>,
+    pub access: &'a OperatorAccess,
+    pub who: SignedInOperator,
+    token: String,
+}
+
+/// The page's parts, where it is there at all; `server` asks whether it is before it calls a page.
+pub(super) fn access(visit: Visit<'_>) -> PageResult<&OperatorAccess> {
+    let none = || HttpError::NotFound("There is nothing at this path.".to_owned());
+    Ok(visit.site.operator.as_deref().ok_or_else(none)?)
+}
+
+/// What a page has around it for whoever is not signed in.
+pub(super) fn outer_frame(visit: Visit<'_>) -> OperatorFrame<'_> {
+    OperatorFrame {
+        union: &visit.site.app.union,
+        branding: &visit.site.branding,
+        section: OperatorSection::Overview,
+        who: None,
+        token: "",
+        can_sign_out: false,
+    }
+}
+
+/// A page for whoever is not signed in: what is the matter, and the command that helps.
+pub(super) fn outside(visit: Visit<'_>, status: StatusCode, title: &str, says: &str, command: &str) -> Answer {
+    let (says, command) = ([says.to_owned()], Some(command));
+    let page = MessagePage { frame: outer_frame(visit), title, says: &says, command, back: None };
+    answer(status, render(&page))
+}
+
+/// Refuses a form that was not sent from our own page.
+pub(super) fn require_own(visit: Visit<'_>, head: &Parts) -> PageResult<()> {
+    match visit.says_own(head) {
+        true => Ok(()),
+        false => {
+            let says =
+                ["Nothing was done: the form was not sent from this page. Open it again and send it from there."
+                    .to_owned()];
+            let (frame, back) = (outer_frame(visit), Some(("/operator", "Open the overview")));
+            let page = MessagePage { frame, title: "Nothing was done", says: &says, command: None, back };
+            Err(answer(StatusCode::FORBIDDEN, render(&page)).into())
+        }
+    }
+}
+
+fn answer(status: StatusCode, html: String) -> Answer {
+    let mut answer = Answer::html(status, html);
+    keep_apart(&mut answer);
+    answer
+}
+
+impl<'a> OperatorVisit<'a> {
+    /// Who is signed in; or the page that says how one signs in.
+    pub(in crate::site) async fn look(visit: Visit<'a>, headers: &HeaderMap) -> PageResult<Self> {
+        visit.spend(Class::Link, LINKS_A_MINUTE).await?;
+        let access = access(visit)?;
+        // Whom the proxy names comes first: it may have signed somebody else in since.
+        let named = visit.site.operator_header.as_ref().and_then(|header| header.named(visit.peer, headers));
+        let found = match (named, SiteCookie::Operator.read(headers, visit.site.secure)) {
+            (Some(name), _) => access.of_header(name).await,
+            (None, Some(cookie)) => access.of_cookie(cookie, visit.now.time).await,
+            (None, None) => Ok(None),
+        };
+        match found {
+            Ok(Some(who)) => Ok(Self { visit, access, token: access.form_token(&who), who }),
+            Ok(None) => {
+                let says = match named {
+                    Some(_) => {
+                        "You are signed in at the proxy, but nobody of that name was added here. An operator of this machine adds you:"
+                    }
+                    None => {
+                        "You are not signed in, or your session has ended. Make a link on the machine that runs the service, and open it here:"
+                    }
+                };
+                let command =
+                    if named.is_some() { "unionhall operator add NAME" } else { "unionhall operator link NAME" };
+                Err(outside(visit, StatusCode::FORBIDDEN, "Sign in", says, command).into())
+            }
+            Err(error) => {
+                visit.report(&error.to_string());
+                let says = format!(
+                    "The records cannot be read right now: {error}. Try again in a moment, or see what is wrong:"
+                );
+                Err(outside(visit, StatusCode::SERVICE_UNAVAILABLE, "Not now", &says, "unionhall doctor").into())
+            }
+        }
+    }
+
+    /// A form that was sent: whose it is, and what it says. Where its token is not theirs nothing may be done.
+    pub(in crate::site) async fn take(visit: Visit<'a>, request: Request<SentBody<'_>>) -> PageResult<(Self, Vec<u8>)> {
+        let (head, body) = request.into_parts();
+        require_own(visit, &head)?;
+        let found = Self::look(visit, &head.headers).await?;
+        let fields = body.read(FORM_BYTES).await?.to_vec();
+        let token = field(&fields, "token").unwrap_or_default();
+        if !found.access.is_form_token(&found.who, &token) {
+            let says = "The form was of another session. Go back to the page, load it again, and send it from there.";
+            return Err(found.refuse(OperatorSection::Overview, says).into());
+        }
+        Ok((found, fields))
+    }
+
+    pub(in crate::site) fn frame(&self, section: OperatorSection) -> OperatorFrame<'_> {
+        let (who, can_sign_out) = (Some(self.who.name.as_str()), self.who.has_session());
+        OperatorFrame { section, who, token: &self.token, can_sign_out, ..outer_frame(self.visit) }
+    }
+
+    /// What may be done with the records, to look at them.
+    pub(in crate::site) fn operator(&self) -> &'a Operator {
+        self.access.operator()
+    }
+
+    /// The same to change them: the audit log has this act, by this operator. `about` never holds an address.
+    pub(in crate::site) fn acting(&self, command: &'static str, about: impl Into<String>) -> Operator {
+        self.operator().audited(self.who.act(command, about.into(), self.visit.now.time))
+    }
+
+    pub(in crate::site) fn page(&self, html: String) -> Answer {
+        answer(StatusCode::OK, html)
+    }
+
+    pub(in crate::site) fn page_with(&self, status: StatusCode, html: String) -> Answer {
+        answer(status, html)
+    }
+
+    /// To another page of the operator's, by GET.
+    pub(in crate::site) fn redirect(&self, path: &str) -> Answer {
+        let mut answer = answer(StatusCode::SEE_OTHER, String::new());
+        answer.set(LOCATION, HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/operator")));
+        answer
+    }
+
+    /// Says what was done, and leads back.
+    pub(in crate::site) fn done(&self, section: OperatorSection, title: &str, says: &[String]) -> Answer {
+        self.message(StatusCode::OK, section, title, says)
+    }
+
+    /// The same, and leads to another page.
+    pub(in crate::site) fn done_at(&self, section: OperatorSection, to: &str, title: &str, says: &[String]) -> Answer {
+        let back = Some((to, "Go back"));
+        let page = MessagePage { frame: self.frame(section), title, says, command: None, back };
+        answer(StatusCode::OK, render(&page))
+    }
+
+    /// Says why nothing was done.
+    pub(in crate::site) fn refuse(&self, section: OperatorSection, why: &str) -> Answer {
+        self.message(StatusCode::BAD_REQUEST, section, "Nothing was done", &[why.to_owned()])
+    }
+
+    /// Says something, and leads back.
+    pub(in crate::site) fn message(
+        &self,
+        status: StatusCode,
+        section: OperatorSection,
+        title: &str,
+        says: &[String],
+    ) -> Answer {
+        let label = format!("Back to {}", section.name());
+        let back = Some((section.path(), label.as_str()));
+        let page = MessagePage { frame: self.frame(section), title, says, command: None, back };
+        answer(status, render(&page))
+    }
+
+    /// Asks before something is done; `fields` are sent again, with `sure=yes`.
+    pub(in crate::site) fn ask(&self, section: OperatorSection, question: &Question<'_>) -> Answer {
+        let Question { title, says, action, fields, button } = *question;
+        let page =
+            QuestionPage { frame: self.frame(section), title, says, action, fields, button, back: section.path() };
+        answer(StatusCode::OK, render(&page))
+    }
+
+    /// What the store did, or the page that says that it could not and why.
+    pub(in crate::site) fn stored<T>(&self, section: OperatorSection, done: Result<T, StoreError>) -> PageResult<T> {
+        done.map_err(|error| {
+            self.visit.report(&error.to_string());
+            let title = if matches!(error, StoreError::Unknown(_)) { "Look again" } else { "Nothing was done" };
+            let says = [format!("The records could not be used: {error}.")];
+            self.message(StatusCode::SERVICE_UNAVAILABLE, section, title, &says).into()
+        })
+    }
+}
+
+/// What an operator is asked before it is done.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::site) struct Question<'a> {
+    pub title: &'a str,
+    /// What will happen, a sentence each.
+    pub says: &'a [String],
+    pub action: &'a str,
+    pub fields: &'a [(&'a str, &'a str)],
+    pub button: &'a str,
+}
+
+/// Whether the operator was asked and is sure.
+pub(in crate::site) fn is_sure(fields: &[u8]) -> bool {
+    field(fields, "sure").as_deref() == Some("yes")
+}

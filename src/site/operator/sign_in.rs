@@ -1,0 +1,109 @@
+//! `/operator/enter/<token>`, `/operator/sign-out`: the way in, by a link that a command printed, and the way out.
+
+use askama::Template;
+use hyper::{Request, StatusCode};
+
+use super::frame::{OperatorFrame, render};
+use super::session::{OperatorVisit, access, outer_frame, outside, require_own};
+use crate::domain::operator::{LinkState, OPERATOR_SESSION_FOR, OperatorLink};
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::limiter::Class;
+use crate::membership::StoreError;
+use crate::site::cookie::SiteCookie;
+use crate::site::join::FORMS_A_MINUTE;
+use crate::site::own_page::session::keep_apart;
+use crate::site::{LINKS_A_MINUTE, PageResult, Visit};
+
+#[derive(Template)]
+#[template(path = "operator/enter.html")]
+struct OperatorEnterPage<'a> {
+    frame: OperatorFrame<'a>,
+    name: &'a str,
+    path: &'a str,
+}
+
+/// A link: whom it signs in, and a button.
+pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+    let access = access(visit)?;
+    visit.spend(Class::Link, LINKS_A_MINUTE).await?;
+    let link = access.find_link(visit.parameter, visit.now.time).await.map_err(|error| not_now(visit, &error))?;
+    match link {
+        Some(OperatorLink { name, state: LinkState::Works }) => {
+            let path = format!("/operator/enter/{}", visit.parameter);
+            let page = OperatorEnterPage { frame: outer_frame(visit), name: name.as_str(), path: &path };
+            let mut answer = Answer::html(StatusCode::OK, render(&page));
+            keep_apart(&mut answer);
+            Ok(answer)
+        }
+        other => Ok(over(visit, other.as_ref())),
+    }
+}
+
+/// The button was pressed, on our own page: a page elsewhere must not sign its reader in as somebody else (login CSRF).
+pub async fn enter(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let access = access(visit)?;
+    let (head, _) = request.into_parts();
+    require_own(visit, &head)?;
+    visit.spend(Class::Form, FORMS_A_MINUTE).await?;
+    let entered = access.enter(visit.parameter, visit.now.time).await.map_err(|error| not_now(visit, &error))?;
+    match entered {
+        Ok(cookie) => {
+            let mut answer = visit.redirect("/operator");
+            SiteCookie::Operator.set(&mut answer, visit.site.secure, &cookie, OPERATOR_SESSION_FOR);
+            Ok(answer)
+        }
+        Err(link) => Ok(over(visit, link.as_ref())),
+    }
+}
+
+/// A link that works no more, or never did.
+fn over(visit: Visit<'_>, link: Option<&OperatorLink>) -> Answer {
+    let (status, title, says, name) = match link {
+        Some(OperatorLink { name, state: LinkState::Expired }) => (
+            StatusCode::GONE,
+            "This link has expired",
+            "A link works for 15 minutes. This command makes the next:",
+            name.as_str(),
+        ),
+        Some(OperatorLink { name, .. }) => {
+            (StatusCode::GONE, "This link was used", "A link works once. This command makes the next:", name.as_str())
+        }
+        None => (
+            StatusCode::NOT_FOUND,
+            "This link does not work",
+            "A newer link was made since, or a part of it is missing. This command makes a new one:",
+            "NAME",
+        ),
+    };
+    outside(visit, status, title, says, &format!("unionhall operator link {name}"))
+}
+
+fn not_now(visit: Visit<'_>, error: &StoreError) -> Answer {
+    visit.report(&error.to_string());
+    let says =
+        format!("The records cannot be used right now: {error}. Try the link again in a moment, or see what is wrong:");
+    outside(visit, StatusCode::SERVICE_UNAVAILABLE, "Not now", &says, "unionhall doctor")
+}
+
+pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, _) = OperatorVisit::take(visit, request).await?;
+    found.access.sign_out(&found.who).await.map_err(|error| not_now(visit, &error))?;
+    let command = format!("unionhall operator link {}", found.who.name);
+    let (title, says) = match found.who.has_session() {
+        true => ("Signed out", "Copies of the cookie no longer work, either. This command makes the next link:"),
+        false => (
+            "Sign out at the proxy",
+            "A proxy in front of this page signs you in. Without it, this command makes a link:",
+        ),
+    };
+    let mut answer = outside(visit, StatusCode::OK, title, says, &command);
+    SiteCookie::Operator.clear(&mut answer, visit.site.secure);
+    Ok(answer)
+}
+
+/// Whoever comes back to the address of a form finds the overview.
+pub async fn home(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+    access(visit)?;
+    Ok(visit.redirect("/operator"))
+}
