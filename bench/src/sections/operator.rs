@@ -40,7 +40,9 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         let database = installation.data.join("unionhall.db");
         Connection::open(&database)?.execute_batch(FILL).context("the tables are not as the bench knows them")?;
         output(installation.command().args(["operator", "add", "bench", "--base-url", "http://bench.test"]))?;
-        for (name, value) in [("UNIONHALL_OPERATOR_HEADER", "x-bench"), ("UNIONHALL_OPERATOR_HEADER_FROM", "127.0.0.0/8")] {
+        for (name, value) in
+            [("UNIONHALL_OPERATOR_HEADER", "x-bench"), ("UNIONHALL_OPERATOR_HEADER_FROM", "127.0.0.0/8")]
+        {
             installation.variables.push((name.to_owned(), value.to_owned()));
         }
         let looks = if lab.plan.quick { 5 } else { 21 };
