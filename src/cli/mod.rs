@@ -187,7 +187,7 @@ pub fn main() -> ExitCode {
         Err(refused) => return refused,
     };
     let done = match line.command {
-        Command::Serve(settings) => serve::run(&settings),
+        Command::Serve(settings) => serve::run(&settings, doctor::of_this_machine),
         Command::Doctor(settings) => doctor::run(&settings),
         Command::Settings(task) => settings::run(&task, &matches),
         Command::Keys(command) => keys::run(command),

@@ -23,7 +23,7 @@ pub(super) enum OperatorCommand {
     /// The link works once, within 15 minutes; `operator link` makes the next. The page is there while anybody is added: it shows
     /// figures, findings, partners, held mail and the audit log, and does what the commands do, under this name.
     Add(NamedOperator),
-    /// Make a new link to sign in with, for somebody who was added; the one before works no more.
+    /// Make a new link to sign in with, for somebody who was added; the one before no longer works.
     Link(NamedOperator),
     /// List who may use the page, and in how many browsers each is signed in.
     List(ListOperators),

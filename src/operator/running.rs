@@ -42,7 +42,7 @@ pub type LookAtSettings = Box<dyn Fn() -> Vec<Finding> + Send + Sync>;
 
 /// What was found when.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct FoundProblems {
     pub at: Timestamp,
     /// Only what is not well, the worst first.
     pub findings: Arc<[Finding]>,
@@ -51,7 +51,7 @@ pub struct Found {
 pub struct RunningFindings {
     settings: Arc<LookAtSettings>,
     mail_goes_to_a_folder: bool,
-    known: Mutex<Option<(Tick, Found)>>,
+    known: Mutex<Option<(Tick, FoundProblems)>>,
 }
 
 impl fmt::Debug for RunningFindings {
@@ -66,7 +66,7 @@ impl RunningFindings {
     }
 
     /// What is wrong. Whoever asks while another looks waits for that look.
-    pub async fn find(&self, operator: &Operator, state: RunningState<'_>, tick: Tick) -> Found {
+    pub async fn find(&self, operator: &Operator, state: RunningState<'_>, tick: Tick) -> FoundProblems {
         let mut known = self.known.lock().await;
         if let Some((at, found)) = &*known
             && tick.since(*at) < BELIEVED_FOR
@@ -91,7 +91,7 @@ impl RunningFindings {
         findings.retain(|finding| !finding.is_ok());
         // What fails first; otherwise in the order of the checks.
         findings.sort_by_key(|finding| finding.grade != Grade::Fail);
-        let found = Found { at: state.now, findings: findings.into() };
+        let found = FoundProblems { at: state.now, findings: findings.into() };
         *known = Some((tick, found.clone()));
         found
     }

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use hyper::{HeaderMap, Request, StatusCode};
 
-use super::Exchange;
-use super::route_request::declared_length;
+use super::{Exchange, declared_length};
 use crate::domain::mail::report::{MailReport, ReportOutcome};
 use crate::error::Error;
 use crate::http::request::authorization;

@@ -28,10 +28,10 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use hyper::header::{
-    CONNECTION, CONTENT_SECURITY_POLICY, EXPECT, HeaderName, HeaderValue, LINK, REFERRER_POLICY,
+    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HeaderName, HeaderValue, LINK, REFERRER_POLICY,
     STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use hyper::{Request, Response, StatusCode, Version};
+use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 
 use self::catalog_snapshot::CatalogSnapshot;
 use self::client_shares::{ClientShare, ClientShares, RequestPlace};
@@ -345,4 +345,9 @@ struct Connection {
     share: Option<ClientShare>,
     /// Whether it is one of the last: only health is told there.
     is_reserve: bool,
+}
+
+fn declared_length(headers: &HeaderMap) -> u64 {
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    length.and_then(|text| text.parse().ok()).unwrap_or(0)
 }

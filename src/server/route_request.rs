@@ -1,10 +1,9 @@
 //! From the route that was found to its answer: what is off or not allowed, operations, documents, pages.
 
-use hyper::header::CONTENT_LENGTH;
-use hyper::{HeaderMap, Method, Request};
+use hyper::{Method, Request};
 
 use super::routes::{self, FoundRoute, Handler};
-use super::{Exchange, near_miss, rest};
+use super::{Exchange, declared_length, near_miss, rest};
 use crate::http::request::body::{self, SentBody};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -65,9 +64,4 @@ impl<'a> Exchange<'a> {
         reader.remember(&mut answer, site.secure);
         Ok(answer)
     }
-}
-
-pub(super) fn declared_length(headers: &HeaderMap) -> u64 {
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    length.and_then(|text| text.parse().ok()).unwrap_or(0)
 }

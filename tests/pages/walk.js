@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { campaignWalk } from "./campaign.js";
 import { eraseWalk, meWalk } from "./me.js";
+import { operatorWalk } from "./operator.js";
 import { referenceWalk } from "./reference.js";
 import { trustWalk, weightWalk } from "./trust.js";
 
@@ -511,7 +512,7 @@ async function throttledWalk(page) {
 
 const { browser, page } = await openBrowser();
 try {
-  const walks = { campaign: campaignWalk, join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, throttled: throttledWalk, me: meWalk, erase: eraseWalk, reference: referenceWalk };
+  const walks = { campaign: campaignWalk, join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, throttled: throttledWalk, me: meWalk, erase: eraseWalk, operator: operatorWalk, reference: referenceWalk };
   const tools = { base, call, data, go, heading, isFocused, language, look, meant, memberCount, openLetter, partner, size, scheme, step, tab, withScripts };
   await walks[way](page, tools);
 } finally {

@@ -15,8 +15,9 @@ use clap::Args;
 use serde_json::json;
 
 use self::settings::ReadSettings;
-use super::findings::{Finding, Grade};
-use super::{block_on, print_line};
+use super::findings::{self, Finding, Grade};
+use super::settings::secret_flags;
+use super::{block_on, print_line, variables};
 use crate::config::ServeSettings;
 use crate::http::request::host::is_local;
 
@@ -65,6 +66,17 @@ async fn examine(settings: &DoctorSettings) -> anyhow::Result<()> {
     report.add(address::examine(serve, read.union.as_ref(), read.has_catalog, mail_waits).await)?;
     report.add(address::listeners(serve).await)?;
     report.end()
+}
+
+/// What a running service may look at again and again: its folder and the room there, its certificate, variables and flags. Nobody
+/// is asked over a network.
+pub(super) fn of_this_machine(settings: &ServeSettings) -> Vec<Finding> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let mut found = folder::examine(settings);
+    found.extend(settings::certificate(settings));
+    found.extend(secret_flags::findings());
+    found.extend(findings::unknown_variables(names, &variables()));
+    found
 }
 
 /// What was found so far. People read each line when it is there; programs read all of it at the end.

@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use self::greeting::Greeter;
 use self::limits::make_limiter;
 use self::mail::Post;
+use self::operator_page::LookAtMachine;
 use self::sandbox::{SandboxRuntime, SharedParts};
 use super::secret::{self, Claimed};
 use super::{AlreadyPrinted, block_on, open_store, print_aside, random};
@@ -60,12 +61,12 @@ const LAST_TEST_TIMEOUT: Duration = Duration::from_millis(500);
 /// And, last, for threads that nobody waits for any more.
 const LAST_THREADS_TIMEOUT: Duration = Duration::from_millis(500);
 
-pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
+pub(super) fn run(settings: &ServeSettings, look: LookAtMachine) -> anyhow::Result<()> {
     let clock = Clock::start();
     let log = process::start_log(settings, clock)?;
     process::report_panics(&log);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = block_on(&runtime, serve(settings, clock, &log));
+    let done = block_on(&runtime, serve(settings, look, clock, &log));
     log.close();
     // A name that is being looked up for a webhook holds a thread for as long as its name servers are silent.
     runtime.shutdown_timeout(LAST_THREADS_TIMEOUT);
@@ -79,7 +80,7 @@ pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     }
 }
 
-async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Result<()> {
+async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log: &Log) -> anyhow::Result<()> {
     let checked = Checked::read(settings)?;
     let listeners = Listeners::open(settings, checked.tls.is_some())?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(listeners.listening, listeners.scheme))?);
@@ -173,7 +174,7 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
                 .is_some()
                 .then(|| NodeResources { folder: settings.store.disk_folder(), tls: checked.tls.clone() }),
             sandbox: Some(Arc::clone(&sandbox) as _),
-            operator: operator_page::make(settings, operator, &secret, &checked.mail),
+            operator: operator_page::make(settings, look, operator, &secret, &checked.mail),
         },
     );
     if let Some(metrics) = listeners.metrics {

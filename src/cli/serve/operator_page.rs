@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::warnings;
+use crate::cli::findings::Finding;
 use crate::config::{MailTransport, ServeSettings};
 use crate::domain::secret::Secret;
 use crate::http::request::client_address::TrustedProxies;
@@ -13,14 +13,18 @@ use crate::operator::access::OperatorAccess;
 use crate::operator::running::RunningFindings;
 use crate::server::OperatorParts;
 
+/// What `doctor` finds of this machine.
+pub(in crate::cli) type LookAtMachine = fn(&ServeSettings) -> Vec<Finding>;
+
 pub(super) fn make(
     settings: &ServeSettings,
+    look: LookAtMachine,
     operator: Operator,
     secret: &Secret,
     mail: &MailTransport,
 ) -> OperatorParts {
-    let (look, to_folder) = (settings.clone(), matches!(mail, MailTransport::Mailbox));
-    let findings = RunningFindings::new(Box::new(move || warnings::of_settings(&look)), to_folder);
+    let (kept, to_folder) = (settings.clone(), matches!(mail, MailTransport::Mailbox));
+    let findings = RunningFindings::new(Box::new(move || look(&kept)), to_folder);
     let (secret, erasures) = (secret.clone(), ErasureLog::beside(&settings.store.data));
     let from = TrustedProxies::new(settings.operator.operator_header_from.clone());
     OperatorParts {

@@ -84,7 +84,7 @@ pub(in crate::site) struct MessagePage<'a> {
 /// Asks before something is done that is not easily undone. The form sends the same fields again, and that the operator is sure.
 #[derive(Template)]
 #[template(path = "operator/confirm.html")]
-pub(in crate::site) struct ConfirmPage<'a> {
+pub(in crate::site) struct QuestionPage<'a> {
     pub frame: OperatorFrame<'a>,
     pub title: &'a str,
     /// What will happen, a sentence each.

@@ -8,7 +8,7 @@ use super::session::{OperatorVisit, Question, is_sure};
 use crate::http::request::body::SentBody;
 use crate::http::request::host::is_local;
 use crate::operator::findings::{Finding, Grade};
-use crate::operator::running::{Found, RunningState};
+use crate::operator::running::{FoundProblems, RunningState};
 use crate::site::view::operator::OverviewPart;
 use crate::site::{PageResult, Visit, field};
 
@@ -59,7 +59,7 @@ pub(super) fn fix_parts(fix: &str) -> Vec<FixPart<'_>> {
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let found = OperatorVisit::look(visit, request.headers()).await?;
-    let Found { at, findings } = look(&found).await;
+    let FoundProblems { at, findings } = look(&found).await;
     let are_sign_ups_paused = found.stored(HERE, found.operator().are_sign_ups_paused().await)?;
     let overview = found.access.overview(visit.now).await.inspect_err(|error| visit.report(&error.to_string())).ok();
     let page = OverviewPage {
@@ -73,7 +73,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
 }
 
 /// What is wrong with the service.
-async fn look(found: &OperatorVisit<'_>) -> Found {
+async fn look(found: &OperatorVisit<'_>) -> FoundProblems {
     let (app, now) = (found.visit.app(), found.visit.now);
     let ready = app.readiness(Some(found.visit.id.as_str()), now.tick).await;
     let state = RunningState {

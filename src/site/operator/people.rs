@@ -109,7 +109,7 @@ async fn address_of(found: &OperatorVisit<'_>, typed: &str) -> PageResult<Option
 
 #[derive(Template)]
 #[template(path = "operator/erase.html")]
-struct ErasePage<'a> {
+struct EraseQuestionPage<'a> {
     frame: OperatorFrame<'a>,
     email: &'a str,
     is_member: bool,
@@ -163,7 +163,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
 
 fn ask(found: &OperatorVisit<'_>, status: StatusCode, file: &PersonFile, problem: Option<&str>) -> Answer {
     let due_cents = file.rewards.due_cents.max(0);
-    let page = ErasePage {
+    let page = EraseQuestionPage {
         frame: found.frame(HERE),
         email: &file.person.email,
         is_member: file.person.state == PersonState::Member,

@@ -4,7 +4,7 @@ use hyper::header::{HeaderValue, LOCATION};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, StatusCode};
 
-use super::frame::{ConfirmPage, MessagePage, OperatorFrame, OperatorSection, render};
+use super::frame::{MessagePage, OperatorFrame, OperatorSection, QuestionPage, render};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -187,7 +187,7 @@ impl<'a> OperatorVisit<'a> {
     pub(in crate::site) fn ask(&self, section: OperatorSection, question: &Question<'_>) -> Answer {
         let Question { title, says, action, fields, button } = *question;
         let page =
-            ConfirmPage { frame: self.frame(section), title, says, action, fields, button, back: section.path() };
+            QuestionPage { frame: self.frame(section), title, says, action, fields, button, back: section.path() };
         answer(StatusCode::OK, render(&page))
     }
 

@@ -17,7 +17,7 @@ use crate::site::{LINKS_A_MINUTE, PageResult, Visit};
 
 #[derive(Template)]
 #[template(path = "operator/enter.html")]
-struct EnterPage<'a> {
+struct OperatorEnterPage<'a> {
     frame: OperatorFrame<'a>,
     name: &'a str,
     path: &'a str,
@@ -31,7 +31,7 @@ pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult
     match link {
         Some(OperatorLink { name, state: LinkState::Works }) => {
             let path = format!("/operator/enter/{}", visit.parameter);
-            let page = EnterPage { frame: outer_frame(visit), name: name.as_str(), path: &path };
+            let page = OperatorEnterPage { frame: outer_frame(visit), name: name.as_str(), path: &path };
             let mut answer = Answer::html(StatusCode::OK, render(&page));
             keep_apart(&mut answer);
             Ok(answer)

@@ -181,19 +181,6 @@ area! {
         write erase(email: &EmailAddress, marks: AddressMarks, account: AccountId, waiver: Option<Waiver>, now: Timestamp) -> Option<Result<Erased, RewardsDue>>
             = Erase { email_normalized: email.normalized(), marks, account, waiver, now };
 
-        /// Gives whoever has that normalized address a name for the audit log, unless they have one, and tells the log; false if nobody
-        /// has it.
-        transact name_person(email_normalized: String, account: AccountId) -> bool {
-            |sql| {
-                let find = "SELECT id FROM people WHERE email_normalized = $1 AND erased_at IS NULL FOR UPDATE";
-                let Some(person) = sql.row(find, values![email_normalized], |row| row.get::<i64>(0)).await? else {
-                    return Ok(false);
-                };
-                leave::name_account(sql, person, account).await?;
-                Ok(true)
-            }
-        };
-
         /// Names somebody again who was erased; false if nobody of that address was.
         write revive(email: &EmailAddress, marks: AddressMarks, now: Timestamp) -> bool
             = Revive { email: email.clone(), marks, now };

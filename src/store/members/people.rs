@@ -1,6 +1,6 @@
 //! People as the operator asks about them: one with everything, some that are looked for, all of them page by page; as SQL.
 
-use super::leave::people_of;
+use super::leave::{name_account, people_of};
 use super::{answers_now, joined_by, state_at};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
@@ -92,6 +92,19 @@ area! {
                 let Some(mut file) = file_of(sql, person, *now).await? else { return Ok(None) };
                 file.sign_ups = last_sign_ups(sql, &file.person, *now).await?;
                 Ok(Some(file))
+            }
+        };
+
+        /// Gives whoever has that normalized address a name for the audit log, unless they have one, and tells the log; false if nobody
+        /// has it.
+        transact name_person(email_normalized: String, account: AccountId) -> bool {
+            |sql| {
+                let find = "SELECT id FROM people WHERE email_normalized = $1 AND erased_at IS NULL FOR UPDATE";
+                let Some(person) = sql.row(find, values![email_normalized], |row| row.get::<i64>(0)).await? else {
+                    return Ok(false);
+                };
+                name_account(sql, person, account).await?;
+                Ok(true)
             }
         };
 

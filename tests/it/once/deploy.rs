@@ -273,9 +273,15 @@ fn a_privileged_port_needs_the_one_capability() {
 
 /// What a proxy answers by itself has the API's own form.
 async fn speaks_as_the_api_does(proxy: fn(&[&Server]) -> Proxy) {
-    let node = Server::start_with(&["--trusted-proxies", "127.0.0.1"]);
+    let header = ["--operator-header", "X-Operator", "--operator-header-from", "127.0.0.1"];
+    let node = Server::start_with(&[&["--trusted-proxies", "127.0.0.1"], &header[..]].concat());
     let key = node.key();
     let front = proxy(&[&node]);
+    // Nobody names themselves as an operator through it, though the node would believe the proxy.
+    node.run(&["operator", "add", "ana"]);
+    let named = || Request::get("/operator").header("x-operator", "ana");
+    wait_until(Duration::from_secs(5), async || node.send(named(), "").await.status == 200).await;
+    assert_eq!(front.connect(HERE).await.send(named(), "").await.status, 403);
     let hardened = |answer: &Answer| assert_eq!(answer.header("strict-transport-security"), "max-age=31536000");
     let mut connection = front.connect(HERE).await;
     let mut send = async |request: hyper::http::request::Builder, body: String| {
@@ -338,6 +344,7 @@ fn no_token_stands_in_nginxs_log() {
             "/%63onfirm/SECRET",
             "//confirm//SECRET",
             "/me/./enter/SECRET?x=SECRET",
+            "/operator/enter/SECRET",
             "/dev/mailbox?key=SECRET",
         ];
         for path in paths {

@@ -4,6 +4,15 @@
 //! A route's place in the table is its place in the metrics, and its pattern is its name in the log: paths may carry tokens,
 //! patterns do not. A page is a file in `site/`, a template and a line here.
 
+/// A page of `site/` as a handler.
+macro_rules! page {
+    ($page:path) => {
+        Handler::Page(|visit, request| Box::pin($page(visit, request)))
+    };
+}
+
+mod operator;
+
 use std::pin::Pin;
 use std::sync::LazyLock;
 
@@ -13,6 +22,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode, Uri};
 
+pub(in crate::server) use self::operator::is_operators;
 use super::catalog_snapshot::CatalogSnapshot;
 use super::{Exchange, HttpService, mail_hooks, security_text};
 use crate::http::request::body::SentBody;
@@ -21,13 +31,6 @@ use crate::http::response::error::HttpError;
 use crate::http::response::etag::Document;
 use crate::operations::{ALL, Access, Entry, Method as OperationMethod, partner};
 use crate::site::{self, EarlyEnd, Visit};
-
-/// A page of `site/` as a handler.
-macro_rules! page {
-    ($page:path) => {
-        Handler::Page(|visit, request| Box::pin($page(visit, request)))
-    };
-}
 
 /// A method of the service's own as a handler.
 macro_rules! own {
@@ -100,39 +103,6 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/me/mail-again", page!(site::own_page::show)).posted(page!(site::own_page::mail_again)),
             get("/me/language", page!(site::own_page::show)).posted(page!(site::own_page::choose_language)),
             get("/me/sign-out", page!(site::own_page::show)).posted(page!(site::own_page::sign_out)),
-            get("/operator", page!(site::operator::overview::show)),
-            get("/operator/style.css", page!(site::operator::style)),
-            get("/operator/enter/{token}", page!(site::operator::sign_in::show_link))
-                .posted(page!(site::operator::sign_in::enter)),
-            get("/operator/sign-out", page!(site::operator::sign_in::home))
-                .posted(page!(site::operator::sign_in::sign_out)),
-            get("/operator/audit", page!(site::operator::audit::show)),
-            get("/operator/mail", page!(site::operator::mail::show)).posted(page!(site::operator::mail::decide)),
-            get("/operator/people", page!(site::operator::people::show)).posted(page!(site::operator::people::look_up)),
-            get("/operator/people/erase", page!(site::operator::people::show))
-                .posted(page!(site::operator::people::erase)),
-            get("/operator/partners", page!(site::operator::partners::list)),
-            get("/operator/partners/issue", page!(site::operator::partners::list))
-                .posted(page!(site::operator::partners::issue)),
-            get("/operator/partners/rotate", page!(site::operator::partners::list))
-                .posted(page!(site::operator::partners::rotate)),
-            get("/operator/partners/revoke", page!(site::operator::partners::list))
-                .posted(page!(site::operator::partners::revoke)),
-            get("/operator/partners/suspend", page!(site::operator::partners::list))
-                .posted(page!(site::operator::partners::suspend)),
-            get("/operator/partners/{partner}", page!(site::operator::partners::show)),
-            get("/operator/campaigns", page!(site::operator::campaigns::list)),
-            get("/operator/campaigns/{slug}", page!(site::operator::campaigns::show))
-                .posted(page!(site::operator::campaigns::step)),
-            get("/operator/rewards", page!(site::operator::rewards::show)),
-            get("/operator/rewards/batch", page!(site::operator::rewards::show))
-                .posted(page!(site::operator::rewards::make_batch)),
-            get("/operator/rewards/batches/{number}", page!(site::operator::rewards::show))
-                .posted(page!(site::operator::rewards::download)),
-            get("/operator/rewards/settle", page!(site::operator::rewards::show))
-                .posted(page!(site::operator::rewards::settle)),
-            get("/operator/sign-ups", page!(site::operator::sign_in::home))
-                .posted(page!(site::operator::overview::switch_sign_ups)),
             get("/sandbox/joinus{code}", page!(site::sandbox::join)).of_sandbox(),
             get("/sandbox/confirm/{token}", page!(site::confirm::show))
                 .posted(page!(site::confirm::press))
@@ -147,6 +117,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/dev/mailbox/{name}", page!(site::dev_mailbox::show)),
             get("/dev/mailbox/{name}/html", page!(site::dev_mailbox::show_html)),
         ])
+        .chain(operator::routes())
         .collect()
 });
 
@@ -322,13 +293,6 @@ pub(super) fn canonical(method: &Method, uri: &Uri) -> Option<HeaderValue> {
     find(&path).filter(|found| found.route.is_read_by_people())?;
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     HeaderValue::from_str(&[path, query].concat()).ok()
-}
-
-/// Whether a path, however it is spelled, is of the operator's page: while that is off there is nothing.
-pub(super) fn is_operators(path: &str) -> bool {
-    const PAGE: &str = "/operator";
-    let begins = path.get(..PAGE.len()).is_some_and(|start| start.eq_ignore_ascii_case(PAGE));
-    begins && matches!(path.as_bytes().get(PAGE.len()), None | Some(b'/'))
 }
 
 /// How what is no route is called.
