@@ -635,7 +635,7 @@ CREATE TABLE referrers (
     owed_cents      BIGINT NOT NULL DEFAULT 0, -- paid too much, to an account that was cut off since
     rest_due        BOOLEAN NOT NULL DEFAULT FALSE -- a payout failed: the next batch pays what is due, with groups or without
 );
-CREATE INDEX referrers_by_members ON referrers (members);
+CREATE INDEX referrers_by_members ON referrers (members DESC, person_id);
 CREATE INDEX referrers_rest_due ON referrers (person_id) WHERE rest_due;
 
 -- People who joined (1) or left (-1) since the last roll-up, with the answers that are to be counted.

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { operatorFigures } from "./operator_figures.js";
 
 // A name that is markup to whoever forgets to escape it.
 const newPartner = "<i>Zed</i> & \"Co\"";
@@ -130,11 +131,13 @@ export async function operatorWalk(page, tools) {
   await go(page, () => page.keyboard.press("Enter"));
   await heading(page, "Erased");
 
+  await operatorFigures(page, tools, open);
+
   step("who did all that");
   await open("Audit");
   await look(page, "operator-audit");
   const log = await main.innerText();
-  for (const done of ["page sign-in", "signups pause", "keys issue", "keys rotate", "keys revoke", "mail release", "members show", "members erase"]) {
+  for (const done of ["page sign-in", "signups pause", "keys issue", "keys rotate", "keys revoke", "mail release", "members show", "members erase", "campaigns offer", "campaigns close", "rewards batch new", "rewards batch settle"]) {
     assert(log.includes(done), done);
   }
   assert(log.includes("ana (page)") && !log.includes("@example.com") && !log.includes(key));

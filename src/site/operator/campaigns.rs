@@ -27,12 +27,12 @@ const MOST_HISTORY: usize = 50;
 
 #[derive(Template)]
 #[template(path = "operator/campaigns.html")]
-struct CampaignsPage<'a> {
+struct CampaignListPage<'a> {
     frame: OperatorFrame<'a>,
-    campaigns: Vec<ListedCampaign<'a>>,
+    campaigns: Vec<CampaignRow<'a>>,
 }
 
-struct ListedCampaign<'a> {
+struct CampaignRow<'a> {
     title: &'a str,
     slug: &'a str,
     state: &'static str,
@@ -45,15 +45,15 @@ pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let found = OperatorVisit::look(visit, request.headers()).await?;
     let mut campaigns = found.stored(HERE, found.operator().campaigns().look_at_all().await)?;
     campaigns.sort_by_key(|campaign| (campaign.closed_at.is_some(), std::cmp::Reverse(campaign.id)));
-    let page = CampaignsPage {
+    let page = CampaignListPage {
         frame: found.frame(HERE),
         campaigns: campaigns.iter().map(|campaign| listed(campaign, visit.now.time)).collect(),
     };
     Ok(found.page(render(&page)))
 }
 
-fn listed(campaign: &CampaignRecord, now: Timestamp) -> ListedCampaign<'_> {
-    ListedCampaign {
+fn listed(campaign: &CampaignRecord, now: Timestamp) -> CampaignRow<'_> {
+    CampaignRow {
         title: title(campaign),
         slug: campaign.slug().as_str(),
         state: campaign.state.name(),
@@ -65,7 +65,7 @@ fn listed(campaign: &CampaignRecord, now: Timestamp) -> ListedCampaign<'_> {
 
 #[derive(Template)]
 #[template(path = "operator/campaign.html")]
-struct CampaignPage<'a> {
+struct CampaignDetailsPage<'a> {
     frame: OperatorFrame<'a>,
     title: &'a str,
     slug: &'a str,
@@ -124,7 +124,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         ShownDraft { number, draft, facts, rounds, can_publish: can_publish && mistakes.is_empty(), mistakes }
     });
     let history = file.history.iter().rev().take(MOST_HISTORY).map(shown_step);
-    let page = CampaignPage {
+    let page = CampaignDetailsPage {
         frame: found.frame(HERE),
         title: title(campaign),
         slug: slug.as_str(),
@@ -284,7 +284,7 @@ pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let said = StepNote { who: &who, note: &note, mails };
     let admin = found.operator().audited_campaigns(act);
     Ok(match found.stored(HERE, admin.take_step(&slug, asked.taken, said, now).await)? {
-        Ok(done) => found.done(HERE, "Done", &done.words(mails, now)),
+        Ok(done) => found.done_at(HERE, &format!("/operator/campaigns/{slug}"), "Done", &done.words(mails, now)),
         Err(refused) => found.refuse(HERE, &format!("{refused}.")),
     })
 }

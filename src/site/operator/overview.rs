@@ -21,7 +21,8 @@ struct OverviewPage<'a> {
     findings: Vec<ShownFinding<'a>>,
     looked_at: String,
     are_sign_ups_paused: bool,
-    pictures: String,
+    /// None while the figures cannot be read: what is wrong is shown all the same.
+    pictures: Option<String>,
 }
 
 /// A finding, as people read it.
@@ -60,9 +61,9 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let found = OperatorVisit::look(visit, request.headers()).await?;
     let FoundProblems { at, findings } = look(&found).await;
     let are_sign_ups_paused = found.stored(HERE, found.operator().are_sign_ups_paused().await)?;
-    let overview = found.stored(HERE, found.access.overview(visit.now).await)?;
+    let overview = found.access.overview(visit.now).await.inspect_err(|error| visit.report(&error.to_string())).ok();
     let page = OverviewPage {
-        pictures: render(&OverviewPart::new(&overview, &visit.app().union.catalog)),
+        pictures: overview.map(|overview| render(&OverviewPart::new(&overview, &visit.app().union.catalog))),
         frame: found.frame(HERE),
         findings: findings.iter().map(ShownFinding::of).collect(),
         looked_at: at.to_string(),

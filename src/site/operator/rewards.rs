@@ -33,7 +33,6 @@ struct RewardsPage<'a> {
     read_at: String,
     batches: Vec<ShownBatch>,
     has_more: bool,
-    is_due: bool,
 }
 
 /// A batch that is not settled.
@@ -62,7 +61,6 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         read_at: overview.read_at.to_string(),
         batches: batches.iter().map(shown).collect(),
         has_more,
-        is_due: overview.rewards.due_cents > overview.rewards.erased_cents,
     };
     Ok(found.page(render(&page)))
 }

@@ -165,8 +165,11 @@ area! {
         /// Those who are credited for the most members.
         read top_referrers(most: u32) -> Vec<(ReferralCode, u64)> {
             |sql| {
-                let top = "SELECT p.code, r.members FROM referrers r JOIN people p ON p.id = r.person_id
-                           WHERE r.members > 0 ORDER BY r.members DESC, r.person_id LIMIT $1";
+                // In the order of `referrers_by_members`: of many who referred as many, no more than those are read.
+                let top = "SELECT p.code, r.members FROM
+                               (SELECT person_id, members FROM referrers WHERE members > 0 ORDER BY members DESC, person_id LIMIT $1) r
+                               JOIN people p ON p.id = r.person_id
+                           ORDER BY r.members DESC, r.person_id";
                 sql.rows(top, values![*most], |row| Ok((row.get("code")?, row.get("members")?))).await
             }
         };

@@ -248,7 +248,7 @@ pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
             let release = tokio::spawn(async move {
                 let released = partners.release_suspended(partner.id, now).await;
                 released.map_err(|error| {
-                    app.report_store(None, &format!("mail of a resumed partner is still held: {error}"))
+                    app.report_store(None, &format!("mail of a resumed partner is still held: {error}"));
                 })
             });
             match tokio::time::timeout(MAIL_WAITED_FOR, release).await {

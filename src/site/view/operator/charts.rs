@@ -102,11 +102,11 @@ pub(super) struct BarRow {
     pub(super) text_y: u64,
     pub(super) label: String,
     pub(super) value: String,
-    pub(super) bars: Vec<Bar>,
+    pub(super) bars: Vec<ChartBar>,
 }
 
 #[derive(Debug)]
-pub(super) struct Bar {
+pub(super) struct ChartBar {
     pub(super) y: u64,
     pub(super) width: u64,
     pub(super) height: u64,
@@ -147,7 +147,7 @@ pub(super) fn bars(items: Vec<BarItem>, most: u64) -> Chart {
         for (amount, tone) in parts {
             // What there is can be seen, however little it is.
             let width = part(amount, most, WIDTH).max(if amount > 0 { 2 } else { 0 });
-            bars.push(Bar { y, width, height: BAR_HEIGHT, tone });
+            bars.push(ChartBar { y, width, height: BAR_HEIGHT, tone });
             y += BAR_HEIGHT + 2;
         }
         y += ROW_GAP;

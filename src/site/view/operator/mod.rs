@@ -8,7 +8,7 @@ mod tiles;
 use askama::Template;
 
 use self::charts::Chart;
-use self::pictures::{Picture, Shown, pictures, rewards};
+use self::pictures::{Picture, PictureContent, pictures, rewards};
 pub(in crate::site) use self::pictures::{coarse, title};
 use crate::domain::catalog::Catalog;
 use crate::domain::time::Timestamp;
@@ -47,6 +47,7 @@ mod tests {
     use crate::domain::campaign::CampaignState;
     use crate::domain::campaign::tests::{campaign, offered};
     use crate::domain::mail::budget::{Reputation, SourceStatus};
+    use crate::domain::referral::ReferralCode;
     use crate::domain::reward::report::{OnTheWay, RewardTotals};
     use crate::operator::Funnel;
     use crate::operator::demand::{DemandRow, OTHERS};
@@ -114,6 +115,7 @@ mod tests {
                 row(OTHERS, "2 more, fewer than 5 each", Some(6)),
             ],
             referred: 6210,
+            top_referrers: vec![(ReferralCode::from_canonical("0123456789ab").unwrap(), 77)],
             mail: MailFigures {
                 waiting: 42,
                 about_campaigns: 0,

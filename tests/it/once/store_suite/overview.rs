@@ -50,14 +50,15 @@ pub(super) async fn an_overview_costs_the_same_at_any_size(fixture: &Fixture) {
             "INSERT INTO reward_ledger (account, kind, amount_cents, at, who, why)
              {numbers} SELECT 'account' || i % 1000, 'accrual', 1, {now}, 'rules', '' FROM n"
         ),
-        "INSERT INTO referrers (person_id, members) SELECT id, id % 1000 FROM people".to_owned(),
+        "INSERT INTO referrers (person_id, members) SELECT id, 1 FROM people".to_owned(),
         "UPDATE rollup SET sign_up_id = (SELECT max(id) FROM sign_ups)".to_owned(),
         "ANALYZE".to_owned(),
     ] {
         fixture.records.execute(&rows);
     }
     let after = fixture.overview_takes().await;
-    assert!(after < before * 3.0, "{before} s before, {after} s after");
+    // A look at every row takes five milliseconds and more.
+    assert!(after < before * 2.0 + 0.001, "{before} s before, {after} s after");
 }
 
 pub(super) async fn operators_who_ask_at_once_share_one_overview(fixture: &Fixture) {

@@ -1,6 +1,6 @@
 //! Pictures of members: where they live, what they want, and who referred them.
 
-use super::{CHART_ROWS, DataTable, Picture, Shown, row, share};
+use super::{CHART_ROWS, DataTable, Picture, PictureContent, row, share};
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
 use crate::domain::figure::{counted, grouped};
@@ -36,11 +36,11 @@ pub(super) fn states(overview: &Overview) -> Picture {
         summary.push_str(&format!(" Not on the map: {}, {} together.", others.name, told(others.members)));
     }
     let shown = if rows.is_empty() {
-        Shown::Nothing { hint: "Once there are members, this is a map of where they live.", command: None }
+        PictureContent::Nothing { hint: "Once there are members, this is a map of where they live.", command: None }
     } else {
         let of = |code: &str| rows.iter().find(|row| row.code == code).and_then(|row| row.members);
         let table = rows.iter().map(|cell| row(cell.name.clone(), [told(cell.members)]));
-        Shown::Chart(Chart::Tiles(tiles(of)), vec![DataTable::new(["State", "Members"], table)])
+        PictureContent::Chart(Chart::Tiles(tiles(of)), vec![DataTable::new(["State", "Members"], table)])
     };
     Picture { id: "states", title: "Where members live", summary, shown }
 }
@@ -73,7 +73,7 @@ pub(super) fn demand(overview: &Overview, catalog: &Catalog) -> Picture {
         None => "No member has chosen a bill yet.".to_owned(),
     };
     let shown = if rows.is_empty() {
-        Shown::Nothing { hint: "Members choose bills when they join, and on their own page.", command: None }
+        PictureContent::Nothing { hint: "Members choose bills when they join, and on their own page.", command: None }
     } else {
         let most = rows.iter().filter_map(|(.., all)| *all).max().unwrap_or(0);
         let items = rows.iter().take(CHART_ROWS).map(|(label, members, _, all)| {
@@ -88,7 +88,7 @@ pub(super) fn demand(overview: &Overview, catalog: &Catalog) -> Picture {
             row(label.clone(), [told(*members), each, all.map_or_else(|| "–".to_owned(), dollars)])
         });
         let table = DataTable::new(["Bill", "Members", "Saving each, a year", "Saving of all, a year"], table);
-        Shown::Chart(bars(items.collect(), most), vec![table])
+        PictureContent::Chart(bars(items.collect(), most), vec![table])
     };
     Picture { id: "demand", title: "What members want", summary, shown }
 }
@@ -105,7 +105,7 @@ pub(super) fn referrals(overview: &Overview) -> Picture {
         ),
     };
     let shown = if top_referrers.is_empty() {
-        Shown::Nothing { hint: "Every member has a referral link on their own page, /me.", command: None }
+        PictureContent::Nothing { hint: "Every member has a referral link on their own page, /me.", command: None }
     } else {
         let most = top_referrers.iter().map(|(_, members)| *members).max().unwrap_or(0);
         let items = top_referrers.iter().take(CHART_ROWS).map(|(code, members)| BarItem {
@@ -114,7 +114,7 @@ pub(super) fn referrals(overview: &Overview) -> Picture {
             parts: vec![(*members, Tone::Plain)],
         });
         let rows = top_referrers.iter().map(|(code, members)| row(code.to_string(), [grouped(*members)]));
-        Shown::Chart(bars(items.collect(), most), vec![DataTable::new(["Referral code", "Members"], rows)])
+        PictureContent::Chart(bars(items.collect(), most), vec![DataTable::new(["Referral code", "Members"], rows)])
     };
     Picture { id: "referrals", title: "Referrals", summary, shown }
 }

@@ -31,11 +31,11 @@ pub(super) struct Picture {
     pub(super) title: &'static str,
     /// The figures in a sentence or two.
     pub(super) summary: String,
-    pub(super) shown: Shown,
+    pub(super) shown: PictureContent,
 }
 
 #[derive(Debug)]
-pub(super) enum Shown {
+pub(super) enum PictureContent {
     Chart(Chart, Vec<DataTable>),
     /// There is nothing to show: what to do about it, and a command for it.
     Nothing {
@@ -100,7 +100,7 @@ fn members(overview: &Overview) -> Picture {
     summary.push_str(&format!("; {} left.", grouped(month.left)));
     let points = points(&overview.days);
     let shown = if overview.days.iter().all(|day| day.members == 0) {
-        Shown::Nothing {
+        PictureContent::Nothing {
             hint: "Nobody has joined yet. Link to the page /join from where people see it, or give a partner a key:",
             command: Some("unionhall keys issue NAME"),
         }
@@ -110,7 +110,7 @@ fn members(overview: &Overview) -> Picture {
             row(point.until.clone(), [point.members, point.funnel.confirmed, point.funnel.left].map(grouped))
         });
         let head = if overview.days.len() > DAILY { "Week until" } else { "Day (UTC)" };
-        Shown::Chart(chart, vec![DataTable::new([head, "Members", "Joined", "Left"], rows)])
+        PictureContent::Chart(chart, vec![DataTable::new([head, "Members", "Joined", "Left"], rows)])
     };
     Picture { id: "members", title: "Members over time", summary, shown }
 }
@@ -170,7 +170,7 @@ fn funnel(overview: &Overview) -> Picture {
     ];
     let most = steps.iter().map(|(_, count, _)| *count).max().unwrap_or(0);
     let shown = if most == 0 {
-        Shown::Nothing {
+        PictureContent::Nothing {
             hint: "Nobody signed up in that time. If they should have, this says what is wrong:",
             command: Some("unionhall doctor"),
         }
@@ -187,7 +187,7 @@ fn funnel(overview: &Overview) -> Picture {
         let rows = steps.iter().map(|(label, count, _)| (*label, *count)).chain([("Left the union", left)]);
         let rows = rows.map(|(label, count)| row(label, [grouped(count), share(count, signed_up).unwrap_or_default()]));
         let table = DataTable::new(["Last 30 days", "People", "Of the sign-ups"], rows);
-        Shown::Chart(bars(steps.map(item).into(), most), vec![table])
+        PictureContent::Chart(bars(steps.map(item).into(), most), vec![table])
     };
     Picture { id: "funnel", title: "From sign-up to member", summary, shown }
 }

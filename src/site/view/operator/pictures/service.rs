@@ -1,6 +1,6 @@
 //! Pictures of what the service does: partners, mail, campaigns and rewards.
 
-use super::{CHART_ROWS, DataTable, Picture, Shown, row, share};
+use super::{CHART_ROWS, DataTable, Picture, PictureContent, row, share};
 use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::{counted, grouped, money};
@@ -22,7 +22,7 @@ pub(super) fn partners(overview: &Overview) -> Picture {
         grouped(of_form)
     );
     let shown = if sources.is_empty() {
-        Shown::Nothing {
+        PictureContent::Nothing {
             hint: "No partner was active in that time. This issues a key to one:",
             command: Some("unionhall keys issue NAME"),
         }
@@ -46,7 +46,7 @@ pub(super) fn partners(overview: &Overview) -> Picture {
             row(source_name(source), [signed_up, mailed, joined, rate(confirmed, funnel), rate(declined, funnel)])
         });
         let columns = ["Last 30 days", "Sign-ups", "Mails", "Members", "Confirmed", "Declined"];
-        Shown::Chart(bars(items.collect(), 1000), vec![DataTable::new(columns, rows)])
+        PictureContent::Chart(bars(items.collect(), 1000), vec![DataTable::new(columns, rows)])
     };
     Picture { id: "partners", title: "Partners and the form", summary, shown }
 }
@@ -90,7 +90,12 @@ pub(super) fn mail(overview: &Overview) -> Picture {
     });
     let columns = ["Last 7 days", "Mails", "Came back", "Complained", "Declined", "Held now"];
     let tables = vec![DataTable::new(["Mail", "Count"], totals), DataTable::new(columns, senders)];
-    Picture { id: "mail", title: "Mail", summary, shown: Shown::Chart(bars(states.map(item).into(), most), tables) }
+    Picture {
+        id: "mail",
+        title: "Mail",
+        summary,
+        shown: PictureContent::Chart(bars(states.map(item).into(), most), tables),
+    }
 }
 
 fn mails(count: u64) -> String {
@@ -138,7 +143,7 @@ pub(super) fn campaigns(overview: &Overview) -> Picture {
         count => format!("{}: {}.", counted(count as u64, "campaign"), by_state.collect::<Vec<_>>().join(", ")),
     };
     let shown = if campaigns.is_empty() {
-        Shown::Nothing {
+        PictureContent::Nothing {
             hint: "A campaign asks members whether they are in, and negotiates one price for all of them. This makes a sample:",
             command: Some("unionhall campaigns sample | unionhall campaigns new -"),
         }
@@ -158,7 +163,7 @@ pub(super) fn campaigns(overview: &Overview) -> Picture {
             row(title(campaign), cells)
         });
         let table = DataTable::new(["Campaign", "State", "In", "Accepted", "Next"], rows);
-        Shown::Chart(steps(items.collect(), STEPS.len() as u64), vec![table])
+        PictureContent::Chart(steps(items.collect(), STEPS.len() as u64), vec![table])
     };
     Picture { id: "campaigns", title: "Campaigns", summary, shown }
 }
@@ -186,7 +191,7 @@ pub(in crate::site::view::operator) fn rewards(overview: &Overview) -> Picture {
         summary.push_str(&format!(" {accounts} {owes} {}.", money(-totals.negative_cents)));
     }
     let shown = if totals.accounts == 0 && on_the_way.on_hold + on_the_way.waiting == 0 {
-        Shown::Nothing {
+        PictureContent::Nothing {
             hint: "Nobody has earned a reward yet. Members earn them by those whom they referred, once a campaign is active.",
             command: None,
         }
@@ -210,7 +215,7 @@ pub(in crate::site::view::operator) fn rewards(overview: &Overview) -> Picture {
             DataTable::new(["Rewards", "Amount"], money_rows),
             DataTable::new(["Referred members", "Count"], people),
         ];
-        Shown::Chart(bars(sums.map(item).into(), most), tables)
+        PictureContent::Chart(bars(sums.map(item).into(), most), tables)
     };
     Picture { id: "rewards", title: "Rewards", summary, shown }
 }

@@ -1,0 +1,125 @@
+// The operator's pictures, campaigns and rewards, walked in a browser: every picture is also a table, a campaign goes to its end, and a
+// batch is made, downloaded and settled. Called from the walk of the operator's page, by somebody who is signed in.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+const title = "Home <i>internet</i>, winter 2099";
+const definition = `slug = "internet-2099"
+category = "internet"
+gather_until = 2099-01-31
+[text.en]
+title = "${title}"
+summary = "One price for all who are in."
+[text.es]
+title = "Internet en casa"
+summary = "Un precio para todos."
+`;
+const offer = `supplier = "Example <b>Fiber</b>"
+annual_saving = 240
+term_months = 12
+decide_by = 2099-03-15
+complaints = "help@fiber.example"
+benchmark = { price = "$68 a month", source = "FCC urban rate survey", date = 2026-11-01 }
+[text.en]
+price = "$48 a month"
+exit_fee = "None"
+[text.es]
+price = "$48 al mes"
+exit_fee = "Ninguno"
+`;
+
+// Somebody has earned a reward that is due.
+function prepare(data) {
+  const records = new DatabaseSync(join(data, "unionhall.db"));
+  records.exec("PRAGMA busy_timeout = 5000");
+  const run = (sql, ...values) => records.prepare(sql).run(...values);
+  run("INSERT INTO campaigns (slug, definition, state, gather_until, created_at) VALUES ('internet-2099', ?, 'gathering', 47147, 1)", definition);
+  run("INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note) VALUES (1, 1, 'root', 'draft', 'gathering', '')");
+  run("INSERT INTO campaign_rounds (campaign_id, at, client, supplier, asked, answered) VALUES (1, 1, 'Claude', 'Example Fiber', 'Your price for 4,000?', '$48')");
+  run("INSERT INTO campaign_offer_drafts (campaign_id, at, client, offer) VALUES (1, 2, 'Claude', ?)", offer);
+  run("INSERT INTO people (email, email_normalized, mailbox, code, state, account, created_at, joined_at) VALUES ('rita@example.com', 'rita@example.com', 'rita@example.com', '7777777777zz', 'member', 'ritasaccount', 1, 1)");
+  records.close();
+}
+
+function earn(data) {
+  const records = new DatabaseSync(join(data, "unionhall.db"));
+  records.exec(`PRAGMA busy_timeout = 5000;
+    INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) SELECT id, 1, 'accrued', 1 FROM people WHERE account = 'ritasaccount';
+    INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why) VALUES ('ritasaccount', 1, 'accrual', 10000, 1, 'rules', 'group')`);
+  records.close();
+}
+
+export async function operatorFigures(page, tools, open) {
+  const { data, go, heading, look, step } = tools;
+  const main = page.getByRole("main");
+  const button = (name) => main.getByRole("button", { name });
+  const shows = async (text) => assert((await main.innerText()).includes(text), `${text}, in ${await main.innerText()}`);
+
+  step("every picture is also a table, and day one says what to do");
+  await open("Overview");
+  assert.equal(await page.locator(".picture").count(), 9);
+  await shows("There is no campaign yet.");
+  const tables = page.locator(".picture details");
+  for (let n = 0; n < (await tables.count()); n++) {
+    await tables.nth(n).locator("summary").click();
+    assert((await tables.nth(n).locator("tbody tr").count()) > 0, "a table has rows");
+  }
+  await look(page, "operator-pictures");
+
+  step("a campaign: its draft of an offer is published, it runs and is closed");
+  prepare(data);
+  await open("Campaigns");
+  await look(page, "operator-campaigns");
+  await go(page, () => main.getByRole("link", { name: title }).click());
+  await heading(page, title);
+  await look(page, "operator-campaign");
+  const take = async (first, second, says) => {
+    await go(page, () => button(first).click());
+    await go(page, () => page.getByRole("link", { name: "No, go back" }).click());
+    await go(page, () => main.getByRole("link", { name: title }).click());
+    await go(page, () => button(first).click());
+    await look(page, "operator-step");
+    await go(page, () => button(second).click());
+    await heading(page, "Done");
+    await shows(says);
+    await go(page, () => page.getByRole("link", { name: "Go back" }).click());
+    await heading(page, title);
+  };
+  await take("Publish draft 1…", "Publish it", "The offer of Example <b>Fiber</b> is published");
+  await take("The deal has started…", "It has started", "is active: the deal has started");
+  earn(data);
+  await take("Close it…", "Close it", "is closed. Its page shows the result");
+  await shows("offered to active");
+
+  step("a batch: made, downloaded, and what was paid");
+  await open("Rewards");
+  await look(page, "operator-rewards");
+  await go(page, () => button("Make a batch…").click());
+  await look(page, "operator-batch");
+  await go(page, () => button("Make the batch").click());
+  await shows("never written");
+  await go(page, () => button(/^Download/).click());
+  await heading(page, "Download the file of batch 1?");
+  await look(page, "operator-download");
+  const [download] = await Promise.all([page.waitForEvent("download"), button("Download it").click()]);
+  assert.equal(download.suggestedFilename(), "payouts-1.csv");
+  const file = await readFile(await download.path(), "utf8");
+  assert(file.includes("rita@example.com,10000,USD,internet-2099,1"), file);
+  await open("Rewards");
+  await shows("written");
+  const answer = page.getByLabel("The provider's answer");
+  await answer.fill("external_id,status\nnobody,paid");
+  await go(page, () => button("Look it through…").click(), 400);
+  await shows("line 2:");
+  await look(page, "operator-answer-mistake");
+  await open("Rewards");
+  await answer.fill(`external_id,status,paid_at\n${file.split("\n")[1].split(",")[0]},paid,${new Date().toISOString().slice(0, 10)}`);
+  await go(page, () => button("Look it through…").click());
+  await shows("1 paid, 0 failed");
+  await go(page, () => button("Record it").click());
+  await heading(page, "Recorded");
+  await shows("Recorded now: 1. Recorded before: 0.");
+}
