@@ -161,7 +161,8 @@ impl OperatorAccess {
         let Some(token) = Nonce::read(token) else { return Ok(Err(None)) };
         let Some(link) = self.find_link(token.as_str(), now).await? else { return Ok(Err(None)) };
         let session = new_token()?;
-        let act = Act { who: link.name.on_the_page(), command: "page sign-in", about: String::new(), at: now, change: None };
+        let act =
+            Act { who: link.name.on_the_page(), command: "page sign-in", about: String::new(), at: now, change: None };
         let (hash, until) = (token_hash(&session), now.plus(OPERATOR_SESSION_FOR));
         let audited = self.operator.audited(act);
         match audited.store.use_operator_link(token_hash(&token), hash, until, now).await? {

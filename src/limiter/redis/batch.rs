@@ -20,7 +20,7 @@ const MOST_GROUPS: u32 = 1000;
 
 /// What Redis is asked about one request.
 #[derive(Debug)]
-pub(super) struct Check {
+pub(super) struct BucketCheck {
     pub key: String,
     pub limit: u32,
     pub now: Tick,
@@ -29,7 +29,7 @@ pub(super) struct Check {
 /// A check, and who waits for its verdict.
 #[derive(Debug)]
 pub(super) struct WaitingCheck {
-    pub check: Check,
+    pub check: BucketCheck,
     pub verdict: oneshot::Sender<Result<Verdict, Trouble>>,
 }
 
@@ -62,7 +62,7 @@ impl BatchRunner {
     }
 
     /// One round trip; three where Redis has forgotten the script, as after a restart.
-    pub(super) async fn decide(&mut self, checks: impl Iterator<Item = &Check>) -> Result<Vec<Verdict>, Trouble> {
+    pub(super) async fn decide(&mut self, checks: impl Iterator<Item = &BucketCheck>) -> Result<Vec<Verdict>, Trouble> {
         let mut call = self.script.prepare_invoke();
         call.arg(WINDOW.as_micros() as u64).arg(MOST_GROUPS);
         for check in checks {

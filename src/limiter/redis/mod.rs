@@ -25,7 +25,7 @@ use redis::{AsyncConnectionConfig, ErrorKind, RedisError, Script, ServerErrorKin
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-use self::batch::{BatchRunner, Check, WaitingCheck};
+use self::batch::{BatchRunner, BucketCheck, WaitingCheck};
 pub use self::target::{BadTarget, Target};
 use super::memory::MemoryLimiter;
 use super::{Bucket, Limiter, LimiterStatus, Scope, Subject, Verdict};
@@ -139,7 +139,7 @@ impl Limiter for RedisLimiter {
         let shared = &*self.shared;
         let Some(connection) = shared.connection() else { return Reply::now(shared.alone(bucket, limit, now)) };
         Reply::later(async move {
-            match shared.ask(&connection, Check { key: shared.key(bucket), limit, now }).await {
+            match shared.ask(&connection, BucketCheck { key: shared.key(bucket), limit, now }).await {
                 Some(verdict) => verdict,
                 None => shared.alone(bucket, limit, now),
             }
@@ -209,7 +209,7 @@ impl Shared {
     }
 
     /// What Redis says, unless it says nothing, or nothing in time.
-    async fn ask(&self, connection: &Arc<RedisConnection>, check: Check) -> Option<Verdict> {
+    async fn ask(&self, connection: &Arc<RedisConnection>, check: BucketCheck) -> Option<Verdict> {
         let (verdict, decided) = oneshot::channel();
         connection.checks.try_send(WaitingCheck { check, verdict }).ok()?;
         let late = || Err(Trouble::Late(self.manner.timeout));
@@ -268,8 +268,8 @@ impl Shared {
         Ok(Arc::new(RedisConnection { checks, late_in_a_row: AtomicU32::new(0) }))
     }
 
-    fn probe(&self) -> Check {
-        Check { key: format!("{}probe", self.target.prefix), limit: PROBE_LIMIT, now: Tick::from_micros(0) }
+    fn probe(&self) -> BucketCheck {
+        BucketCheck { key: format!("{}probe", self.target.prefix), limit: PROBE_LIMIT, now: Tick::from_micros(0) }
     }
 
     /// Tries the connection out while there is one, and looks for a new one while there is none.

@@ -282,7 +282,8 @@ fn a_dead_endpoint_does_not_delay_a_live_one() {
         confirmed(&server, &key, "seed").await;
         receiver.wait_for("/hang", 1).await;
         for (partner, endpoint, messages) in [("Acme Assistant", 1, 10_000), ("Zoe", 2, 2_000)] {
-            let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {messages})");
+            let numbers =
+                format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {messages})");
             server.execute(&format!(
                 "INSERT INTO partner_events (partner_id, idempotency_key, kind, at)
                  {numbers} SELECT p.id, 'k' || i, 'sign_up.confirmed', 1794000000000 FROM n, partners p WHERE p.name = '{partner}'"
