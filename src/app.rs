@@ -228,8 +228,8 @@ impl Core {
 
     /// Writes down how often keys were used that nobody uses any more; with `all`, of every key.
     pub async fn write_uses(&self, all: bool, now: Timestamp) {
-        for (id, used) in self.keys.take_uses(all, now) {
-            self.write_use(id, used, now).await;
+        for (id, used, last_at) in self.keys.take_uses(all, now) {
+            self.write_use(id, used, last_at).await;
         }
     }
 

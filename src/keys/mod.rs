@@ -80,6 +80,8 @@ struct Known {
 pub struct UseCounter {
     requests: AtomicU32,
     sign_ups: AtomicU32,
+    /// When the last of these requests came, in milliseconds.
+    last_at: AtomicI64,
 }
 
 impl UseCounter {
@@ -206,13 +208,14 @@ impl Keys {
         written
     }
 
-    /// What is counted of keys that nobody has used for a while; with `all`, of every key.
-    pub fn take_uses(&self, all: bool, now: Timestamp) -> Vec<(KeyId, KeyUse)> {
+    /// What is counted of keys that nobody has used for a while, and when they last were; with `all`, of every key.
+    pub fn take_uses(&self, all: bool, now: Timestamp) -> Vec<(KeyId, KeyUse, Timestamp)> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let is_counted =
             |key: &Known| [&key.uses.requests, &key.uses.sign_ups].iter().any(|n| n.load(Ordering::Relaxed) > 0);
         let due = known.iter().filter(|(_, key)| is_counted(key) && (key.is_due(now) || all));
-        due.map(|(id, key)| (*id, key.uses.take())).collect()
+        let last_at = |key: &Known| Timestamp::from_millis(key.uses.last_at.load(Ordering::Relaxed));
+        due.map(|(id, key)| (*id, key.uses.take(), last_at(key))).collect()
     }
 
     /// All keys, oldest first, each with what came of its sign-ups.
@@ -345,6 +348,7 @@ impl Keys {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let Some(key) = known.get(&id) else { return Default::default() };
         key.uses.requests.fetch_add(1, Ordering::Relaxed);
+        key.uses.last_at.store(now.as_millis(), Ordering::Relaxed);
         (Arc::clone(&key.uses), key.is_due(now).then(|| key.uses.take()))
     }
 }

@@ -104,7 +104,7 @@ impl Operation for GetUsage {
         format!(
             "Returns figures for each of up to {MAX_DAYS} days (UTC), over all your keys. Requests and sign-ups are counted by each server \
              and written down about once a minute, so these two may be two minutes old, and a server that crashes loses what it has \
-             not written. They are counted on the day on which they are written. Confirmations are exact at once. With a test key the \
+             not written. Those of a minute around midnight may count on either day. Confirmations are exact at once. With a test key the \
              figures are the sandbox's, which are kept for 30 days."
         )
     }

@@ -85,8 +85,10 @@ async fn lived_in() -> Server {
 fn records_go_to_postgres_and_back_and_are_the_same() {
     block_on(async {
         let server = lived_in().await;
-        let before = everything(&server.data().join("unionhall.db"));
+        // The end writes down how often keys were used.
+        let data = server.data();
         let (_, folder) = server.stop();
+        let before = everything(&data.join("unionhall.db"));
         let database = Database::make().await;
         let told = moves(folder.path(), "sqlite:", &database.url());
         assert!(
