@@ -6,7 +6,7 @@ use hyper::Request;
 
 use crate::own_page::{Browser, join};
 use crate::pages::page;
-use crate::server::{Answer, Server, block_on, sign_up, wait_until};
+use crate::server::{Answer, Server, block_on, sign_up, together, wait_until};
 
 /// The link that a command printed, as a path.
 #[track_caller]
@@ -164,6 +164,14 @@ fn links_and_sessions_end() {
             page(&ana.get(odd).await, 404, "This link does not work");
         }
         assert!(ana.cookies.is_empty());
+
+        // Pressed at once in several browsers, it signs one in.
+        let link = path_of(&server.run(&["operator", "link", "ana"]));
+        let mut rivals: Vec<_> = (20..24).map(|n| Browser::new(&server, n)).collect();
+        let entered = together(rivals.iter_mut().map(|browser| browser.post(&link, &[]))).await;
+        let mut statuses: Vec<_> = entered.iter().map(|answer| answer.status.as_u16()).collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses, [303, 410, 410, 410]);
 
         // In six browsers: the first is signed out by the sixth.
         let mut browsers = Vec::new();
@@ -400,7 +408,15 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
         let commands: Vec<_> = done.iter().map(|(_, command, _)| command.as_str()).collect();
         assert_eq!(
             commands,
-            ["page sign-in", "keys issue", "keys rotate", "partners suspend", "partners resume", "keys revoke"]
+            [
+                "page sign-in",
+                "keys issue",
+                "keys rotate",
+                "partners suspend",
+                "partners resume",
+                "keys revoke",
+                "keys revoke"
+            ]
         );
         assert!(!format!("{done:?}{}", server.log()).contains(&successor));
     });
@@ -422,7 +438,11 @@ fn held_mail_is_sent_or_deleted_by_source() {
         assert!(html.contains("The join form"), "{html}");
         let held = |server: &Server| server.number("SELECT count(*) FROM outbox WHERE held_at IS NOT NULL");
         let of = |act| [("act", act), ("source", "Acme Assistant")];
-        page(&act(&mut ana, "/operator/mail", &of("drop")).await, 200, "3 held mails of partner Acme Assistant");
+        page(
+            &act(&mut ana, "/operator/mail", &of("drop")).await,
+            200,
+            "To be deleted: 3 mails held for partner Acme Assistant",
+        );
         assert_eq!(held(&server), 4, "only asked so far");
         page(&act(&mut ana, "/operator/mail", &of("release")).await, 200, "3 mails are sent");
         assert_eq!(held(&server), 1);

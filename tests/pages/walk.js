@@ -89,7 +89,10 @@ async function openBrowser() {
   });
   context.on("requestfailed", (request) => {
     // A browser fetches the icon when it has nothing better to do, and lets it go when the reader leaves the page first.
-    const left = request.url() === `${base}/icon.svg` && request.failure()?.errorText === "net::ERR_ABORTED";
+    const url = request.url();
+    // What is downloaded is no page, and the browser stays where it was.
+    const isDownload = url.startsWith(`${base}/operator/rewards/batches/`);
+    const left = (url === `${base}/icon.svg` || isDownload) && request.failure()?.errorText === "net::ERR_ABORTED";
     if (!left) complain(`${request.url()} failed: ${request.failure()?.errorText}`);
   });
   return { browser, page: await context.newPage() };

@@ -95,8 +95,8 @@ pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
             let held = statuses.iter().find(|status| status.source == source).map_or(0, |status| status.held);
             let says = [
                 format!(
-                    "{} of {about} would be deleted, and those who were signed up by it are not asked.",
-                    counted(held, "held mail")
+                    "To be deleted: {} held for {about}. These people are not asked to confirm.",
+                    counted(held, "mail")
                 ),
                 "Their sign-ups end. Nobody is told. It cannot be undone.".to_owned(),
             ];

@@ -34,15 +34,23 @@ struct ShownPerson {
     /// Their address; empty once they are erased.
     email: String,
     /// Headings, each with its lines.
-    parts: Vec<(String, Vec<String>)>,
+    parts: Vec<(String, Vec<PersonLine>)>,
+}
+
+struct PersonLine {
+    text: String,
+    /// Whether it says more of the line before it.
+    is_under: bool,
 }
 
 impl ShownPerson {
     fn of(file: &PersonFile, now: crate::domain::time::Timestamp) -> Self {
-        let mut parts: Vec<(String, Vec<String>)> = Vec::new();
+        let mut parts: Vec<(String, Vec<PersonLine>)> = Vec::new();
         for line in lines(file, now).into_iter().filter(|line| !line.is_empty()) {
             match (line.strip_prefix("  "), parts.last_mut()) {
-                (Some(text), Some((_, under))) => under.push(text.trim_start().to_owned()),
+                (Some(text), Some((_, under))) => {
+                    under.push(PersonLine { text: text.trim_start().to_owned(), is_under: text.starts_with(' ') });
+                }
                 _ => parts.push((line, Vec::new())),
             }
         }

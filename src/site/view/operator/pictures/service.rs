@@ -89,7 +89,9 @@ pub(super) fn mail(overview: &Overview) -> Picture {
         row(source_name(&sender.source), figures.map(grouped))
     });
     let columns = ["Last 7 days", "Mails", "Came back", "Complained", "Declined", "Held now"];
-    let tables = vec![DataTable::new(["Mail", "Count"], totals), DataTable::new(columns, senders)];
+    let mut tables = vec![DataTable::new(["Mail", "Count"], totals), DataTable::new(columns, senders)];
+    // Of a source there is nothing before the first mail.
+    tables.retain(|table| !table.rows.is_empty());
     Picture {
         id: "mail",
         title: "Mail",
