@@ -4,10 +4,13 @@
 //! lists and logs; the secret holds 160 random bits; the checksum (CRC-32, over all before it) tells a mistyped key without
 //! asking the store. Only a hash is kept.
 
+mod mode;
+
 use std::fmt;
 
 use subtle::ConstantTimeEq;
 
+pub use self::mode::Mode;
 use super::base32;
 use super::partner::name::{PartnerId, PartnerName};
 use super::time::Timestamp;
@@ -21,69 +24,12 @@ const SECRET: usize = 32;
 const CHECKSUM: usize = 7;
 /// What comes after the prefix.
 const REST: usize = ID + 1 + SECRET + CHECKSUM;
-const LONGEST: usize = Mode::Test.prefix().len() + REST;
+const LONGEST: usize = length(Mode::Test);
 
-/// Live or test: which records a key opens. The two have keys of different lengths, so that no text is a key of both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Real members.
-    Live,
-    /// The sandbox: nobody in it is real, and nothing in it lasts.
-    Test,
+/// How long keys are.
+const fn length(mode: Mode) -> usize {
+    mode.prefix().len() + REST
 }
-
-impl Mode {
-    const ALL: [Self; 2] = [Self::Test, Self::Live];
-
-    /// As documents and messages write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Test => "test",
-        }
-    }
-
-    const fn prefix(self) -> &'static str {
-        match self {
-            Self::Live => "uh_",
-            Self::Test => "uh_test_",
-        }
-    }
-
-    const fn length(self) -> usize {
-        self.prefix().len() + REST
-    }
-
-    /// Which records are asked about what was sent as a key, be it one or not.
-    pub fn of_text(text: &str) -> Self {
-        if text.starts_with(Self::Test.prefix()) { Self::Test } else { Self::Live }
-    }
-
-    /// The records that a command with the flag `--test`, or without it, works on.
-    pub const fn of_flag(test: bool) -> Self {
-        if test { Self::Test } else { Self::Live }
-    }
-
-    /// A text for the operator, in which every command that it names works on these records: `unionhall keys list` becomes
-    /// `unionhall keys list --test`. Every hint about the sandbox comes through here.
-    pub fn in_commands(self, text: &str) -> String {
-        let names_other_records = |piece: &str| {
-            let mut words = piece.split_whitespace();
-            self == Self::Test
-                && words.next() == Some("unionhall")
-                && words.next().is_some_and(|area| TAKE_TEST.contains(&area))
-                && !words.any(|word| word == "--test")
-        };
-        let named = text.split('`').enumerate().map(|(n, piece)| match n % 2 == 1 && names_other_records(piece) {
-            true => format!("{piece} --test"),
-            false => piece.to_owned(),
-        });
-        named.collect::<Vec<_>>().join("`")
-    }
-}
-
-/// The commands that take `--test`.
-const TAKE_TEST: [&str; 4] = ["keys", "partners", "webhooks", "audit"];
 
 /// The public name of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -160,14 +106,14 @@ impl ApiKey {
             start.copy_from_slice(part);
             rest = end;
         }
-        let sum = checksum(&text[..mode.length() - CHECKSUM]);
-        text[mode.length() - CHECKSUM..mode.length()].copy_from_slice(&sum);
+        let sum = checksum(&text[..length(mode) - CHECKSUM]);
+        text[length(mode) - CHECKSUM..length(mode)].copy_from_slice(&sum);
         Self { mode, text }
     }
 
     pub fn parse(text: &str) -> Result<Self, BadKey> {
-        let mode = Mode::ALL.into_iter().find(|mode| text.len() == mode.length()).ok_or(BadKey::Form)?;
-        let (body, sum) = text.as_bytes().split_at(mode.length() - CHECKSUM);
+        let mode = Mode::ALL.into_iter().find(|mode| text.len() == length(*mode)).ok_or(BadKey::Form)?;
+        let (body, sum) = text.as_bytes().split_at(length(mode) - CHECKSUM);
         let rest = body.strip_prefix(mode.prefix().as_bytes()).ok_or(BadKey::Form)?;
         let (id, secret) = (&rest[..ID], &rest[ID + 1..]);
         if rest[ID] != b'_' || !base32::is_canonical(id) || !base32::is_canonical(secret) {
@@ -206,7 +152,7 @@ impl ApiKey {
 
     /// The key itself, for the one time it is shown to the operator.
     pub fn reveal(&self) -> &str {
-        std::str::from_utf8(&self.text[..self.mode.length()]).unwrap_or_default()
+        std::str::from_utf8(&self.text[..length(self.mode)]).unwrap_or_default()
     }
 }
 
@@ -309,18 +255,6 @@ mod tests {
 
     fn key() -> ApiKey {
         ApiKey::from_random(&std::array::from_fn(|i| i as u8 * 7 + 3))
-    }
-
-    #[test]
-    fn commands_named_to_the_operator_work_on_the_same_records() {
-        let said =
-            "Key 1 ends. `unionhall keys list` shows `them`; `unionhall webhooks test 7 --test`, `unionhall mail list`";
-        let there = "Key 1 ends. `unionhall keys list --test` shows `them`; `unionhall webhooks test 7 --test`, `unionhall mail list`";
-        assert_eq!(Mode::Test.in_commands(said), there);
-        assert_eq!(Mode::Live.in_commands(said), said);
-        for unchanged in ["", "`", "`unionhall`", "unionhall keys list", "`unionhall-keys list`", "`unionhall doctor"] {
-            assert_eq!(Mode::Test.in_commands(unchanged), unchanged);
-        }
     }
 
     #[test]
