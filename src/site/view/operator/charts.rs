@@ -20,7 +20,7 @@ const BAR_HEIGHT: u64 = 9;
 const ROW_GAP: u64 = 12;
 
 /// Letters of a label and its value that fit beside each other, and those that a label always has.
-const ROW_LETTERS: usize = 43;
+const ROW_LETTERS: usize = 38;
 const FEWEST_LETTERS: usize = 12;
 
 /// A chart, ready to be drawn.

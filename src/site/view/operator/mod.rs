@@ -161,7 +161,7 @@ mod tests {
             "Not on the map: 3 more, fewer than 5 each, &#60;5 together.",
             "6,210 members were referred by another, 23% of all.",
             "42 mails are waiting, the oldest for 3 minutes; 7 held and 1 failed for good.",
-            "61% confirmed, 14% declined",
+            "61% yes, 14% no",
             "5 campaigns: 1 gathering, 1 offered, 1 active, 1 closed, 1 cancelled.",
             "$12,500 is due, $3,000 is being paid, and $41,000.50 was paid.",
             "at least 310 are on hold and at least 44 wait for a full group.",

@@ -16,7 +16,7 @@ pub(super) fn partners(overview: &Overview) -> Picture {
     let of_form = sources.iter().find(|(source, _)| source.is_empty()).map_or(0, |(_, funnel)| funnel.signed_up);
     let all: u64 = sources.iter().map(|(_, funnel)| funnel.signed_up).sum();
     let summary = format!(
-        "In the last {MONTH} days {} and the form brought {}, {} of them the form. Shares are of the mails to confirm that left.",
+        "In the last {MONTH} days {} and the form brought {}, {} of them the form. Of the mails to confirm that left, so many said yes (confirmed) or no (declined).",
         counted(partners, "partner"),
         counted(all, "sign-up"),
         grouped(of_form)
@@ -32,7 +32,7 @@ pub(super) fn partners(overview: &Overview) -> Picture {
             let value = match funnel.mailed {
                 0 => "no mail left".to_owned(),
                 _ => {
-                    format!("{} confirmed, {} declined", rate(funnel.confirmed, funnel), rate(funnel.declined, funnel))
+                    format!("{} yes, {} no", rate(funnel.confirmed, funnel), rate(funnel.declined, funnel))
                 }
             };
             let percent = |part: u64| u128::from(part) * 1000 / u128::from(funnel.mailed.max(1));
