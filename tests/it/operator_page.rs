@@ -87,7 +87,7 @@ fn a_link_signs_in_once_and_what_is_done_is_audited_by_name() {
             assert!(html.contains("<code>unionhall signups resume</code>"), "{html}");
         }
         act(&mut ana, "/operator/sign-ups", &[("sign-ups", "resume")]).await;
-        page(&ana.get("/operator").await, 200, "Sign-ups are on");
+        page(&ana.get("/operator").await, 200, "Sign-ups are not paused");
         let done: Vec<_> = audit(&server).into_iter().filter(|(who, ..)| who == "ana (page)").collect();
         let expected = ["page sign-in", "signups pause", "signups resume"];
         assert_eq!(done.iter().map(|(_, command, _)| command.as_str()).collect::<Vec<_>>(), expected);
@@ -265,7 +265,7 @@ fn nobody_else_gets_in_and_no_form_of_elsewhere_is_taken() {
         for path in ["/operator/sign-ups?sign-ups=pause&sure=yes", "/operator/sign-out"] {
             assert_eq!(operator.get(path).await.status.as_u16(), 303);
         }
-        page(&operator.get("/operator").await, 200, "Sign-ups are on");
+        page(&operator.get("/operator").await, 200, "Sign-ups are not paused");
     });
 }
 
@@ -402,7 +402,7 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
         wait_until(Duration::from_secs(5), async || !works(&successor).await).await;
         page(&ana.get(&path).await, 200, "revoked");
         for wrong in ["/operator/partners/99", "/operator/partners/x"] {
-            page(&ana.get(wrong).await, 400, "There is no such partner");
+            page(&ana.get(wrong).await, 404, "There is no such partner");
         }
         let done: Vec<_> = audit(&server).into_iter().filter(|(who, ..)| who == "ana (page)").collect();
         let commands: Vec<_> = done.iter().map(|(_, command, _)| command.as_str()).collect();

@@ -58,14 +58,14 @@ export async function operatorWalk(page, tools) {
   await heading(page, "Pause sign-ups?");
   await look(page, "operator-confirm");
   await go(page, () => page.getByRole("link", { name: "No, go back" }).click());
-  await main.getByRole("heading", { name: "Sign-ups are on" }).waitFor();
+  await main.getByRole("heading", { name: "Sign-ups are not paused" }).waitFor();
   await go(page, () => button("Pause sign-ups…").click());
   await go(page, () => button("Pause sign-ups").click());
   await main.getByRole("heading", { name: "Sign-ups are paused" }).waitFor();
   assert((await main.innerText()).includes("unionhall signups resume"), "the finding has its command");
   await look(page, "operator");
   await go(page, () => button("Turn sign-ups on").click());
-  await main.getByRole("heading", { name: "Sign-ups are on" }).waitFor();
+  await main.getByRole("heading", { name: "Sign-ups are not paused" }).waitFor();
 
   step("a new partner, whose name is markup, and its key");
   await open("Partners");

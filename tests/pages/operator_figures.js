@@ -112,12 +112,12 @@ export async function operatorFigures(page, tools, open) {
   await shows("written");
   const answer = page.getByLabel("The provider's answer");
   await answer.fill("external_id,status\nnobody,paid");
-  await go(page, () => button("Look it through…").click(), 400);
+  await go(page, () => button("Check it…").click(), 400);
   await shows("line 2:");
   await look(page, "operator-answer-mistake");
   await open("Rewards");
   await answer.fill(`external_id,status,paid_at\n${file.split("\n")[1].split(",")[0]},paid,${new Date().toISOString().slice(0, 10)}`);
-  await go(page, () => button("Look it through…").click());
+  await go(page, () => button("Check it…").click());
   await shows("1 paid, 0 failed");
   await go(page, () => button("Record it").click());
   await heading(page, "Recorded");

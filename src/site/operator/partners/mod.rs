@@ -5,7 +5,7 @@ mod keys;
 use std::time::Duration;
 
 use askama::Template;
-use hyper::Request;
+use hyper::{Request, StatusCode};
 
 pub use self::keys::{issue, revoke, rotate};
 use super::frame::{OperatorFrame, OperatorSection, render};
@@ -148,7 +148,8 @@ async fn find(found: &OperatorVisit<'_>, id: &str) -> PageResult<PartnerRecord> 
         Ok(id) => found.stored(HERE, found.operator().find_partner(PartnerId(id)).await)?,
         Err(_) => None,
     };
-    partner.ok_or_else(|| found.refuse(HERE, "There is no such partner.").into())
+    let none = ["There is no such partner.".to_owned()];
+    partner.ok_or_else(|| found.message(StatusCode::NOT_FOUND, HERE, "Not found", &none).into())
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {

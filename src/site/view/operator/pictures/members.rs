@@ -27,7 +27,7 @@ pub(super) fn states(overview: &Overview) -> Picture {
             );
             match named.len() {
                 1 => most,
-                count => format!("{most} {count} states have {SMALLEST} members or more."),
+                count => format!("{most} {count} states and territories have {SMALLEST} members or more."),
             }
         }
         None => format!("No state has {SMALLEST} members or more yet."),

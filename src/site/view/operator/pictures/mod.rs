@@ -97,7 +97,7 @@ fn members(overview: &Overview) -> Picture {
     if overview.days.len() >= 2 * MONTH && before.confirmed > 0 {
         summary.push_str(&format!(", {}", compared(month.confirmed, before.confirmed)));
     }
-    summary.push_str(&format!("; {} left.", grouped(month.left)));
+    summary.push_str(&format!("; {} left the union.", grouped(month.left)));
     let points = points(&overview.days);
     let shown = if overview.days.iter().all(|day| day.members == 0) {
         PictureContent::Nothing {
@@ -153,7 +153,7 @@ fn funnel(overview: &Overview) -> Picture {
     let [month, _] = overview.months();
     let Funnel { signed_up, mailed, confirmed, declined, lapsed, left } = month;
     let summary = format!(
-        "In the last {MONTH} days there were {}. {} to confirm left, and {} became members{}. {} declined, and {} let their link lapse.",
+        "In the last {MONTH} days there were {}. {} to confirm went out, and {} became members{}. {} declined, and {} let their link lapse.",
         counted(signed_up, "sign-up"),
         counted(mailed, "mail"),
         grouped(confirmed),

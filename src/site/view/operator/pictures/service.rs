@@ -16,7 +16,7 @@ pub(super) fn partners(overview: &Overview) -> Picture {
     let of_form = sources.iter().find(|(source, _)| source.is_empty()).map_or(0, |(_, funnel)| funnel.signed_up);
     let all: u64 = sources.iter().map(|(_, funnel)| funnel.signed_up).sum();
     let summary = format!(
-        "In the last {MONTH} days {} and the form brought {}, {} of them the form. Of the mails to confirm that left, so many said yes (confirmed) or no (declined).",
+        "In the last {MONTH} days {} and the join form brought {}, {} of them the form. Of the mails to confirm that went out, so many said yes (confirmed) or no (declined).",
         counted(partners, "partner"),
         counted(all, "sign-up"),
         grouped(of_form)
@@ -30,7 +30,7 @@ pub(super) fn partners(overview: &Overview) -> Picture {
         let rate = |part, funnel: &Funnel| share(part, funnel.mailed).unwrap_or_else(|| "–".to_owned());
         let items = sources.iter().take(CHART_ROWS).map(|(source, funnel)| {
             let value = match funnel.mailed {
-                0 => "no mail left".to_owned(),
+                0 => "no mail went out".to_owned(),
                 _ => {
                     format!("{} yes, {} no", rate(funnel.confirmed, funnel), rate(funnel.declined, funnel))
                 }
@@ -48,7 +48,7 @@ pub(super) fn partners(overview: &Overview) -> Picture {
         let columns = ["Last 30 days", "Sign-ups", "Mails", "Members", "Confirmed", "Declined"];
         PictureContent::Chart(bars(items.collect(), 1000), vec![DataTable::new(columns, rows)])
     };
-    Picture { id: "partners", title: "Partners and the form", summary, shown }
+    Picture { id: "partners", title: "Partners and the join form", summary, shown }
 }
 
 pub(super) fn mail(overview: &Overview) -> Picture {
@@ -60,7 +60,7 @@ pub(super) fn mail(overview: &Overview) -> Picture {
         complained += sender.reputation.complained;
     }
     let summary = format!(
-        "{} waiting{}; {} held and {} failed for good. In the last 7 days {} came back and {} complained.",
+        "{} waiting{}; {} held and {} failed for good. In the last 7 days {} bounced and {} complained.",
         mails(mail.waiting),
         oldest.unwrap_or_default(),
         grouped(mail.held),
@@ -72,7 +72,7 @@ pub(super) fn mail(overview: &Overview) -> Picture {
         ("Waiting", mail.waiting, Tone::Plain),
         ("Held until you decide", mail.held, Tone::Warning),
         ("Failed for good", mail.given_up, Tone::Warning),
-        ("Came back (7 days)", bounced, Tone::Warning),
+        ("Bounced (7 days)", bounced, Tone::Warning),
         ("Complaints (7 days)", complained, Tone::Warning),
     ];
     let most = states.iter().map(|(_, count, _)| *count).max().unwrap_or(0);
@@ -88,7 +88,7 @@ pub(super) fn mail(overview: &Overview) -> Picture {
         let figures = [mailed, reputation.bounced, reputation.complained, reputation.declined, sender.held];
         row(source_name(&sender.source), figures.map(grouped))
     });
-    let columns = ["Last 7 days", "Mails", "Came back", "Complained", "Declined", "Held now"];
+    let columns = ["Last 7 days", "Mails", "Bounced", "Complained", "Declined", "Held now"];
     let mut tables = vec![DataTable::new(["Mail", "Count"], totals), DataTable::new(columns, senders)];
     // Of a source there is nothing before the first mail.
     tables.retain(|table| !table.rows.is_empty());
