@@ -11,6 +11,7 @@ pub mod get_referral_program;
 pub mod list_negotiation_categories;
 mod mistakes;
 pub mod sign_up_user;
+mod spec;
 pub mod wording;
 
 use std::future::Future;
@@ -22,6 +23,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::Value;
 
+pub use self::spec::{Access, Effects, Lifetime, Method, Spec};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
@@ -32,7 +34,6 @@ use crate::domain::simulator::{LIMITED_FOR, Simulated, is_simulators};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::error::{Error, KeyProblem};
-use crate::limiter::Class;
 use crate::reply::Reply;
 
 macro_rules! operations {
@@ -88,104 +89,6 @@ pub trait Operation: 'static {
 
     /// A request that works and its answer, for the documents. Tests hold both to their schemas.
     fn example(catalog: &Catalog) -> Example<Self::Output>;
-}
-
-/// What an operation is called, where it stands and who may call it.
-#[derive(Debug, Clone, Copy)]
-pub struct Spec {
-    /// The contract's operation id; MCP's tool name.
-    pub id: &'static str,
-    pub method: Method,
-    /// Empty where it has no route.
-    pub path: &'static str,
-    pub access: Access,
-    pub effects: Effects,
-    pub answer: Lifetime,
-    /// A few words, for a list.
-    pub title: &'static str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    Get,
-    Post,
-    Delete,
-}
-
-impl Method {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Delete => "DELETE",
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Public data: open to all; a key only moves the limit from the address to the key.
-    Public,
-    /// An agent action: acts for a user, with a partner's key.
-    Agent,
-    /// What a partner asks about its own affairs, with its key.
-    Partner,
-    /// What somebody at the operator's own machine asks: without a key or a limit, and never over HTTP.
-    Operator,
-}
-
-impl Access {
-    pub const fn class(self) -> Class {
-        match self {
-            Self::Public => Class::Public,
-            Self::Agent => Class::Action,
-            Self::Partner => Class::Partner,
-            // Nothing is drawn on it.
-            Self::Operator => Class::Protocol,
-        }
-    }
-}
-
-/// What an operation does to the world, apart from its answer. Whoever describes it (MCP's hints) reads it here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effects {
-    /// It reads.
-    None,
-    /// It adds records; the same again adds nothing.
-    Adds,
-    /// It adds records, with the same again too.
-    AddsEachTime,
-    /// It adds records and has mail sent; the same again mails again.
-    AddsAndMails,
-    /// It changes what is the caller's own, keys and endpoints; the same again may be refused.
-    Changes,
-}
-
-impl Effects {
-    pub const fn writes(self) -> bool {
-        !matches!(self, Self::None)
-    }
-
-    /// Whether the same again changes nothing more.
-    pub const fn is_idempotent(self) -> bool {
-        matches!(self, Self::None | Self::Adds)
-    }
-
-    /// Whether somebody outside the service notices.
-    pub const fn sends_mail(self) -> bool {
-        matches!(self, Self::AddsAndMails)
-    }
-}
-
-/// How long an answer stays true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lifetime {
-    /// As long as the catalog does: it is made once for each reading of it.
-    Fixed,
-    /// Only now.
-    Live,
-    /// The same, and the operation may wait for something to answer with: that time is no latency.
-    Awaited,
 }
 
 /// Who calls, once the key is checked and the limit has let them pass.
