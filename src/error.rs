@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::api_key::BadKey;
+use crate::domain::api_key::{BadKey, KeyId};
 use crate::domain::json::False;
 
 /// The machine-readable codes of the contract.
@@ -113,6 +113,8 @@ pub enum KeyProblem {
     Malformed(BadKey),
     Unknown,
     Expired,
+    /// It has expired since it was rotated to this one.
+    Rotated(KeyId),
     Revoked,
     /// The key is good; the operator suspended its partner.
     Suspended,
@@ -237,6 +239,10 @@ impl KeyProblem {
             Self::Malformed(why) => format!("The API key cannot be right: {why}. {SEND}").into(),
             Self::Unknown => format!("The API key is not one of this service. {SEND}").into(),
             Self::Expired => "The API key has expired. Ask the operator for a new one.".into(),
+            Self::Rotated(next) => format!(
+                "The API key was rotated to key {next} and no longer works. Use that one; if you do not have it, ask the operator."
+            )
+            .into(),
             Self::Revoked => "The API key was revoked. Ask the operator for a new one.".into(),
             Self::Suspended => {
                 "This partner is suspended, so none of its keys works. Ask the operator of the union.".into()

@@ -192,7 +192,9 @@ impl Keys {
         };
         match record.status(now) {
             KeyStatus::Valid => Ok(record),
-            KeyStatus::Expired => Err(Refusal::Key(KeyProblem::Expired)),
+            KeyStatus::Expired => {
+                Err(Refusal::Key(record.replaced_by.map_or(KeyProblem::Expired, KeyProblem::Rotated)))
+            }
             KeyStatus::Revoked => Err(Refusal::Key(KeyProblem::Revoked)),
             KeyStatus::Suspended => Err(Refusal::Key(KeyProblem::Suspended)),
         }

@@ -3,6 +3,8 @@
 //! A valid body is parsed once. Only an invalid one is parsed again: first to check whether it is JSON, then to find every
 //! wrong field. The messages serve REST and MCP, so they mention neither a body nor arguments.
 
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
 
@@ -19,6 +21,13 @@ pub fn json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Error> {
 /// The same of an object all of whose fields may be left out: then nothing at all need be sent.
 pub fn json_or_nothing<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Error> {
     object(if body.trim_ascii().is_empty() { b"{}" } else { body }, "{}")
+}
+
+/// Takes nothing, or an object without fields; whatever else is refused with that sentence.
+pub fn nothing(body: &[u8], refusal: &str) -> Result<(), Error> {
+    let is_empty =
+        |body| serde_json::from_slice::<HashMap<String, IgnoredAny>>(body).is_ok_and(|fields| fields.is_empty());
+    if body.trim_ascii().is_empty() || is_empty(body) { Ok(()) } else { Err(Error::shapeless(refusal)) }
 }
 
 fn object<T: DeserializeOwned + JsonSchema>(body: &[u8], example: &str) -> Result<T, Error> {

@@ -122,7 +122,7 @@ impl Dispatcher {
         if let Some(kept) = fixed.and_then(OnceLock::get) {
             return Ok(OperationAnswer { json: kept.clone(), replayed: false, waited: Duration::ZERO });
         }
-        let body = if operation.takes_input { body().await? } else { Bytes::new() };
+        let body = if operation.reads_input { body().await? } else { Bytes::new() };
         let partner = holder.as_ref().map(|Holder { record, .. }| Partner {
             key: record.id,
             id: record.partner_id,

@@ -161,8 +161,11 @@ impl Caller {
 
 /// What an operation takes.
 pub trait Input: Sized + Send + JsonSchema {
-    /// Whether there is anything to take; if not, whatever is sent is ignored.
+    /// Whether there is anything to take; if not, whatever is sent is ignored, or refused.
     const EXPECTED: bool;
+
+    /// Whether what is sent where nothing is taken is refused.
+    const REFUSED: bool = false;
 
     fn decode(body: &[u8]) -> Result<Self, Error>;
 }
@@ -196,6 +199,8 @@ pub struct Entry {
     /// Its place in [`ALL`].
     pub position: usize,
     pub takes_input: bool,
+    /// Whether what is sent is read, to be taken or refused.
+    pub reads_input: bool,
     pub input_schema: fn(&mut SchemaGenerator) -> Schema,
     pub output_schema: fn(&mut SchemaGenerator) -> Schema,
     pub example: fn(&Catalog) -> Example<Value>,
@@ -223,6 +228,7 @@ impl Entry {
             description: O::description,
             position,
             takes_input: O::Input::EXPECTED,
+            reads_input: O::Input::EXPECTED || O::Input::REFUSED,
             input_schema: |generator| generator.subschema_for::<O::Input>(),
             output_schema: |generator| generator.subschema_for::<O::Output>(),
             example: |catalog| {

@@ -12,13 +12,14 @@ use ring::rand::{SecureRandom, SystemRandom};
 use super::places::{PartnerPlaces, PlaceOfPartner};
 use super::webhooks::{Effort, EndpointProblem, Recovered, Webhooks, refused, unanswered};
 use super::worker::WebhookNotifier;
-use crate::domain::api_key::{ApiKey, KeyRecord, MAX_ENDING_KEYS, Mode};
-use crate::domain::partner::change::ChangeKind;
+use crate::domain::api_key::{ApiKey, KeyRecord, KeyStatus, MAX_ENDING_KEYS, Mode};
+use crate::domain::partner::change::{ChangeKind, ClaimedChange};
 use crate::domain::partner::endpoint::{ENDPOINTS_OF_ONE, EndpointId, ListedEndpoint, NotAdded};
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::secret::Secret;
 use crate::domain::sign_up::Partner;
 use crate::domain::time::Timestamp;
+use crate::domain::webhook::OLD_SECRET_SIGNS_FOR;
 use crate::domain::webhook::signature::WebhookSecret;
 use crate::domain::webhook::url::EndpointUrl;
 use crate::keys::{Keys, NotRotated, RevokedKey, Rotated};
@@ -58,6 +59,8 @@ pub enum NotDone {
     NotFound(&'static str),
     /// It cannot be done as it was asked for; about which field, if it is about one.
     Refused(&'static str, String),
+    /// The key that was presented stopped working a moment ago; how.
+    KeyOver(KeyStatus),
     /// Not now; after how many seconds.
     Later(String, u32),
     /// The store could not be read, or nothing was written. The cause is for the operator.
@@ -156,7 +159,7 @@ impl SelfService {
         }
     }
 
-    /// The next secret of an endpoint, told this once.
+    /// The next secret of an endpoint, told this once. What is refused does not count.
     pub async fn rotate_secret(
         &self,
         by: &Partner,
@@ -164,10 +167,22 @@ impl SelfService {
         ends_oldest: bool,
         now: Timestamp,
     ) -> Result<WebhookSecret, NotDone> {
-        let webhooks = self.on_endpoint(by, id, (ChangeKind::SecretRotated, "webhooks rotate"), now).await?;
-        let secret = webhooks.rotate(id, ends_oldest, now).await.map_err(told)?;
-        self.notifier.notify_contact();
-        Ok(secret)
+        let rotated_at = self.endpoint(by, id).await?.endpoint.rotated_at;
+        let is_recent = |at: &Timestamp| !ends_oldest && *at > now.minus(OLD_SECRET_SIGNS_FOR);
+        if let Some(at) = rotated_at.filter(is_recent) {
+            return Err(told(EndpointProblem::JustRotated { id, at }));
+        }
+        let change = self.claim(by, ChangeKind::SecretRotated, now).await?;
+        let webhooks = self.webhooks(act(by, "webhooks rotate", format!("endpoint {id}"), Some(change), now));
+        match webhooks.rotate(id, ends_oldest, now).await {
+            Ok(secret) => {
+                self.notifier.notify_contact();
+                Ok(secret)
+            }
+            Err(EndpointProblem::Store(error)) => Err(error.into()),
+            // Another request was faster.
+            Err(refusal) => Err(self.unclaim(change, told(refusal)).await),
+        }
     }
 
     /// Has an endpoint told again, without what it missed.
@@ -217,26 +232,38 @@ impl SelfService {
         Ok(Keys::of_mode(Arc::clone(&self.store) as _, self.mode).list_of(by.id, MAX_LISTED_KEYS).await?)
     }
 
-    /// A successor of the key that is presented, told this once.
+    /// A successor of the key that is presented, told this once. What is refused does not count: with a key that was rotated nobody
+    /// keeps the partner from rotating another.
     pub async fn rotate_key(
         &self,
         by: &Partner,
         grace: Duration,
         now: Timestamp,
     ) -> Result<(ApiKey, Rotated), NotDone> {
+        if let Some(next) = self.store.find_key(by.key).await?.and_then(|key| key.replaced_by) {
+            return Err(not_rotated(NotRotated::Replaced(by.key, next)));
+        }
         let successor = ApiKey::of_mode(self.mode, &random()?);
         let change = self.claim(by, ChangeKind::KeyRotated, now).await?;
         let about = format!("key {} by {}", by.key, successor.id());
         let keys = self.audited_keys(act(by, "keys rotate", about, Some(change), now));
-        let rotated = keys.rotate(by.key, &successor, grace, None, true, now).await.map_err(not_rotated)?;
-        self.notifier.notify_contact();
-        Ok((successor, rotated))
+        match keys.rotate(by.key, &successor, grace, None, true, now).await {
+            Ok(rotated) => {
+                self.notifier.notify_contact();
+                Ok((successor, rotated))
+            }
+            Err(NotRotated::Store(error)) => Err(error.into()),
+            Err(refusal) => Err(self.unclaim(change, not_rotated(refusal)).await),
+        }
     }
 
-    /// Ends the key that is presented.
+    /// Ends the key that is presented, however often anything was asked for. One that was revoked a moment ago is answered alike.
     pub async fn revoke_key(&self, by: &Partner, now: Timestamp) -> Result<RevokedKey, NotDone> {
-        let change = self.claim(by, ChangeKind::KeyRevoked, now).await?;
-        let keys = self.audited_keys(act(by, "keys revoke", format!("key {}", by.key), Some(change), now));
+        let change = match self.store.claim_change(by.id, by.key, ChangeKind::KeyRevoked, now).await? {
+            ClaimedChange::Counted(change) => Some(change),
+            ClaimedChange::Full(_) | ClaimedChange::Over(_) => None,
+        };
+        let keys = self.audited_keys(act(by, "keys revoke", format!("key {}", by.key), change, now));
         let revoked = keys.revoke(by.key, now).await?;
         self.notifier.notify_contact();
         revoked.ok_or(NotDone::NotFound("There is no such key."))
@@ -261,15 +288,23 @@ impl SelfService {
     }
 
     async fn claim(&self, by: &Partner, kind: ChangeKind, now: Timestamp) -> Result<i64, NotDone> {
-        let claimed = self.store.claim_change(by.id, by.key, kind, now).await?;
-        claimed.map_err(|again| {
-            let what = format!(
-                "This can be asked for {} times in 24 hours, over all your keys, and was. Try again at {again}.",
-                kind.max_a_day()
-            );
-            let seconds = again.since(now).as_millis().div_ceil(1000);
-            NotDone::Later(what, u32::try_from(seconds).unwrap_or(u32::MAX))
-        })
+        let again = match self.store.claim_change(by.id, by.key, kind, now).await? {
+            ClaimedChange::Counted(change) => return Ok(change),
+            ClaimedChange::Over(status) => return Err(NotDone::KeyOver(status)),
+            ClaimedChange::Full(again) => again,
+        };
+        let what = format!(
+            "This can be asked for {} times in 24 hours, over all your keys, and was. Try again at {again}.",
+            kind.max_a_day()
+        );
+        let seconds = again.since(now).as_millis().div_ceil(1000);
+        Err(NotDone::Later(what, u32::try_from(seconds).unwrap_or(u32::MAX)))
+    }
+
+    /// What was counted is refused, and does not count. Where that cannot be written it does, which the partner need not know.
+    async fn unclaim(&self, change: i64, refusal: NotDone) -> NotDone {
+        let _counts = self.store.unclaim_change(change).await;
+        refusal
     }
 
     fn place(&self, by: &Partner) -> Result<PlaceOfPartner<'_>, NotDone> {

@@ -193,17 +193,17 @@ impl Webhooks {
     }
 }
 
-/// Why an address is not dialed. A name that only we can look up, and one that nobody can, are told alike: nobody learns by it which
-/// names there are inside.
+/// Why an address is not dialed. A name that only we can look up, however many addresses it has, and one that nobody can, are told
+/// alike: nobody learns by it which names there are inside.
 pub(super) fn refused(refusal: &OutboundRefusal) -> String {
     match refusal {
         OutboundRefusal::NotEncrypted => {
             "write https://; http:// is only for localhost, while the service itself runs there".to_owned()
         }
         OutboundRefusal::LookupLate(_) => format!("{refusal}; try again"),
-        OutboundRefusal::TooManyAddresses(_) => refusal.to_string(),
         OutboundRefusal::NotFound(host)
         | OutboundRefusal::NoAddress(host)
+        | OutboundRefusal::TooManyAddresses(host)
         | OutboundRefusal::NotPublic(host)
         | OutboundRefusal::ThisMachine(host) => {
             format!("{host}: there is no such name, or not every address of it is on the public internet")
@@ -240,4 +240,23 @@ pub(super) async fn send(
     let headers =
         [("webhook-id", message), ("webhook-timestamp", seconds.to_string()), ("webhook-signature", signature)];
     Ok(client.post(&url, &headers, body.into(), now).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_nowhere_or_inside_are_refused_alike() {
+        let host = || "hook.acme.example".to_owned();
+        let told = [
+            OutboundRefusal::NotFound(host()),
+            OutboundRefusal::NoAddress(host()),
+            OutboundRefusal::TooManyAddresses(host()),
+            OutboundRefusal::NotPublic(host()),
+            OutboundRefusal::ThisMachine(host()),
+        ]
+        .map(|refusal| refused(&refusal));
+        assert!(told.iter().all(|one| *one == told[0] && one.starts_with("hook.acme.example: ")), "{told:?}");
+    }
 }

@@ -21,8 +21,8 @@ use crate::domain::webhook;
 use crate::domain::webhook::signature::message_id;
 use crate::lease_queue::{self, InFlight, LeaseQueue, settle};
 use crate::log::Log;
-use crate::mail::Transport;
 use crate::mail::compose::Composer;
+use crate::mail::{SendError, Transport};
 use crate::outbound::{GuardedClient, OutboundAnswer};
 use crate::store::{Store, StoreError};
 
@@ -41,6 +41,9 @@ const DELIVERY_LEASE: Duration = Duration::from_secs(60);
 const CONTACT_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 const CONTACT_RETRY_AFTER: Duration = Duration::from_secs(3600);
 const CONTACT_RETRY_FOR: Duration = Duration::from_secs(3 * 24 * 3600);
+
+/// Batches of mails about changes that are sent when there is one.
+const MAX_MAILED_BATCHES: u32 = 10;
 
 /// Batches of what removed endpoints left that are deleted in a minute, and the pause between two, in which others write.
 const MAX_DELETED_BATCHES: u32 = 200;
@@ -224,7 +227,7 @@ impl WebhookWorker {
                     () = worker.notifier.contact.notified() => {}
                     _ = stop.changed() => {}
                 }
-                worker.mail_changes(clock.now().time).await;
+                worker.mail_changes(clock.now().time, &stop).await;
             }
         };
         let mut stopped = stopping;
@@ -308,9 +311,21 @@ impl WebhookWorker {
 }
 
 impl WebhookWorker {
-    /// Mails the contacts of partners about what was changed with a key of theirs.
-    async fn mail_changes(&self, now: Timestamp) {
-        let Some(ContactMail { composer, transport }) = &self.contact else { return };
+    /// Mails the contacts of partners about what was changed with a key of theirs, until there is no more, or none goes.
+    async fn mail_changes(&self, now: Timestamp, stop: &watch::Receiver<bool>) {
+        let Some(contact) = &self.contact else { return };
+        for _ in 0..MAX_MAILED_BATCHES {
+            if !self.mail_some_changes(contact, now).await || *stop.borrow() {
+                return;
+            }
+        }
+        // There may be more: they go once it was seen whether anything else is to be done.
+        self.notifier.notify_contact();
+    }
+
+    /// Some of them, a few of each partner; whether it is worth going on.
+    async fn mail_some_changes(&self, ContactMail { composer, transport }: &ContactMail, now: Timestamp) -> bool {
+        let mut is_worth_more = false;
         let leased = self.store.lease_changes(now.minus(CONTACT_RETRY_FOR), now.plus(CONTACT_RETRY_AFTER), now).await;
         // The records were told of where they failed first; there is another minute.
         for change in leased.unwrap_or_default() {
@@ -318,6 +333,8 @@ impl WebhookWorker {
                 Ok(mail) => transport.send(mail).await,
                 Err(error) => Err(error),
             };
+            // An address that takes no mail says nothing about the others.
+            is_worth_more |= matches!(sent, Ok(()) | Err(SendError::Rejected));
             let mailed = match sent {
                 Ok(()) => self.store.note_mailed(change.id, now).await.map_err(|error| error.to_string()),
                 Err(error) => Err(format!("{error:?}")),
@@ -328,6 +345,7 @@ impl WebhookWorker {
                 self.log.problem(None, &format!("{what}: {cause}; it is tried again"));
             }
         }
+        is_worth_more
     }
 
     /// Deletes what is left of endpoints that were removed, some at once.

@@ -86,9 +86,9 @@ impl SandboxRouter {
                 let is_answered_there = match tokio::time::timeout(LOOKED_UP_FOR, looked_up).await {
                     Ok(Ok(())) => true,
                     // What was somebody's key is told what became of it, as a live one is; public data needs none.
-                    Ok(Err(Refusal::Key(KeyProblem::Expired | KeyProblem::Revoked | KeyProblem::Suspended))) => {
-                        found.and_then(|found| found.route.access()) != Some(Access::Public)
-                    }
+                    Ok(Err(Refusal::Key(
+                        KeyProblem::Expired | KeyProblem::Rotated(_) | KeyProblem::Revoked | KeyProblem::Suspended,
+                    ))) => found.and_then(|found| found.route.access()) != Some(Access::Public),
                     _ => false,
                 };
                 Ok(if is_answered_there { snapshot } else { Arc::clone(live) })

@@ -20,8 +20,7 @@ area! {
     KeyStore {
         read find_key(id: KeyId) -> Option<KeyRecord> {
             |sql| {
-                let find = concat!("SELECT ", columns!(), " FROM api_keys WHERE id = $1");
-                sql.row(find, values![id.as_str()], record).await
+                find(sql, *id).await
             }
         };
 
@@ -79,14 +78,20 @@ area! {
             }
         };
 
-        /// Ends a key now. `None` if there is no such key; one revoked before keeps its time.
+        /// Ends a key now. `None` if there is no such key; one revoked before keeps its time, and nothing is changed.
         transact revoke_key(id: KeyId, now: Timestamp) -> Option<RevokedKey> {
             |sql| {
                 let revoke = concat!(
-                    "UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING ",
+                    "UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING ",
                     columns!()
                 );
-                let Some(key) = sql.row(revoke, values![id.as_str(), *now], record).await? else { return Ok(None) };
+                let key = match sql.row(revoke, values![id.as_str(), *now], record).await? {
+                    Some(key) => key,
+                    None => match find(sql, *id).await? {
+                        Some(key) => key,
+                        None => return Ok(None),
+                    },
+                };
                 let others = "SELECT EXISTS (SELECT 1 FROM api_keys WHERE partner_id = $1 AND revoked_at IS NULL
                                              AND (expires_at IS NULL OR expires_at > $2))";
                 let others: bool = expected(sql.row(others, values![key.partner_id, *now], |row| row.get(0)).await?)?;
@@ -138,6 +143,11 @@ area! {
             }
         };
     }
+}
+
+pub(super) async fn find(sql: &mut dyn Sql, id: KeyId) -> Result<Option<KeyRecord>, Failure> {
+    let find = concat!("SELECT ", columns!(), " FROM api_keys WHERE id = $1");
+    sql.row(find, values![id.as_str()], record).await
 }
 
 /// The key that another was rotated to.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::name::PartnerId;
-use crate::domain::api_key::KeyId;
+use crate::domain::api_key::{KeyId, KeyStatus};
 use crate::domain::json::named_enum;
 use crate::domain::time::Timestamp;
 
@@ -28,7 +28,13 @@ named_enum! {
 }
 
 impl ChangeKind {
-    /// How often a partner may ask for it in [`LIMITS_COUNT_OVER`], over all its keys and whatever came of it.
+    /// Whether it changes which keys work: who holds one that should not must not go unnoticed.
+    pub const fn is_about_a_key(self) -> bool {
+        matches!(self, Self::KeyRotated | Self::KeyRevoked)
+    }
+
+    /// How often a partner may ask for it in [`LIMITS_COUNT_OVER`], over all its keys. A rotation that is refused does not count;
+    /// everything else does, whatever came of it.
     pub const fn max_a_day(self) -> u32 {
         match self {
             Self::EndpointAdded | Self::EndpointEnabled | Self::SecretRotated => 20,
@@ -36,9 +42,22 @@ impl ChangeKind {
             Self::EventResent => 200,
             Self::KeyRotated => 10,
             // What there is was added before.
-            Self::EndpointRemoved | Self::KeyRevoked => 50,
+            Self::EndpointRemoved => 50,
+            // Each key can be revoked once. Nobody who has one of a partner's keys may keep the partner from revoking another.
+            Self::KeyRevoked => u32::MAX,
         }
     }
+}
+
+/// What came of asking for a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimedChange {
+    /// It may be made; the row that counts it.
+    Counted(i64),
+    /// The day has had as many as it may; when the next one is.
+    Full(Timestamp),
+    /// The key that was presented no longer works.
+    Over(KeyStatus),
 }
 
 /// A change that a partner's contact is to be mailed about.

@@ -14,8 +14,10 @@ use self::webhooks::{
     add_webhook, enable_webhook, get_webhook, list_webhooks, recover_webhook, remove_webhook, resend_webhook_event,
     rotate_webhook_secret, test_webhook,
 };
-use super::{Effects, Entry};
-use crate::error::Error;
+use super::{Effects, Entry, Input, decode};
+use crate::domain::api_key::KeyStatus;
+use crate::domain::json::inline_schema;
+use crate::error::{Error, KeyProblem};
 use crate::partners::self_service::NotDone;
 
 operations! {
@@ -39,6 +41,21 @@ operations! {
     list_inbox::ListInbox,
 }
 
+/// The input of an operation that takes none and refuses what is sent all the same: whoever sends something means it.
+#[derive(Debug)]
+pub struct NoInput;
+
+inline_schema!(NoInput, schemars::json_schema!({ "type": "object", "additionalProperties": false }));
+
+impl Input for NoInput {
+    const EXPECTED: bool = false;
+    const REFUSED: bool = true;
+
+    fn decode(body: &[u8]) -> Result<Self, Error> {
+        decode::nothing(body, "This operation takes no input.").map(|()| Self)
+    }
+}
+
 /// Why something was not done, as an error of an operation with such effects.
 fn not_done(effects: Effects, problem: NotDone) -> Error {
     match problem {
@@ -47,6 +64,9 @@ fn not_done(effects: Effects, problem: NotDone) -> Error {
         NotDone::Refused(field, what) => {
             Error::InvalidSubmission { what: format!("{field}: {what}."), fields: vec![field.to_owned()] }
         }
+        NotDone::KeyOver(KeyStatus::Expired) => Error::AgentUnauthorized(KeyProblem::Expired),
+        NotDone::KeyOver(KeyStatus::Suspended) => Error::AgentUnauthorized(KeyProblem::Suspended),
+        NotDone::KeyOver(KeyStatus::Revoked | KeyStatus::Valid) => Error::AgentUnauthorized(KeyProblem::Revoked),
         NotDone::Later(what, retry_after) => Error::TooMany { what, retry_after },
         NotDone::Failed(cause) if effects.writes() => Error::SaveFailed { cause },
         NotDone::Failed(cause) => Error::Unavailable { cause },

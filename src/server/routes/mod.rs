@@ -205,7 +205,7 @@ impl Route {
             OperationMethod::Post => self.post = handler,
             OperationMethod::Delete => self.delete = handler,
         }
-        self.takes_body |= operation.takes_input && operation.spec.method == OperationMethod::Post;
+        self.takes_body |= operation.reads_input && operation.spec.method == OperationMethod::Post;
     }
 
     /// Who may call the operation that it is, if it is one.

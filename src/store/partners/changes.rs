@@ -1,34 +1,52 @@
 //! What partners change themselves, as SQL: a bound for each kind in a day, the mail about it to their contact, and their figures by day.
 
-use crate::domain::api_key::KeyId;
-use crate::domain::partner::change::{CHANGES_KEPT_FOR, ChangeKind, LIMITS_COUNT_OVER, MadeChange};
+use crate::domain::api_key::{KeyId, KeyStatus};
+use crate::domain::partner::change::{CHANGES_KEPT_FOR, ChangeKind, ClaimedChange, LIMITS_COUNT_OVER, MadeChange};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
+use crate::store::keys;
 use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
 
-/// Mails about changes that are taken at once.
+/// Mails about changes that are taken at once, and of these about one partner's.
 const MAILED_AT_ONCE: u32 = 20;
+const MAILED_AT_ONCE_EACH: u32 = 3;
 
 area! {
     /// What partners change themselves.
     ChangeStore {
-        /// Counts a change that a partner asks for, before it is made; where the day has had as many as it may, when the next one is.
-        write claim_change(partner: PartnerId, key: KeyId, kind: ChangeKind, now: Timestamp) -> Result<i64, Timestamp>
+        /// Counts a change that a partner asks for with a key that works, before it is made.
+        write claim_change(partner: PartnerId, key: KeyId, kind: ChangeKind, now: Timestamp) -> ClaimedChange
             = ClaimChange { partner, key, kind, now };
 
+        /// What was asked for was refused and does not count.
+        write unclaim_change(change: i64) -> () {
+            |sql| {
+                let forget = "DELETE FROM partner_changes WHERE id = $1 AND done_at IS NULL";
+                sql.execute(forget, values![*change]).await.map(|_| ())
+            }
+        };
+
         /// Changes since that time whose partner has a contact that was not mailed; until then they are this caller's to mail about.
+        /// Those to keys come first, and only a few are one partner's: however much it changes, the others' mail is not late.
         write lease_changes(since: Timestamp, until: Timestamp, now: Timestamp) -> Vec<MadeChange> {
             |sql| {
                 let lease = "UPDATE partner_changes SET leased_until = $2 WHERE id IN
-                                 (SELECT c.id FROM partner_changes c JOIN partners p ON p.id = c.partner_id
-                                  WHERE c.at >= $1 AND c.done_at IS NOT NULL AND c.mailed_at IS NULL AND c.leased_until <= $3
-                                    AND p.contact IS NOT NULL
-                                  ORDER BY c.at LIMIT $4)
+                                 (SELECT waiting.id FROM
+                                      (SELECT c.id, c.at, c.kind NOT IN ('key rotated', 'key revoked') AS later,
+                                           row_number() OVER (PARTITION BY c.partner_id
+                                               ORDER BY c.kind NOT IN ('key rotated', 'key revoked'), c.at, c.id) AS place
+                                       FROM partner_changes c JOIN partners p ON p.id = c.partner_id
+                                       WHERE c.at >= $1 AND c.done_at IS NOT NULL AND c.mailed_at IS NULL AND c.leased_until <= $3
+                                         AND p.contact IS NOT NULL) waiting
+                                  WHERE waiting.place <= $5 ORDER BY waiting.later, waiting.place, waiting.at LIMIT $4)
                                  AND mailed_at IS NULL AND leased_until <= $3
                              RETURNING id, partner_id, key_id, kind, about, at,
                                  (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner,
                                  (SELECT p.contact FROM partners p WHERE p.id = partner_id) AS contact";
-                sql.rows(lease, values![*since, *until, *now, MAILED_AT_ONCE], made).await
+                let most = values![*since, *until, *now, MAILED_AT_ONCE, MAILED_AT_ONCE_EACH];
+                let mut leased = sql.rows(lease, most, made).await?;
+                leased.sort_by_key(|change| (!change.kind.is_about_a_key(), change.at, change.id));
+                Ok(leased)
             }
         };
 
@@ -101,7 +119,7 @@ struct ClaimChange {
 }
 
 impl Unit for ClaimChange {
-    type Done = Result<i64, Timestamp>;
+    type Done = ClaimedChange;
 
     fn is_transaction(&self) -> bool {
         true
@@ -110,6 +128,11 @@ impl Unit for ClaimChange {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let Self { partner, key, kind, now } = self;
         sql.lock(&format!("changes of partner {partner}")).await?;
+        // Requests may trust what was read of a key a moment ago; a change does not.
+        match keys::find(sql, *key).await?.map_or(KeyStatus::Revoked, |record| record.status(*now)) {
+            KeyStatus::Valid => {}
+            over => return Ok(ClaimedChange::Over(over)),
+        }
         // No more than some days' worth, which is bounded.
         let forget = "DELETE FROM partner_changes WHERE partner_id = $1 AND kind = $2 AND at < $3";
         sql.execute(forget, values![*partner, kind.name(), now.minus(CHANGES_KEPT_FOR)]).await?;
@@ -122,10 +145,10 @@ impl Unit for ClaimChange {
         let values = values![*partner, kind.name(), since, until, kind.max_a_day()];
         let (claimed, oldest) = expected(sql.row(count, values, counted).await?)?;
         if let Some(oldest) = oldest.filter(|_| claimed >= kind.max_a_day()) {
-            return Ok(Err(oldest.plus(LIMITS_COUNT_OVER)));
+            return Ok(ClaimedChange::Full(oldest.plus(LIMITS_COUNT_OVER)));
         }
         let claim = "INSERT INTO partner_changes (partner_id, key_id, kind, at) VALUES ($1, $2, $3, $4) RETURNING id";
         let id = sql.insert(claim, values![*partner, key.as_str(), kind.name(), *now]).await?;
-        Ok(Ok(id.ok_or(Failure::Overtaken)?))
+        Ok(ClaimedChange::Counted(id.ok_or(Failure::Overtaken)?))
     }
 }

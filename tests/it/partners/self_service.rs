@@ -217,10 +217,11 @@ fn a_key_is_rotated_once_and_ends_itself() {
         server.run(&["partners", "contact", "Acme Assistant", "ops@acme.example"]);
         let other = server.key();
         let rotate = async |key: &str, body: Value| post(&server, key, "/partner/v1/keys/rotate", body).await;
-        for bad in [json!({ "graceHours": 169 }), json!({ "graceHours": -1 }), json!({ "graceHours": "1" }), json!([])]
-        {
-            refused(&rotate(&key, bad).await, 400, "invalid_submission");
+        for bad in [json!(169), json!(-1), json!("1"), json!(1.5), json!([])] {
+            let told = refused(&rotate(&key, json!({ "graceHours": bad })).await, 400, "invalid_submission");
+            assert_eq!(told, "graceHours: write a whole number of hours from 0 to 168.", "{bad}");
         }
+        refused(&rotate(&key, json!([])).await, 400, "invalid_submission");
         refused(&rotate(&key, json!({ "id": "x" })).await, 400, "invalid_submission");
         // Two at once: one of them is told that it was too late.
         let both = together((0..2).map(|_| rotate(&key, Value::Null))).await;
@@ -271,6 +272,8 @@ fn a_partner_without_a_key_that_works_gets_no_webhooks() {
         let next = post(&server, &key, "/partner/v1/keys/rotate", json!({ "graceHours": 0 })).await.good();
         let next = text(&next["key"]).to_owned();
         wait_until(TWO_SECONDS, async || ask(&server, &key, HOOKS).await.status == 401).await;
+        let told = ask(&server, &key, HOOKS).await.refused(401, "agent_unauthorized");
+        assert!(told.starts_with(&format!("The API key was rotated to key {}", &next[3..11])), "{told}");
         let told = server.run(&["keys", "revoke", &next[3..11]]);
         assert!(told.contains("No key of Acme Assistant works any more: its webhooks wait"), "{told}");
         assert_eq!(server.confirm(1).await.status, 200);
@@ -317,6 +320,83 @@ fn changes_have_a_bound_for_a_day() {
         server.execute("UPDATE partner_changes SET at = at - 86400000");
         post(&server, &key, &path, json!({ "now": true })).await.good();
         assert!(mails(&server).is_empty(), "there is no contact");
+    });
+}
+
+#[test]
+fn a_key_can_always_be_revoked_and_is_once() {
+    block_on(async {
+        let server = Server::start();
+        server.run(&["partners", "contact", "Acme Assistant", "ops@acme.example"]);
+        let (key, other) = (server.key(), server.key());
+        let audited = || server.number("SELECT count(*) FROM audit WHERE command = 'keys revoke'");
+        let revoke = async |body: Value| post(&server, &key, "/partner/v1/keys/revoke", body).await;
+        // Whoever names a key means that one, and it would not be the one that ends.
+        for named in [json!({ "id": &other[3..11] }), json!([]), json!("x"), json!(5)] {
+            let told = refused(&revoke(named).await, 400, "invalid_submission");
+            assert_eq!(told, "This operation takes no input; it ends the key that is presented.");
+        }
+        let request = Request::builder().method(Method::POST).uri("/partner/v1/keys/revoke");
+        let request = request.header("authorization", format!("Bearer {key}"));
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        refused(&server.send(request, format!("key={other}")).await, 400, "invalid_submission");
+        for path in ["/partner/v1/keys?id=x", "/partner/v1/webhooks?limit=5"] {
+            let told = refused(&ask(&server, &key, path).await, 400, "invalid_submission");
+            assert_eq!(told, "This operation takes no input.");
+        }
+        assert_eq!(audited(), 0);
+
+        // Somebody else asked for it many times.
+        let now = server.number("SELECT max(created_at) FROM api_keys");
+        for n in 0..60 {
+            server.execute(&format!(
+                "INSERT INTO partner_changes (partner_id, key_id, kind, at) VALUES (1, 'x', 'key revoked', {now} + {n})"
+            ));
+        }
+        ask(&server, &key, HOOKS).await.good();
+        let first = revoke(json!({})).await.good();
+        // What was read of the key a moment ago may still be believed, and no change is.
+        let added = add(&server, &key, "http://127.0.0.1:9/").await;
+        refused(&added, 401, "agent_unauthorized");
+        let again = revoke(Value::Null).await;
+        if again.status == 200 {
+            assert_eq!(again.good(), first);
+        }
+        assert!(server.run(&["keys", "revoke", &key[3..11]]).contains("revoked"));
+        assert_eq!(audited(), 1);
+        wait_until(SOON, async || mails(&server).len() == 1).await;
+        post(&server, &other, "/partner/v1/keys/revoke", Value::Null).await.good();
+        wait_until(SOON, async || mails(&server).len() == 2).await;
+        assert_eq!((audited(), listed(&server).len()), (2, 0));
+    });
+}
+
+#[test]
+fn refused_rotations_do_not_use_up_the_day() {
+    block_on(async {
+        let server = Server::start();
+        let (key, other) = (server.key(), server.key());
+        let rotate = async |key: &str| post(&server, key, "/partner/v1/keys/rotate", Value::Null).await;
+        let all = together((0..12).map(|_| rotate(&key))).await;
+        assert_eq!(all.iter().filter(|answer| answer.status == 200).count(), 1);
+        for _ in 0..12 {
+            refused(&rotate(&key).await, 400, "invalid_submission");
+        }
+        rotate(&other).await.good();
+
+        let id = text(&add(&server, &key, "http://127.0.0.1:9/").await.good()["id"]).to_owned();
+        let path = format!("{HOOKS}/{id}/rotate");
+        for n in 0..25 {
+            let answer = post(&server, &key, &path, json!({})).await;
+            if n == 0 {
+                answer.good()
+            } else {
+                refused(&answer, 400, "invalid_submission").into()
+            };
+        }
+        post(&server, &key, &path, json!({ "now": true })).await.good();
+        assert_eq!(server.number("SELECT count(*) FROM partner_changes WHERE done_at IS NULL"), 0);
+        assert_eq!(server.number("SELECT count(*) FROM partner_changes"), 5);
     });
 }
 

@@ -11,8 +11,8 @@ use crate::domain::json::{True, open_enumeration};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::error::Error;
-use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
+use crate::operations::partner::{NoInput, not_done};
+use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
 use crate::partners::self_service::MAX_LISTED_KEYS;
 
 /// Whether a key works.
@@ -106,7 +106,7 @@ impl Operation for ListOwnKeys {
         title: "List your API keys",
     };
 
-    type Input = Nothing;
+    type Input = NoInput;
     type Output = KeyList;
 
     fn description(_: &Union) -> String {
@@ -116,7 +116,7 @@ impl Operation for ListOwnKeys {
         )
     }
 
-    async fn run(app: &App, caller: &Caller, _: Nothing) -> Result<KeyList, Error> {
+    async fn run(app: &App, caller: &Caller, _: NoInput) -> Result<KeyList, Error> {
         let partner = caller.partner()?;
         let keys = app.self_service.keys(partner).await;
         let keys = keys.map_err(|problem| not_done(Self::SPEC.effects, problem))?;

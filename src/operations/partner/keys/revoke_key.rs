@@ -6,11 +6,27 @@ use serde::Serialize;
 use super::EXAMPLE_KEY;
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
+use crate::domain::json::{True, inline_schema};
 use crate::domain::union::Union;
 use crate::error::Error;
 use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
+use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+
+/// Nothing: whoever names a key believes that another one than that of the request would be ended.
+#[derive(Debug)]
+pub struct RevokeKeyRequest;
+
+inline_schema!(RevokeKeyRequest, schemars::json_schema!({ "type": "object", "additionalProperties": false }));
+
+impl Input for RevokeKeyRequest {
+    const EXPECTED: bool = false;
+    const REFUSED: bool = true;
+
+    fn decode(body: &[u8]) -> Result<Self, Error> {
+        let refusal = "This operation takes no input; it ends the key that is presented.";
+        decode::nothing(body, refusal).map(|()| Self)
+    }
+}
 
 /// The key of the request, which no longer works.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -44,17 +60,18 @@ impl Operation for RevokeOwnKey {
         title: "Revoke the API key of this request",
     };
 
-    type Input = Nothing;
+    type Input = RevokeKeyRequest;
     type Output = EndedKey;
 
     fn description(_: &Union) -> String {
         "Revokes the key that you send, and no other: within two seconds it no longer works, and that cannot be undone. Mail that it asked \
-         for and that has not left is held. A key that it was rotated to goes on working.\n\n\
+         for and that has not left is held. A key that it was rotated to goes on working. No limit of a day holds for this. \
+         Send no input: what names anything is refused with 400.\n\n\
          While no key of yours works, your webhooks wait, and in the sandbox your inbox page is shut. Your contact is mailed."
             .to_owned()
     }
 
-    async fn run(app: &App, caller: &Caller, _: Nothing) -> Result<EndedKey, Error> {
+    async fn run(app: &App, caller: &Caller, _: RevokeKeyRequest) -> Result<EndedKey, Error> {
         let revoked = app.self_service.revoke_key(caller.partner()?, caller.now).await;
         let revoked = revoked.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
         Ok(EndedKey {

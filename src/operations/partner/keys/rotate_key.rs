@@ -29,8 +29,9 @@ impl GraceHours {
 
 impl<'de> Deserialize<'de> for GraceHours {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match u32::try_from(i64::deserialize(deserializer)?) {
-            Ok(hours @ 0..=Self::MAX) => Ok(Self(hours)),
+        // What is no number at all is told in the same words.
+        match i64::deserialize(deserializer).ok().and_then(|hours| u32::try_from(hours).ok()) {
+            Some(hours @ 0..=Self::MAX) => Ok(Self(hours)),
             _ => Err(D::Error::custom(format!("write a whole number of hours from 0 to {}", Self::MAX))),
         }
     }
@@ -111,8 +112,8 @@ impl Operation for RotateOwnKey {
              the answer is lost, the old key works until its time is over; ask the operator for another.\n\n\
              If a key has leaked, rotate it and then send `revokeKey` with the old one. If you are told that your key was rotated \
              before and you do not know by whom, somebody else has it: ask the operator to revoke the successor.\n\n\
-             You can ask for this {} times in 24 hours, and while fewer than {MAX_ENDING_KEYS} of your rotated keys still work. Your \
-             contact is mailed.",
+             You can do this {} times in 24 hours, and while fewer than {MAX_ENDING_KEYS} of your rotated keys still work. What is \
+             refused does not count. Your contact is mailed.",
             ChangeKind::KeyRotated.max_a_day()
         )
     }

@@ -10,8 +10,8 @@ use crate::domain::json::True;
 use crate::domain::partner::endpoint::ENDPOINTS_OF_ONE;
 use crate::domain::union::Union;
 use crate::error::Error;
-use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
+use crate::operations::partner::{NoInput, not_done};
+use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
 
 /// The partner's endpoints, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -38,7 +38,7 @@ impl Operation for ListWebhooks {
         title: "List your webhook endpoints",
     };
 
-    type Input = Nothing;
+    type Input = NoInput;
     type Output = WebhookList;
 
     fn description(_: &Union) -> String {
@@ -48,7 +48,7 @@ impl Operation for ListWebhooks {
         )
     }
 
-    async fn run(app: &App, caller: &Caller, _: Nothing) -> Result<WebhookList, Error> {
+    async fn run(app: &App, caller: &Caller, _: NoInput) -> Result<WebhookList, Error> {
         let listed = app.self_service.endpoints(caller.partner()?).await;
         let listed = listed.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
         Ok(WebhookList { ok: True, webhooks: listed.into_iter().map(Webhook::of).collect(), max: ENDPOINTS_OF_ONE })

@@ -77,7 +77,7 @@ impl Operation for RotateWebhookSecret {
     fn description(_: &Union) -> String {
         format!(
             "Gives an endpoint the next secret. Both the old and the new one sign every message for {} hours, so that you can change it \
-             without missing any. Within that time another rotation is refused with 400, unless `now` is true. {} Your contact is mailed.",
+             without missing any. Within that time another rotation is refused with 400, unless `now` is true, and does not count. {} Your contact is mailed.",
             OLD_SECRET_SIGNS_FOR.as_secs() / 3600,
             a_day(ChangeKind::SecretRotated)
         )

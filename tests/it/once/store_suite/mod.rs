@@ -130,6 +130,8 @@ suite! {
     an_endpoint_is_disabled_in_time_and_its_partner_told
     a_removed_endpoint_is_gone_before_its_deliveries_are
     changes_of_a_partner_are_bounded_and_mailed_once
+    mail_about_changes_is_shared_among_partners
+    a_key_that_is_over_changes_nothing
     a_new_store_is_empty
     a_person_keeps_their_code
     a_taken_code_is_refused_and_the_next_accepted

@@ -1,7 +1,8 @@
 //! Requests that name themselves, what their partners may know, and what they are told.
 
+use unionhall::domain::api_key::KeyStatus;
 use unionhall::domain::partner::SignUpStatus;
-use unionhall::domain::partner::change::ChangeKind;
+use unionhall::domain::partner::change::{ChangeKind, ClaimedChange};
 use unionhall::domain::partner::endpoint::{DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, NotAdded};
 use unionhall::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest, MOST_KEYS};
 use unionhall::domain::person::AccountId;
@@ -418,12 +419,21 @@ pub(super) async fn changes_of_a_partner_are_bounded_and_mailed_once(fixture: &F
     let claim = async |now| store.claim_change(id, key, ChangeKind::KeyRotated, now).await.unwrap();
     let mut claims = Vec::new();
     for n in 0..ChangeKind::KeyRotated.max_a_day() {
-        claims.push(claim(after(Duration::from_secs(n.into()))).await.unwrap());
+        let ClaimedChange::Counted(change) = claim(after(Duration::from_secs(n.into()))).await else { panic!() };
+        claims.push(change);
     }
-    assert_eq!(claim(after(HOUR)).await, Err(after(DAY)), "when the first of them is a day old");
-    assert!(store.claim_change(id, key, ChangeKind::KeyRevoked, NOW).await.unwrap().is_ok(), "each kind by itself");
-    assert!(claim(after(DAY)).await.is_ok());
-    assert!(claim(after(DAY)).await.is_err());
+    let is_counted = |claimed: ClaimedChange| matches!(claimed, ClaimedChange::Counted(_));
+    assert_eq!(claim(after(HOUR)).await, ClaimedChange::Full(after(DAY)), "when the first of them is a day old");
+    for _ in 0..100 {
+        let revoking = store.claim_change(id, key, ChangeKind::KeyRevoked, NOW).await.unwrap();
+        assert!(is_counted(revoking), "each kind by itself, and a key can always be revoked");
+    }
+    assert!(is_counted(claim(after(DAY)).await));
+    assert!(!is_counted(claim(after(DAY)).await));
+    // What is taken back does not count.
+    store.unclaim_change(claims[9]).await.unwrap();
+    assert!(is_counted(claim(after(DAY)).await));
+    assert!(!is_counted(claim(after(DAY)).await));
 
     // Mailed is what was done, in the transaction that did it, once there is a contact.
     let act = Act {
@@ -440,9 +450,58 @@ pub(super) async fn changes_of_a_partner_are_bounded_and_mailed_once(fixture: &F
     assert_eq!((leased.len(), leased[0].about.as_str(), leased[0].key), (1, "key x", key));
     assert_eq!((leased[0].contact.as_str(), leased[0].partner.as_str()), ("ops@acme.example", "Acme"));
     assert!(lease(NOW).await.is_empty(), "another worker is at it");
-    assert_eq!(lease(after(HOUR)).await, leased, "which did not come back");
+    store.unclaim_change(leased[0].id).await.unwrap();
+    assert_eq!(lease(after(HOUR)).await, leased, "which did not come back; what was done stays");
     store.note_mailed(leased[0].id, NOW).await.unwrap();
     assert!(lease(after(DAY)).await.is_empty());
+}
+
+pub(super) async fn mail_about_changes_is_shared_among_partners(fixture: &Fixture) {
+    let (store, acme) = (&fixture.store, fixture.partner.clone());
+    store.issue_key(key(2, "Zoe")).await.unwrap();
+    let zoe = store.find_key(key(2, "Zoe").id).await.unwrap().unwrap();
+    for partner in ["Acme", "Zoe"] {
+        store.set_contact(partner, Some(EmailAddress::parse("ops@acme.example").unwrap())).await.unwrap();
+    }
+    let change = async |partner, key, kind, at| {
+        let ClaimedChange::Counted(change) = store.claim_change(partner, key, kind, at).await.unwrap() else {
+            panic!()
+        };
+        let (who, about) = ("partner".to_owned(), String::new());
+        let act = Act { who, command: "webhooks enable", about, at, change: Some(change) };
+        Arc::clone(store).audited(act).pause_sign_ups(!store.are_sign_ups_paused().await.unwrap()).await.unwrap();
+    };
+    for n in 0..20 {
+        change(acme.id, acme.key, ChangeKind::EndpointAdded, after(Duration::from_secs(n))).await;
+    }
+    change(zoe.partner_id, zoe.id, ChangeKind::EndpointAdded, after(MINUTE)).await;
+    change(acme.id, acme.key, ChangeKind::KeyRotated, after(HOUR)).await;
+    let lease = async || {
+        let leased = store.lease_changes(NOW, after(DAY), after(HOUR)).await.unwrap();
+        leased.into_iter().map(|change| (change.partner, change.kind)).collect::<Vec<_>>()
+    };
+    let added = |partner: &str| (partner.to_owned(), ChangeKind::EndpointAdded);
+    let first = [("Acme".to_owned(), ChangeKind::KeyRotated), added("Acme"), added("Acme"), added("Zoe")];
+    assert_eq!(lease().await, first);
+    for _ in 0..6 {
+        assert_eq!(lease().await, vec![added("Acme"); 3]);
+    }
+    assert!(lease().await.is_empty());
+}
+
+pub(super) async fn a_key_that_is_over_changes_nothing(fixture: &Fixture) {
+    let (store, Partner { id, key, .. }) = (&fixture.store, fixture.partner.clone());
+    let claim = async |now| store.claim_change(id, key, ChangeKind::EndpointAdded, now).await.unwrap();
+    assert!(matches!(claim(NOW).await, ClaimedChange::Counted(_)));
+    store.suspend_partner(id, NOW).await.unwrap();
+    assert_eq!(claim(NOW).await, ClaimedChange::Over(KeyStatus::Suspended));
+    store.resume_partner(id, NOW).await.unwrap();
+    let successor = super::key(7, "Acme");
+    assert_eq!(store.rotate_key(key, after(HOUR), successor, true).await, Ok(RotatedKey::Done));
+    assert!(matches!(claim(NOW).await, ClaimedChange::Counted(_)), "it works until then");
+    assert_eq!(claim(after(HOUR)).await, ClaimedChange::Over(KeyStatus::Expired));
+    store.revoke_key(key, NOW).await.unwrap();
+    assert_eq!(claim(NOW).await, ClaimedChange::Over(KeyStatus::Revoked));
 }
 
 pub(super) async fn a_partner_has_a_hundred_keys_for_an_address(fixture: &Fixture) {
