@@ -27,7 +27,7 @@ pub struct OperatorSettings {
         env = "UNIONHALL_OPERATOR_HEADER_FROM",
         value_name = "NETWORKS",
         value_delimiter = ',',
-        value_parser = parse_network,
+        value_parser = believed_network,
         requires = "operator_header"
     )]
     pub operator_header_from: Vec<IpNet>,
@@ -46,6 +46,16 @@ const TAKEN: &[&str] = &[
     "user-agent",
 ];
 
+/// Everybody's network is nobody's proxy: whoever wrote the header would be an operator.
+fn believed_network(text: &str) -> Result<IpNet, String> {
+    match parse_network(text)? {
+        network if network.prefix_len() == 0 => Err(format!(
+            "{network} is every address, so anybody could name themselves; write the addresses of the proxy"
+        )),
+        network => Ok(network),
+    }
+}
+
 fn header_name(text: &str) -> Result<HeaderName, String> {
     let name: HeaderName = text.trim().parse().map_err(|_| {
         format!("\"{text}\" is not the name of a header; write letters, digits and -, such as X-Operator")
@@ -59,6 +69,16 @@ fn header_name(text: &str) -> Result<HeaderName, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn not_everybody_names_the_operator() {
+        for everybody in ["0.0.0.0/0", "::/0", "::ffff:0.0.0.0/96", " 10.0.0.0/0"] {
+            assert!(believed_network(everybody).unwrap_err().contains("anybody could name themselves"), "{everybody}");
+        }
+        for proxy in ["10.0.0.7", "10.0.0.0/8", "::1"] {
+            assert!(believed_network(proxy).is_ok(), "{proxy}");
+        }
+    }
 
     #[test]
     fn a_header_has_a_name_of_its_own() {

@@ -1,5 +1,6 @@
 //! From the route that was found to its answer: what is off or not allowed, operations, documents, pages.
 
+use hyper::header::{CACHE_CONTROL, HeaderValue};
 use hyper::{Method, Request};
 
 use super::routes::{self, FoundRoute, Handler};
@@ -18,16 +19,16 @@ pub(super) async fn route(
 ) -> Result<Answer, HttpError> {
     // A page that is off is answered as a path that does not exist, whatever the method. Boxed: few come here, and everybody's future
     // would have room for it.
-    let is_off = routes::is_operators(request.uri().path())
-        && !Box::pin(exchange.snapshot.site.has_operators(exchange.now)).await;
+    let is_operators = routes::is_operators(request.uri().path());
+    let is_off = is_operators && !Box::pin(exchange.snapshot.site.has_operators(exchange.now)).await;
     let Some(FoundRoute { route, parameter, .. }) = found.filter(|_| !is_off) else {
         return match routes::canonical(request.method(), request.uri()).filter(|_| !is_off) {
-            Some(path) => Ok(Answer::moved(path)),
+            Some(path) => Ok(kept_by_nobody(Answer::moved(path), is_operators)),
             None => Err(HttpError::NotFound(near_miss::not_found(request.uri().path()))),
         };
     };
     if *request.method() == Method::OPTIONS {
-        return Ok(route.preflight());
+        return Ok(kept_by_nobody(route.preflight(), is_operators));
     }
     let Some(handler) = route.handler(request.method()) else {
         return Err(HttpError::MethodNotAllowed { allow: route.allow() });
@@ -41,6 +42,14 @@ pub(super) async fn route(
         Handler::Page(page) => exchange.show_page(page, parameter, request).await,
         Handler::Own(own) => own(exchange, request).await,
     }
+}
+
+/// Of the operator's page nothing is kept on the way, not even that it is there: it may be off the next time.
+fn kept_by_nobody(mut answer: Answer, is_operators: bool) -> Answer {
+    if is_operators {
+        answer.set(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    answer
 }
 
 impl<'a> Exchange<'a> {

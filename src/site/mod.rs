@@ -298,6 +298,13 @@ impl<'a> Visit<'a> {
         speaks && !plain && self.is_own(head)
     }
 
+    /// The same of the operator's page: the name that a request asks for is not enough, for anybody may give this machine a name.
+    fn says_configured(&self, head: &Parts) -> bool {
+        let origin = head.headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+        let is_ours = origin.is_none_or(|origin| self.site.origins.local || self.site.origins.contain(origin));
+        is_ours && self.says_own(head)
+    }
+
     /// Refuses a form that was not sent from our own page, where it signs somebody in or carries their cookie.
     fn require_own(&self, head: &Parts) -> PageResult<()> {
         match self.says_own(head) {

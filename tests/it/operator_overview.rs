@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use crate::operator_page::{audit, signed_in, token_of};
+use crate::operator_page::{CHANGED, act, asked_form, audit, press, signed_in};
 use crate::own_page::Browser;
 use crate::pages::page;
 use crate::reward_commands::{CAMPAIGN, done, listed, union_with_groups};
 use crate::server::{Answer, Server, block_on};
 use unionhall::domain::figure::{counted, grouped, money};
 
-/// Sends a form of a page, with the token that the page has.
+/// Sends a form of a page that is there.
 async fn send(browser: &mut Browser<'_>, from: &str, to: &str, fields: &[(&str, &str)]) -> Answer {
-    let token = token_of(&page(&browser.get(from).await, 200, "</html>"));
-    browser.post(to, &[&[("token", token.as_str())], fields].concat()).await
+    page(&browser.get(from).await, 200, "</html>");
+    act(browser, to, fields).await
 }
 
 /// The rows of the tables of a picture: each cell's text.
@@ -236,5 +236,71 @@ fn a_batch_is_made_downloaded_and_settled_on_the_page() {
         for act in expected {
             assert!(acts.contains(&act), "{act:?} in {acts:?}");
         }
+    });
+}
+
+#[test]
+fn a_step_that_was_asked_about_in_another_state_is_asked_about_again() {
+    block_on(async {
+        let address = "--postal-address=12 Mill Street, Springfield, IL 62701";
+        let server = Server::start_with(&[address, "--mail", "hold"]);
+        let file = server.run(&["campaigns", "sample"]);
+        std::fs::write(server.data().with_file_name("campaign.toml"), file).unwrap();
+        done(&server, &["campaigns", "new", "campaign.toml"]);
+        let mut ana = signed_in(&server, "ana", 1).await;
+        let here = format!("/operator/campaigns/{CAMPAIGN}");
+        let stale = asked_form(&mut ana, &here, &[("step", "cancel")]).await;
+        // Without what was asked about, or with what is not, nothing is done.
+        for forged in ["", "x"] {
+            let fields = [("step", "cancel"), ("sure", "yes"), ("asked", forged)];
+            page(&act(&mut ana, &here, &fields).await, 200, CHANGED);
+        }
+        done(&server, &["campaigns", "open", CAMPAIGN, address]);
+        let state = || server.rows("SELECT state FROM campaigns")[0][0].clone();
+        let again = page(&press(&mut ana, &here, &stale).await, 200, CHANGED);
+        assert!(again.contains("It is gathering now.") && again.contains("are mailed"), "{again}");
+        assert_eq!(state(), "gathering");
+        let asked = asked_form(&mut ana, &here, &[("step", "cancel")]).await;
+        page(&press(&mut ana, &here, &asked).await, 200, "Done");
+        assert_eq!(state(), "cancelled");
+    });
+}
+
+#[test]
+fn what_was_paid_meanwhile_is_not_recorded_as_failed_unasked() {
+    block_on(async {
+        let server = union_with_groups().await;
+        listed(&server);
+        let mut ana = signed_in(&server, "ana", 1).await;
+        let made = act(&mut ana, "/operator/rewards/batch", &[("sure", "yes")]).await;
+        assert_eq!(made.status.as_u16(), 303);
+        // The file is handed out once for what was read, and asked about again after.
+        let file = "/operator/rewards/batches/1";
+        let asked = asked_form(&mut ana, file, &[]).await;
+        let written = press(&mut ana, file, &asked).await;
+        assert_eq!(written.header("content-type"), "text/csv; charset=utf-8");
+        let again = page(&press(&mut ana, file, &asked).await, 200, CHANGED);
+        assert!(again.contains("The file was written before."), "{again}");
+
+        let csv = String::from_utf8(written.body.to_vec()).unwrap();
+        let id = csv.lines().nth(1).unwrap().split(',').next().unwrap();
+        let day = unionhall::domain::time::Timestamp::from_millis(
+            server.number("SELECT created_at / 86400000 FROM payout_batches") * 86_400_000,
+        );
+        let header = "external_id,status,reference,paid_at,reason";
+        let paid = format!("{header}\r\n{id},paid,tx-1,{},\r\n", &day.to_string()[..10]);
+        let failed = format!("{header}\r\n{id},failed,,,no account\r\n");
+        let settle = "/operator/rewards/settle";
+        let stale = asked_form(&mut ana, settle, &[("answer", &failed)]).await;
+        page(&act(&mut ana, settle, &[("answer", &paid), ("sure", "yes")]).await, 200, "Recorded now: 1.");
+        let again = page(&press(&mut ana, settle, &stale).await, 200, CHANGED);
+        assert!(again.contains(&format!("Recorded as paid before, and failed now: {id}.")), "{again}");
+        assert_eq!(server.number("SELECT count(*) FROM payouts WHERE state = 'failed'"), 0);
+        // Whoever has read that may be sure of it. A browser writes the ends of lines its own way.
+        let plain = failed.replace("\r\n", "\n");
+        let asked = asked_form(&mut ana, settle, &[("answer", &plain)]).await;
+        let asked = [("answer", failed.clone()), asked[1].clone(), asked[2].clone()];
+        page(&press(&mut ana, settle, &asked).await, 200, "Recorded now: 1.");
+        assert_eq!(server.number("SELECT count(*) FROM payouts WHERE state = 'failed'"), 1);
     });
 }

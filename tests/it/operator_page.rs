@@ -38,10 +38,47 @@ pub(crate) fn token_of(html: &str) -> String {
     html.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
-/// Sends a form of a page, with the token that the page has.
-async fn act(browser: &mut Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Answer {
+/// Sends a form, with the token that the overview has. Whoever says that they are sure is asked before.
+pub(crate) async fn act(browser: &mut Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Answer {
     let token = token_of(&page(&browser.get("/operator").await, 200, "Overview"));
-    browser.post(path, &[&[("token", token.as_str())], fields].concat()).await
+    let token = ("token", token.as_str());
+    let asks = fields.contains(&("sure", "yes")) && !fields.iter().any(|(name, _)| *name == "asked");
+    let asked = match asks {
+        true => {
+            let unsure: Vec<_> = fields.iter().copied().filter(|(name, _)| *name != "sure").collect();
+            asked_of(&browser.post(path, &[&[token], &unsure[..]].concat()).await)
+        }
+        false => None,
+    };
+    let asked = asked.as_ref().map(|asked| ("asked", asked.as_str()));
+    browser.post(path, &[&[token], fields, asked.as_slice()].concat()).await
+}
+
+/// Asks, and keeps the form of the question: what it sends once it is pressed.
+pub(crate) async fn asked_form<'f>(
+    browser: &mut Browser<'_>,
+    path: &str,
+    fields: &[(&'f str, &'f str)],
+) -> Vec<(&'f str, String)> {
+    let asked = act(browser, path, fields).await;
+    let mark = asked_of(&asked).unwrap_or_else(|| panic!("{asked:?}"));
+    let fields = fields.iter().map(|(name, value)| (*name, (*value).to_owned()));
+    fields.chain([("sure", "yes".to_owned()), ("asked", mark)]).collect()
+}
+
+/// Presses the button of such a form.
+pub(crate) async fn press(browser: &mut Browser<'_>, path: &str, form: &[(&str, String)]) -> Answer {
+    let fields: Vec<_> = form.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    act(browser, path, &fields).await
+}
+
+/// What is said where a question is no longer what was asked.
+pub(crate) const CHANGED: &str = "This changed meanwhile. Look again.";
+
+/// What a question is about, as its page has it.
+pub(crate) fn asked_of(answer: &Answer) -> Option<String> {
+    let html = String::from_utf8_lossy(&answer.body);
+    Some(html.split("name=\"asked\" value=\"").nth(1)?.split('"').next()?.to_owned())
 }
 
 pub(crate) fn audit(server: &Server) -> Vec<(String, String, String)> {
@@ -270,6 +307,46 @@ fn nobody_else_gets_in_and_no_form_of_elsewhere_is_taken() {
 }
 
 #[test]
+fn only_the_configured_addresses_send_forms_and_others_do_not_lock_an_operator_out() {
+    block_on(async {
+        let flags = ["--base-url", "https://api.union.example", "--join-site", "https://union.example"];
+        let server = Server::start_with(&[&flags[..], &["--mail", "hold"]].concat());
+        let mut ana = signed_in(&server, "ana", 1).await;
+        let token = token_of(&page(&ana.get("/operator").await, 200, "Overview"));
+        let send =
+            |origin: &str| Request::post("/operator/sign-ups").header("origin", origin).header("host", "evil.example");
+        let body = format!("token={token}&sign-ups=pause");
+        for (origin, says) in [("https://api.union.example", "same-origin"), ("https://union.example", "none")] {
+            let sent = ana.send(send(origin), body.clone()).await;
+            page(&sent, 200, "Pause sign-ups?");
+            page(&ana.send(send(origin).header("sec-fetch-site", says), body.clone()).await, 200, "Pause sign-ups?");
+        }
+        // The host that the form was sent to may be anybody's name for this machine.
+        for origin in ["https://evil.example", "null"] {
+            page(&ana.send(send(origin), body.clone()).await, 403, "not sent from");
+            let same = send(origin).header("sec-fetch-site", "same-origin");
+            page(&ana.send(same, body.clone()).await, 403, "not sent from");
+        }
+
+        // Nothing of it is kept on the way.
+        for request in [Request::get("/operator/"), Request::get("/OPERATOR/mail"), Request::options("/operator")] {
+            let answer = ana.send(request, String::new()).await;
+            assert!([301, 204].contains(&answer.status.as_u16()), "{answer:?}");
+            assert_eq!(answer.header("cache-control"), "no-store", "{answer:?}");
+        }
+
+        // Others of her network spend what it may, and she is let in.
+        let mut other = Browser::new(&server, 1);
+        let mut asked = 0;
+        while other.get("/operator").await.status != 429 {
+            asked += 1;
+            assert!(asked < 1000);
+        }
+        page(&ana.get("/operator").await, 200, "Signed in as <strong>ana</strong>");
+    });
+}
+
+#[test]
 fn a_proxy_names_the_operator_only_from_its_own_address() {
     block_on(async {
         let flags = ["--operator-header", "X-Operator", "--operator-header-from", "127.0.7.1,10.0.0.0/8"];
@@ -294,6 +371,16 @@ fn a_proxy_names_the_operator_only_from_its_own_address() {
         }
         page(&proxy.send(named("ana").header("x-operator", "ana"), String::new()).await, 403, "You are not signed in");
 
+        // Nor does a cookie help where it is unclear whom the proxy means; where it names nobody, it does.
+        assert_eq!(proxy.post(&path_of(&server.run(&["operator", "link", "ana"])), &[]).await.status.as_u16(), 303);
+        let latin = hyper::header::HeaderValue::from_bytes(b"an\xe9").unwrap();
+        for unclear in [named("ana").header("x-operator", "ben"), Request::get("/operator").header("x-operator", latin)]
+        {
+            page(&proxy.send(unclear, String::new()).await, 403, "You are not signed in: the proxy names");
+        }
+        page(&proxy.get("/operator").await, 200, "Signed in as <strong>ana</strong>");
+        proxy.cookies.clear();
+
         // Its forms carry a token, too, which is the name's own.
         let token = token_of(&html);
         let pause = |token: &str| format!("token={token}&sign-ups=pause&sure=yes");
@@ -302,6 +389,9 @@ fn a_proxy_names_the_operator_only_from_its_own_address() {
         page(&sent, 400, "another session");
         page(&proxy.send(post().header("sec-fetch-site", "cross-site"), pause(&token)).await, 403, "not sent from");
         let sent = proxy.send(post().header("sec-fetch-site", "same-origin"), pause(&token)).await;
+        page(&sent, 200, "Pause sign-ups?");
+        let sure = format!("{}&asked={}", pause(&token), asked_of(&sent).unwrap());
+        let sent = proxy.send(post().header("sec-fetch-site", "same-origin"), sure).await;
         assert_eq!(sent.status.as_u16(), 303);
         assert_eq!(audit(&server).last().unwrap().0, "ana (page)");
         // Removed, they are out.
@@ -385,8 +475,15 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
         }
         wait_until(Duration::from_secs(5), async || !works(&successor).await).await;
         page(&ana.get(&path).await, 200, "Suspended since");
+        // The button of a page from before somebody suspended it anew asks.
+        let stale = [&suspend("resume")[..], &[("since", "2020-01-01T00:00:00Z")]].concat();
+        page(&act(&mut ana, "/operator/partners/suspend", &stale).await, 200, "Resume ");
+        page(&ana.get(&path).await, 200, "Suspended since");
+        let html = page(&ana.get(&path).await, 200, "name=\"since\"");
+        let since = html.split("name=\"since\" value=\"").nth(1).unwrap().split('"').next().unwrap();
         for said in ["no longer suspended", "was not suspended"] {
-            page(&act(&mut ana, "/operator/partners/suspend", &suspend("resume")).await, 200, said);
+            let fields = [&suspend("resume")[..], &[("since", since)]].concat();
+            page(&act(&mut ana, "/operator/partners/suspend", &fields).await, 200, said);
         }
         wait_until(Duration::from_secs(5), async || works(&successor).await).await;
 
@@ -448,6 +545,13 @@ fn held_mail_is_sent_or_deleted_by_source() {
         assert_eq!(held(&server), 1);
         page(&act(&mut ana, "/operator/mail", &of("release")).await, 200, "No such mail is held");
         server.execute("UPDATE outbox SET held_at = 1");
+        // What came to be held since was not asked about.
+        let stale = asked_form(&mut ana, "/operator/mail", &of("drop")).await;
+        server.post("/v1/invite", &key, sign_up("late@example.com")).await.good();
+        server.execute("UPDATE outbox SET held_at = 1");
+        let again = page(&press(&mut ana, "/operator/mail", &stale).await, 200, CHANGED);
+        assert!(again.contains("To be deleted: 4 mails held") && held(&server) == 5, "{again}");
+        server.execute("DELETE FROM outbox WHERE id = (SELECT max(id) FROM outbox)");
         let fields = [&of("drop")[..], &[("sure", "yes")]].concat();
         page(&act(&mut ana, "/operator/mail", &fields).await, 200, "3 mails were deleted, and their sign-ups ended");
         page(&act(&mut ana, "/operator/mail", &fields).await, 200, "No such mail is held");
@@ -491,9 +595,20 @@ fn a_person_is_looked_up_and_erased_and_the_log_has_no_address() {
         // Erasing asks for the address again.
         let email = ("email", "cleo@example.com");
         page(&act(&mut ana, "/operator/people/erase", &[email]).await, 200, "Erase this person?");
+        // That says who somebody is, and is audited as looking is: also where nobody is found.
+        assert_eq!(audit(&server).last().unwrap().1, "members show");
+        let count = || server.number("SELECT count(*) FROM audit WHERE command = 'members show'");
+        assert_eq!(count(), 6);
+        let stranger = ("email", "nobody@example.com");
+        for fields in [&[stranger][..], &[stranger, ("sure", "yes"), ("typed", "nobody@example.com")]] {
+            let before = count();
+            page(&act(&mut ana, "/operator/people/erase", fields).await, 400, "Nobody has that address");
+            assert!(count() > before && audit(&server).last().unwrap().2 == "nobody");
+        }
         for typed in ["", "cleo", "cleo@example.org"] {
-            let fields = [email, ("sure", "yes"), ("typed", typed)];
+            let (before, fields) = (count(), [email, ("sure", "yes"), ("typed", typed)]);
             page(&act(&mut ana, "/operator/people/erase", &fields).await, 400, "Nothing was erased");
+            assert_eq!(count(), before + 2, "asked, and refused");
         }
         assert_eq!(server.number("SELECT member_count FROM installation"), 1);
         let fields = [email, ("sure", "yes"), ("typed", "CLEO@example.com")];
@@ -504,7 +619,8 @@ fn a_person_is_looked_up_and_erased_and_the_log_has_no_address() {
         assert_eq!(server.number("SELECT member_count FROM installation"), 0);
         page(&look(&mut ana, "cleo@example.com").await, 200, "Erased on");
         let all = audit(&server);
-        assert_eq!(all[all.len() - 2], ("ana (page)".to_owned(), "members erase".to_owned(), named));
+        let erased: Vec<_> = all.iter().filter(|(_, command, _)| command == "members erase").collect();
+        assert_eq!(erased, [&("ana (page)".to_owned(), "members erase".to_owned(), named)]);
         assert_eq!(all[all.len() - 1].2, "somebody who was erased");
         assert!(!format!("{all:?}{}", server.log()).to_lowercase().contains("example.com"));
     });
@@ -587,5 +703,10 @@ fn the_commands_about_operators_say_what_helps() {
     for flags in [&["--operator-header", "X-Operator"][..], &["--operator-header-from", "10.0.0.1"]] {
         let (done, _, told) = said(&[&["serve"], flags].concat());
         assert!(!done && told.contains("--operator-header"), "{told}");
+    }
+    // Whoever names the operator is not everybody.
+    for everybody in ["0.0.0.0/0", "10.0.0.1,::/0"] {
+        let (done, _, told) = said(&["serve", "--operator-header", "X-Operator", "--operator-header-from", everybody]);
+        assert!(!done && told.contains("anybody could name themselves"), "{told}");
     }
 }

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use hyper::HeaderMap;
-use hyper::header::HeaderName;
+use hyper::header::{HeaderName, HeaderValue};
 
 use super::client_address::TrustedProxies;
 
@@ -14,22 +14,32 @@ pub struct IdentityHeader {
     from: TrustedProxies,
 }
 
+/// Whom a proxy names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedInHeader<'h> {
+    /// It names nobody, or it is not believed.
+    Nobody,
+    One(&'h str),
+    /// It says more than one name, or one that cannot be read.
+    Unclear,
+}
+
 impl IdentityHeader {
     pub fn new(name: HeaderName, from: TrustedProxies) -> Self {
         Self { name, from }
     }
 
-    /// Whom the peer names: it is believed, and it says one name once.
-    pub fn named<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> Option<&'h str> {
+    /// Whom the peer names, if it is believed.
+    pub fn named<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> NamedInHeader<'h> {
         if !self.from.trusts(peer) {
-            return None;
+            return NamedInHeader::Nobody;
         }
         let mut values = headers.get_all(&self.name).iter();
-        let value = values.next()?;
-        if values.next().is_some() {
-            return None;
+        match (values.next().map(HeaderValue::to_str), values.next()) {
+            (None, _) => NamedInHeader::Nobody,
+            (Some(Ok(name)), None) => NamedInHeader::One(name),
+            (Some(_), _) => NamedInHeader::Unclear,
         }
-        value.to_str().ok()
     }
 }
 
@@ -46,18 +56,18 @@ mod tests {
         let named = |peer: &str, values: &[&str]| {
             let mut headers = HeaderMap::new();
             values.iter().for_each(|value| _ = headers.append("x-operator", value.parse().unwrap()));
-            header.named(peer.parse().unwrap(), &headers).map(str::to_owned)
+            format!("{:?}", header.named(peer.parse().unwrap(), &headers))
         };
-        assert_eq!(named("10.0.0.1", &["ana"]).as_deref(), Some("ana"));
-        assert_eq!(named("::ffff:10.0.0.1", &["ana"]).as_deref(), Some("ana"));
-        for (peer, values) in [
-            ("192.0.2.1", &["ana"][..]),
-            ("::ffff:192.0.2.1", &["ana"]),
-            ("10.0.0.1", &[]),
-            ("10.0.0.1", &["ana", "ana"]),
-            ("10.0.0.1", &["an\u{e9}"]),
+        for (peer, values, expected) in [
+            ("10.0.0.1", &["ana"][..], "One(\"ana\")"),
+            ("::ffff:10.0.0.1", &["ana"], "One(\"ana\")"),
+            ("192.0.2.1", &["ana"], "Nobody"),
+            ("::ffff:192.0.2.1", &["ana", "ana"], "Nobody"),
+            ("10.0.0.1", &[], "Nobody"),
+            ("10.0.0.1", &["ana", "ana"], "Unclear"),
+            ("10.0.0.1", &["an\u{e9}"], "Unclear"),
         ] {
-            assert_eq!(named(peer, values), None, "{peer} {values:?}");
+            assert_eq!(named(peer, values), expected, "{peer} {values:?}");
         }
     }
 }

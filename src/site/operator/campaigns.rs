@@ -6,7 +6,7 @@ use hyper::{Request, StatusCode};
 
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::overview::{FixPart, fix_parts};
-use super::session::{OperatorVisit, Question, is_sure};
+use super::session::{OperatorVisit, Question};
 use crate::campaigns::TakenStep;
 use crate::campaigns::step::{StepNote, read_note, terms_words};
 use crate::domain::campaign::offer::Offer;
@@ -259,26 +259,28 @@ pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     };
     let asked = asked_step(&found, &slug, &step, &draft).await?;
     let mails = no_mail != "yes";
-    if !is_sure(&fields) {
-        let admin = found.operator().campaigns();
-        let state = found.stored(HERE, admin.look(&slug).await)?.ok_or_else(|| missing(&found))?.campaign.state;
-        if let Err(bad) = state.after(asked.taken.step()) {
-            return Ok(found.refuse(HERE, &format!("{slug}: {bad}.")));
-        }
-        let mut says = asked.says;
-        let begins_mailing = state.after(asked.taken.step()).ok().and_then(CampaignState::mailed_about).is_some();
-        let concerns_nobody = state == CampaignState::Draft && asked.taken.step() == CampaignStep::Cancel;
-        says.extend((begins_mailing && !concerns_nobody).then(|| match mails {
-            true => "Those whom it concerns are mailed, if they want such mail.".to_owned(),
-            false => "Nobody is mailed about it, as you asked.".to_owned(),
-        }));
-        let action = format!("/operator/campaigns/{slug}");
-        let fields =
-            [("step", step.as_str()), ("draft", &draft), ("note", &note), ("no-mail", if mails { "" } else { "yes" })];
-        let question =
-            Question { title: &asked.title, says: &says, action: &action, fields: &fields, button: asked.button };
-        return Ok(found.ask(HERE, &question));
-    }
+    let file = found.stored(HERE, found.operator().campaigns().look(&slug).await)?.ok_or_else(|| missing(&found))?;
+    let state = file.campaign.state;
+    let after = match state.after(asked.taken.step()) {
+        Ok(after) => after,
+        Err(bad) => return Ok(found.refuse(HERE, &format!("{slug}: {bad}."))),
+    };
+    let mut says = asked.says;
+    says.insert(0, format!("It is {} now.", state.name()));
+    let concerns_nobody = state == CampaignState::Draft && asked.taken.step() == CampaignStep::Cancel;
+    says.extend((after.mailed_about().is_some() && !concerns_nobody).then(|| match mails {
+        true => "Those whom it concerns are mailed, if they want such mail.".to_owned(),
+        false => "Nobody is mailed about it, as you asked.".to_owned(),
+    }));
+    let action = format!("/operator/campaigns/{slug}");
+    let again =
+        [("step", step.as_str()), ("draft", &draft), ("note", &note), ("no-mail", if mails { "" } else { "yes" })];
+    // Each change of a campaign is in its history; an offer is published word for word.
+    let offered = if let TakenStep::Offer(_, text) = &asked.taken { text } else { "" };
+    let about = format!("{} {offered}", file.history.len());
+    let (title, button) = (asked.title.as_str(), asked.button);
+    let question = Question { title, says: &says, action: &action, fields: &again, about: &about, button };
+    found.require_sure(HERE, &question, &fields)?;
     let act = found.who.act(asked.command, slug.to_string(), now);
     let who = act.who.clone();
     let said = StepNote { who: &who, note: &note, mails };

@@ -89,6 +89,10 @@ pub(in crate::site) struct QuestionPage<'a> {
     pub title: &'a str,
     /// What will happen, a sentence each.
     pub says: &'a [String],
+    /// Whether it is asked again, because what it is about has changed.
+    pub is_changed: bool,
+    /// Names what it is about.
+    pub asked: &'a str,
     pub action: &'a str,
     /// Hidden fields.
     pub fields: &'a [(&'a str, &'a str)],

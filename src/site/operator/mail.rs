@@ -4,7 +4,7 @@ use askama::Template;
 use hyper::Request;
 
 use super::frame::{OperatorFrame, OperatorSection, render};
-use super::session::{OperatorVisit, Question, is_sure};
+use super::session::{OperatorVisit, Question};
 use crate::domain::figure::{counted, grouped};
 use crate::domain::mail::HeldMail;
 use crate::domain::mail::budget::{FORM, SourceStatus};
@@ -86,10 +86,6 @@ pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
             let mails = found.acting("mail release", about).release_held(which, now).await;
             partner::released(found.stored(HERE, mails)?)
         }
-        Some("drop") if is_sure(&fields) => {
-            let mails = found.acting("mail drop", about).drop_held(which, now).await;
-            partner::dropped(found.stored(HERE, mails)?)
-        }
         Some("drop") => {
             let statuses = found.stored(HERE, found.operator().source_statuses(now).await)?;
             let held = statuses.iter().find(|status| status.source == source).map_or(0, |status| status.held);
@@ -105,9 +101,13 @@ pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
                 says: &says,
                 action: "/operator/mail",
                 fields: &[("act", "drop"), ("source", &source)],
+                about: "",
                 button: "Delete it",
             };
-            return Ok(found.ask(HERE, &question));
+            // No more is deleted than they read.
+            found.require_sure(HERE, &question, &fields)?;
+            let mails = found.acting("mail drop", about).drop_held(which, now).await;
+            partner::dropped(found.stored(HERE, mails)?)
         }
         _ => return Ok(found.refuse(HERE, "The form says neither release nor drop.")),
     };

@@ -4,7 +4,7 @@ use askama::Template;
 use hyper::Request;
 
 use super::frame::{OperatorFrame, OperatorSection, render};
-use super::session::{OperatorVisit, Question, is_sure};
+use super::session::{OperatorVisit, Question};
 use crate::http::request::body::SentBody;
 use crate::http::request::host::is_local;
 use crate::operator::findings::{Finding, Grade};
@@ -95,7 +95,7 @@ pub async fn switch_sign_ups(visit: Visit<'_>, request: Request<SentBody<'_>>) -
         Some("resume") => false,
         _ => return Ok(found.refuse(HERE, "The form says neither pause nor resume.")),
     };
-    if pause && !is_sure(&fields) {
+    if pause {
         let says = [
             "Agents and partners get the answer backend_not_configured until sign-ups are turned on again.".to_owned(),
             "The join form says that sign-ups are off. The public data stays, and links that were mailed still work."
@@ -106,9 +106,10 @@ pub async fn switch_sign_ups(visit: Visit<'_>, request: Request<SentBody<'_>>) -
             says: &says,
             action: "/operator/sign-ups",
             fields: &[("sign-ups", "pause")],
+            about: "",
             button: "Pause sign-ups",
         };
-        return Ok(found.ask(HERE, &question));
+        found.require_sure(HERE, &question, &fields)?;
     }
     let command = if pause { "signups pause" } else { "signups resume" };
     found.stored(HERE, found.acting(command, "").pause_sign_ups(pause).await)?;

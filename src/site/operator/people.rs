@@ -83,9 +83,17 @@ pub async fn look_up(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
         return again("Type an address, a referral code or its link, or an account of the audit log.");
     }
     let Some(email) = address_of(&found, &typed).await? else { return again(NOBODY) };
-    let now = visit.now.time;
+    match look_at(&found, &email).await? {
+        Some(file) => Ok(people_page(&found, StatusCode::OK, "", None, Some(ShownPerson::of(&file, visit.now.time)))),
+        None => again(NOBODY),
+    }
+}
+
+/// What is kept of somebody. The audit log has that it was looked at, also where there is nobody.
+async fn look_at(found: &OperatorVisit<'_>, email: &EmailAddress) -> PageResult<Option<PersonFile>> {
+    let now = found.visit.now.time;
     let act = found.who.act("members show", String::new(), now);
-    let file = found.stored(HERE, found.access.people(act.clone()).look_up(&email, now).await)?;
+    let file = found.stored(HERE, found.access.people(act.clone()).look_up(email, now).await)?;
     let gone = match &file {
         None => Some("nobody"),
         Some(file) if file.person.erased_at.is_some() => Some("somebody who was erased"),
@@ -96,10 +104,7 @@ pub async fn look_up(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
         let act = crate::operator::Act { about: about.to_owned(), ..act };
         found.stored(HERE, found.operator().append_audit(act).await)?;
     }
-    match file {
-        Some(file) => Ok(people_page(&found, StatusCode::OK, "", None, Some(ShownPerson::of(&file, now)))),
-        None => again(NOBODY),
-    }
+    Ok(file)
 }
 
 /// The address of whoever is meant; none if nobody is.
@@ -133,7 +138,13 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     let (now, email) = (visit.now.time, field(&fields, "email").unwrap_or_default());
     let nobody = || found.refuse(HERE, "Nobody has that address: they were erased meanwhile, or never signed up.");
     let Ok(email) = EmailAddress::kept(email.trim()) else { return Ok(nobody()) };
+    let typed = field(&fields, "typed").unwrap_or_default();
+    let is_typed = EmailAddress::kept(typed.trim()).is_ok_and(|typed| typed.normalized() == email.normalized());
     let file = found.stored(HERE, found.operator().find_person_briefly(&email, now).await)?;
+    // Whatever this page says of somebody is looked at, unless they are erased by it, which the log has then.
+    if file.is_none() || !is_sure(&fields) || !is_typed {
+        look_at(&found, &email).await?;
+    }
     let Some(file) = file else { return Ok(nobody()) };
     // What a full group has earned them is due, whether the worker has come to it or not.
     found.stored(HERE, found.operator().form_groups(file.person.id, now).await)?;
@@ -141,8 +152,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     if !is_sure(&fields) {
         return Ok(ask(&found, StatusCode::OK, &file, None));
     }
-    let typed = field(&fields, "typed").unwrap_or_default();
-    if !EmailAddress::kept(typed.trim()).is_ok_and(|typed| typed.normalized() == email.normalized()) {
+    if !is_typed {
         let problem = "Nothing was erased: the address that was typed is another. Type it as it stands above.";
         return Ok(ask(&found, StatusCode::BAD_REQUEST, &file, Some(problem)));
     }
@@ -156,6 +166,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         Ok(Some(erased)) => Ok(found.done(HERE, "Erased", &erased.lines())),
         Ok(None) => Ok(nobody()),
         Err(NotErased::RewardsDue(_)) => {
+            look_at(&found, &email).await?;
             let file = found.stored(HERE, found.operator().find_person_briefly(&email, now).await)?.unwrap_or(file);
             let problem =
                 "Nothing was erased: rewards are due to them. Pay them first, or check that they give them up.";

@@ -7,7 +7,7 @@ use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 
 use super::frame::{OperatorFrame, OperatorSection, render};
-use super::session::{OperatorVisit, Question, is_sure};
+use super::session::{OperatorVisit, Question};
 use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::settlement::read_answer;
 use crate::http::request::body::SentBody;
@@ -68,7 +68,9 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
 /// Puts everything that is due into a batch, once the operator is sure. Nothing is paid by it: its file has to be handed over.
 pub async fn make_batch(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (found, fields) = OperatorVisit::take(visit, request).await?;
-    if !is_sure(&fields) {
+    if let Some(batch) = field(&fields, "go-on").and_then(|batch| batch.parse().ok()) {
+        require_going_on(&found, batch, &fields)?;
+    } else {
         let says = [
             "Everything that is due goes into one batch: a payout for each member and campaign.".to_owned(),
             "Review it first: `unionhall rewards review` shows signs of fraud. A payout whose file was written cannot be taken back."
@@ -80,14 +82,29 @@ pub async fn make_batch(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Pag
             says: &says,
             action: "/operator/rewards/batch",
             fields: &[],
+            about: "",
             button: "Make the batch",
         };
-        return Ok(found.ask(HERE, &question));
+        found.require_sure(HERE, &question, &fields)?;
     }
     Ok(match fill(&found).await? {
         Ok(_) => found.redirect("/operator/rewards"),
         Err(message) => *message,
     })
+}
+
+/// Asks whether to go on with a batch that is not whole.
+fn require_going_on(found: &OperatorVisit<'_>, batch: i64, fields: &[u8]) -> PageResult<()> {
+    let says = [format!("Batch {batch} is not whole yet: there is much to put into it.")];
+    let question = Question {
+        title: "Go on with the batch?",
+        says: &says,
+        action: "/operator/rewards/batch",
+        fields: &[("go-on", &batch.to_string())],
+        about: "",
+        button: "Go on",
+    };
+    found.require_sure(HERE, &question, fields)
 }
 
 /// Makes a batch, or goes on with the oldest whose file was never written; what there is to say, if none is there to be downloaded.
@@ -102,15 +119,9 @@ async fn fill(found: &OperatorVisit<'_>) -> PageResult<Result<i64, Box<Answer>>>
             return Ok(Err(Box::new(found.done(HERE, "No batch was made", &says))));
         }
         MadeBatch::Unfinished(batch) => {
-            let says = [format!("Batch {batch} is not whole yet: there is much to put into it.")];
-            let question = Question {
-                title: "Go on with the batch?",
-                says: &says,
-                action: "/operator/rewards/batch",
-                fields: &[],
-                button: "Go on",
-            };
-            return Ok(Err(Box::new(found.ask(HERE, &question))));
+            // Nobody was asked that yet, so it ends here.
+            require_going_on(found, batch, &[])?;
+            batch
         }
         MadeBatch::Whole(batch) => batch,
     };
@@ -127,30 +138,8 @@ async fn fill(found: &OperatorVisit<'_>) -> PageResult<Result<i64, Box<Answer>>>
 /// The file of a batch, for whoever pays. The audit log has every copy, for it holds addresses.
 pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (found, fields) = OperatorVisit::take(visit, request).await?;
-    let rewards = found.operator().rewards();
-    let id = visit.parameter.parse::<i64>().ok().filter(|id| *id > 0);
-    let batch = match id {
-        Some(id) => found.stored(HERE, rewards.find_batch(WhichBatch::Numbered(id)).await)?,
-        None => None,
-    };
-    let Some(batch) = batch else {
-        let says = ["There is no batch of that number.".to_owned()];
-        return Ok(found.message(StatusCode::NOT_FOUND, HERE, "No such batch", &says));
-    };
-    if batch.out == 0 {
-        return Ok(found.refuse(HERE, &format!("Every payout of batch {} is settled.", batch.id)));
-    }
-    if batch.out > MOST_PAYOUTS {
-        let why = format!(
-            "Batch {} has {}, more than a page hands out. Write its file on the machine: unionhall rewards batch new payouts.csv",
-            batch.id,
-            counted(batch.out, "payout")
-        );
-        return Ok(found.refuse(HERE, &why));
-    }
-    if !is_sure(&fields) {
-        return Ok(ask_to_download(&found, &batch));
-    }
+    let batch = batch_of(&found).await?;
+    require_download(&found, &batch, &fields)?;
     if !batch.is_written {
         match fill(&found).await? {
             Ok(made) if made == batch.id => {}
@@ -159,11 +148,36 @@ pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
             }
             Err(message) => return Ok(*message),
         }
+        // What became due since is in it, too.
+        require_download(&found, &batch_of(&found).await?, &fields)?;
     }
     hand_out(&found, batch.id).await
 }
 
-fn ask_to_download(found: &OperatorVisit<'_>, batch: &BatchRecord) -> Answer {
+/// The batch that the page is about, as it is now.
+async fn batch_of(found: &OperatorVisit<'_>) -> PageResult<BatchRecord> {
+    let id = found.visit.parameter.parse::<i64>().ok().filter(|id| *id > 0);
+    let batch = match id {
+        Some(id) => found.stored(HERE, found.operator().rewards().find_batch(WhichBatch::Numbered(id)).await)?,
+        None => None,
+    };
+    let says = ["There is no batch of that number.".to_owned()];
+    Ok(batch.ok_or_else(|| found.message(StatusCode::NOT_FOUND, HERE, "No such batch", &says))?)
+}
+
+/// Whether the file may be handed out here, and the operator is sure.
+fn require_download(found: &OperatorVisit<'_>, batch: &BatchRecord, fields: &[u8]) -> PageResult<()> {
+    if batch.out == 0 {
+        return Err(found.refuse(HERE, &format!("Every payout of batch {} is settled.", batch.id)).into());
+    }
+    if batch.out > MOST_PAYOUTS {
+        let why = format!(
+            "Batch {} has {}, more than a page hands out. Write its file on the machine: unionhall rewards batch new payouts.csv",
+            batch.id,
+            counted(batch.out, "payout")
+        );
+        return Err(found.refuse(HERE, &why).into());
+    }
     let (id, payouts) = (batch.id, counted(batch.out, "payout"));
     let first = match batch.is_written {
         true => {
@@ -181,7 +195,9 @@ fn ask_to_download(found: &OperatorVisit<'_>, batch: &BatchRecord) -> Answer {
         first.to_owned(),
     ];
     let (title, action) = (format!("Download the file of batch {id}?"), format!("/operator/rewards/batches/{id}"));
-    found.ask(HERE, &Question { title: &title, says: &says, action: &action, fields: &[], button: "Download it" })
+    let question =
+        Question { title: &title, says: &says, action: &action, fields: &[], about: "", button: "Download it" };
+    found.require_sure(HERE, &question, fields)
 }
 
 async fn hand_out(found: &OperatorVisit<'_>, id: i64) -> PageResult {
@@ -221,26 +237,25 @@ pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     if !checked.mistakes.is_empty() {
         return Ok(refuse_answer(&found, &checked.mistakes));
     }
-    if !is_sure(&fields) {
-        let mut says = vec![format!(
-            "The answer has {}: {}.",
-            counted(checked.settlements.len() as u64, "payout"),
-            checked.outcomes()
-        )];
-        if !checked.came_back.is_empty() {
-            says.push(format!("Recorded as paid before, and failed now: {}.", checked.came_back.join(", ")));
-        }
-        says.push("What failed is due again, and the next batch has it under another external_id.".to_owned());
-        let earlier = if is_earlier { "yes" } else { "" };
-        let question = Question {
-            title: "Record the provider's answer?",
-            says: &says,
-            action: "/operator/rewards/settle",
-            fields: &[("answer", &text), ("paid-earlier", earlier)],
-            button: "Record it",
-        };
-        return Ok(found.ask(HERE, &question));
+    let mut says = vec![format!(
+        "The answer has {}: {}.",
+        counted(checked.settlements.len() as u64, "payout"),
+        checked.outcomes()
+    )];
+    if !checked.came_back.is_empty() {
+        says.push(format!("Recorded as paid before, and failed now: {}.", checked.came_back.join(", ")));
     }
+    says.push("What failed is due again, and the next batch has it under another external_id.".to_owned());
+    let earlier = if is_earlier { "yes" } else { "" };
+    let question = Question {
+        title: "Record the provider's answer?",
+        says: &says,
+        action: "/operator/rewards/settle",
+        fields: &[("answer", &text), ("paid-earlier", earlier)],
+        about: "",
+        button: "Record it",
+    };
+    found.require_sure(HERE, &question, &fields)?;
     let act = found.who.act("rewards batch settle", checked.outcomes(), now);
     let who = act.who.clone();
     let rewards = found.operator().audited_rewards(act);

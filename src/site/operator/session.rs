@@ -3,9 +3,12 @@
 use hyper::header::{HeaderValue, LOCATION};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, StatusCode};
+use ring::digest;
 
 use super::frame::{MessagePage, OperatorFrame, OperatorSection, QuestionPage, render};
+use crate::domain::base32;
 use crate::http::request::body::SentBody;
+use crate::http::request::identity_header::NamedInHeader;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::Class;
@@ -52,7 +55,7 @@ pub(super) fn outside(visit: Visit<'_>, status: StatusCode, title: &str, says: &
 
 /// Refuses a form that was not sent from our own page.
 pub(super) fn require_own(visit: Visit<'_>, head: &Parts) -> PageResult<()> {
-    match visit.says_own(head) {
+    match visit.says_configured(head) {
         true => Ok(()),
         false => {
             let says =
@@ -74,28 +77,37 @@ fn answer(status: StatusCode, html: String) -> Answer {
 impl<'a> OperatorVisit<'a> {
     /// Who is signed in; or the page that says how one signs in.
     pub(in crate::site) async fn look(visit: Visit<'a>, headers: &HeaderMap) -> PageResult<Self> {
-        visit.spend(Class::Link, LINKS_A_MINUTE).await?;
         let access = access(visit)?;
         // Whom the proxy names comes first: it may have signed somebody else in since.
-        let named = visit.site.operator_header.as_ref().and_then(|header| header.named(visit.peer, headers));
+        let header = visit.site.operator_header.as_ref();
+        let named = header.map_or(NamedInHeader::Nobody, |header| header.named(visit.peer, headers));
         let found = match (named, SiteCookie::Operator.read(headers, visit.site.secure)) {
-            (Some(name), _) => access.of_header(name).await,
-            (None, Some(cookie)) => access.of_cookie(cookie, visit.now.time).await,
-            (None, None) => Ok(None),
+            (NamedInHeader::One(name), _) => access.of_header(name).await,
+            (NamedInHeader::Nobody, Some(cookie)) => access.of_cookie(cookie, visit.now.time).await,
+            // Whom the proxy means is not known, and a cookie does not tell: it may be another's.
+            (NamedInHeader::Unclear, _) | (NamedInHeader::Nobody, None) => Ok(None),
         };
+        if !matches!(found, Ok(Some(_))) {
+            // Only whoever is not signed in draws on what the network shares: others there cannot lock an operator out.
+            visit.spend(Class::Link, LINKS_A_MINUTE).await?;
+        }
         match found {
             Ok(Some(who)) => Ok(Self { visit, access, token: access.form_token(&who), who }),
             Ok(None) => {
-                let says = match named {
-                    Some(_) => {
-                        "You are signed in at the proxy, but nobody of that name was added here. An operator of this machine adds you:"
-                    }
-                    None => {
-                        "You are not signed in, or your session has ended. Make a link on the machine that runs the service, and open it here:"
-                    }
+                let (says, command) = match named {
+                    NamedInHeader::One(_) => (
+                        "You are signed in at the proxy, but nobody of that name was added here. An operator of this machine adds you:",
+                        "unionhall operator add NAME",
+                    ),
+                    NamedInHeader::Unclear => (
+                        "You are not signed in: the proxy names more than one person, or a name that cannot be read. See which header it has to send:",
+                        "unionhall serve --help",
+                    ),
+                    NamedInHeader::Nobody => (
+                        "You are not signed in, or your session has ended. Make a link on the machine that runs the service, and open it here:",
+                        "unionhall operator link NAME",
+                    ),
                 };
-                let command =
-                    if named.is_some() { "unionhall operator add NAME" } else { "unionhall operator link NAME" };
                 Err(outside(visit, StatusCode::FORBIDDEN, "Sign in", says, command).into())
             }
             Err(error) => {
@@ -183,11 +195,27 @@ impl<'a> OperatorVisit<'a> {
         answer(status, render(&page))
     }
 
-    /// Asks before something is done; `fields` are sent again, with `sure=yes`.
-    pub(in crate::site) fn ask(&self, section: OperatorSection, question: &Question<'_>) -> Answer {
-        let Question { title, says, action, fields, button } = *question;
-        let page =
-            QuestionPage { frame: self.frame(section), title, says, action, fields, button, back: section.path() };
+    /// Goes on where the operator is sure of this very question, as it is now. Else it is asked, which ends the visit: what they read
+    /// may no longer be so.
+    pub(in crate::site) fn require_sure(
+        &self,
+        section: OperatorSection,
+        question: &Question<'_>,
+        sent: &[u8],
+    ) -> PageResult<()> {
+        let is_sure = is_sure(sent);
+        match is_sure && field(sent, "asked").is_some_and(|asked| asked == question.mark()) {
+            true => Ok(()),
+            false => Err(self.ask(section, question, is_sure).into()),
+        }
+    }
+
+    /// Its fields are sent again, with `sure=yes` and with what was asked about.
+    fn ask(&self, section: OperatorSection, question: &Question<'_>, is_changed: bool) -> Answer {
+        let Question { title, says, action, fields, button, .. } = *question;
+        let (frame, asked, back) = (self.frame(section), question.mark(), section.path());
+        let asked = asked.as_str();
+        let page = QuestionPage { frame, title, says, is_changed, asked, action, fields, button, back };
         answer(StatusCode::OK, render(&page))
     }
 
@@ -210,7 +238,28 @@ pub(in crate::site) struct Question<'a> {
     pub says: &'a [String],
     pub action: &'a str,
     pub fields: &'a [(&'a str, &'a str)],
+    /// What else may not change until it is answered; nobody reads it.
+    pub about: &'a str,
     pub button: &'a str,
+}
+
+impl Question<'_> {
+    /// Differs where anything differs that it was asked about.
+    fn mark(&self) -> String {
+        let Self { title, says, action, fields, about, button: _ } = *self;
+        let mut context = digest::Context::new(&digest::SHA256);
+        // Each with its length: no two lists of texts are the same bytes. Browsers send the ends of lines their own way.
+        let mut add = |text: &str| {
+            let text = text.replace("\r\n", "\n");
+            context.update(&(text.len() as u64).to_be_bytes());
+            context.update(text.as_bytes());
+        };
+        [title, action, about].into_iter().for_each(&mut add);
+        add(&says.len().to_string());
+        says.iter().for_each(|line| add(line));
+        fields.iter().for_each(|(name, value)| [name, value].into_iter().for_each(|text| add(text)));
+        base32::encode::<26>(context.finish().as_ref()).into_iter().map(char::from).collect()
+    }
 }
 
 /// Whether the operator was asked and is sure.

@@ -345,6 +345,9 @@ fn no_token_stands_in_nginxs_log() {
             "//confirm//SECRET",
             "/me/./enter/SECRET?x=SECRET",
             "/operator/enter/SECRET",
+            "/CONFIRM/SECRET",
+            "/Sandbox/Not-Me/SECRET",
+            "/OPERATOR/Enter/SECRET",
             "/dev/mailbox?key=SECRET",
         ];
         for path in paths {

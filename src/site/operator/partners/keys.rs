@@ -78,7 +78,6 @@ pub async fn issue(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         Err(why) => return Ok(found.refuse(HERE, &format!("No key was issued: {why}."))),
     };
     let key = key_of(&found, &fields).await?;
-    let is_new = field(&fields, "new").as_deref() == Some("yes");
     let known = match found.stored(HERE, found.operator().find_key_partner(&name).await)? {
         KeyPartner::Known(partner) if partner.suspended_at.is_some() => {
             let why =
@@ -86,8 +85,11 @@ pub async fn issue(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
             return Ok(found.refuse(HERE, &why));
         }
         KeyPartner::Known(partner) => Some(partner),
-        KeyPartner::Alike(alike) if !is_new => return Ok(ask_which(&found, &name, &alike, &fields)),
-        KeyPartner::Alike(_) | KeyPartner::New => None,
+        KeyPartner::Alike(alike) => {
+            require_new(&found, &name, &alike, &fields)?;
+            None
+        }
+        KeyPartner::New => None,
     };
     let now = visit.now.time;
     let act = found.acting("keys issue", format!("key {} for {}", key.id(), name.as_str()));
@@ -99,7 +101,12 @@ pub async fn issue(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
 }
 
 /// A name that differs from a partner's only in case or spaces is more often a slip than a second partner.
-fn ask_which(found: &OperatorVisit<'_>, name: &PartnerName, alike: &[PartnerRecord], fields: &[u8]) -> Answer {
+fn require_new(
+    found: &OperatorVisit<'_>,
+    name: &PartnerName,
+    alike: &[PartnerRecord],
+    fields: &[u8],
+) -> PageResult<()> {
     let names: Vec<_> = alike.iter().map(|partner| partner.name.as_str()).collect();
     let says = [
         format!("There is {} already. If you mean it, go back and open its page.", names.join(", ")),
@@ -110,10 +117,11 @@ fn ask_which(found: &OperatorVisit<'_>, name: &PartnerName, alike: &[PartnerReco
         title: "Make a new partner?",
         says: &says,
         action: "/operator/partners/issue",
-        fields: &[("name", name.as_str()), ("form", &form), ("new", "yes")],
+        fields: &[("name", name.as_str()), ("form", &form)],
+        about: "",
         button: "Make a new partner and issue its key",
     };
-    found.ask(HERE, &question)
+    found.require_sure(HERE, &question, fields)
 }
 
 /// The key that a form is about.
@@ -126,22 +134,21 @@ pub async fn revoke(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     let (found, fields) = OperatorVisit::take(visit, request).await?;
     let (id, now) = (named(&found, &fields)?, visit.now.time);
     let unknown = || found.refuse(HERE, &format!("There is no key {id}."));
-    if !is_sure(&fields) {
-        let key = found.stored(HERE, found.operator().keys().find(id).await)?.ok_or_else(unknown)?;
-        let says = [
-            "Within two seconds it no longer works. It cannot be undone: the partner needs another key.".to_owned(),
-            "Mail that it asked for and that has not left is held.".to_owned(),
-        ];
-        let text = id.to_string();
-        let question = Question {
-            title: &format!("Revoke key {id} of {}?", key.partner.as_str()),
-            says: &says,
-            action: "/operator/partners/revoke",
-            fields: &[("key", &text)],
-            button: "Revoke it",
-        };
-        return Ok(found.ask(HERE, &question));
-    }
+    let key = found.stored(HERE, found.operator().keys().find(id).await)?.ok_or_else(unknown)?;
+    let says = [
+        "Within two seconds it no longer works. It cannot be undone: the partner needs another key.".to_owned(),
+        "Mail that it asked for and that has not left is held.".to_owned(),
+    ];
+    let text = id.to_string();
+    let question = Question {
+        title: &format!("Revoke key {id} of {}?", key.partner.as_str()),
+        says: &says,
+        action: "/operator/partners/revoke",
+        fields: &[("key", &text)],
+        about: "",
+        button: "Revoke it",
+    };
+    found.require_sure(HERE, &question, &fields)?;
     let key = found.acting("keys revoke", format!("key {id}")).keys().revoke(id, now).await;
     let key = found.stored(HERE, key)?.ok_or_else(unknown)?;
     let back = format!("/operator/partners/{}", key.key.partner_id);

@@ -9,7 +9,7 @@ use hyper::{Request, StatusCode};
 
 pub use self::keys::{issue, revoke, rotate};
 use super::frame::{OperatorFrame, OperatorSection, render};
-use super::session::{OperatorVisit, Question, is_sure};
+use super::session::{OperatorVisit, Question};
 use crate::domain::api_key::KeyRecord;
 use crate::domain::figure::grouped;
 use crate::domain::mail::budget::day_of;
@@ -209,33 +209,21 @@ pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
     let partner = find(&found, &field(&fields, "partner").unwrap_or_default()).await?;
     let (name, now) = (partner.name.clone(), visit.now.time);
     match field(&fields, "act").as_deref() {
-        Some("suspend") if is_sure(&fields) => {
-            let suspended = found.acting("partners suspend", name.clone()).partners().suspend(partner.id, now).await;
-            let says = match found.stored(HERE, suspended)? {
+        Some("suspend") => {
+            let is_done = partner.suspended_at.is_none() && {
+                require_sure_to_suspend(&found, &partner, &fields)?;
+                let acting = found.acting("partners suspend", name.clone());
+                found.stored(HERE, acting.partners().suspend(partner.id, now).await)?
+            };
+            let says = match is_done {
                 true => format!("{name} is suspended: within two seconds none of its keys works."),
                 false => format!("{name} is suspended already."),
             };
             let waits = "Its webhooks wait, and its mail that has not left is held, until you resume it.";
             Ok(found.done_at(HERE, &path(&partner), "Suspended", &[says, waits.to_owned()]))
         }
-        Some("suspend") => {
-            let id = partner.id.to_string();
-            let says = [
-                "Within two seconds none of its keys works. Its test keys still do.".to_owned(),
-                "Its webhooks wait, and its mail that has not left is held. Links that were mailed still work."
-                    .to_owned(),
-                "You can resume it at any time.".to_owned(),
-            ];
-            let question = Question {
-                title: &format!("Suspend {name}?"),
-                says: &says,
-                action: "/operator/partners/suspend",
-                fields: &[("act", "suspend"), ("partner", &id)],
-                button: "Suspend it",
-            };
-            Ok(found.ask(HERE, &question))
-        }
         Some("resume") => {
+            require_sure_to_resume(&found, &partner, &fields)?;
             let resumed = found.acting("partners resume", name.clone()).partners().resume(partner.id, now).await;
             let mut says = vec![match found.stored(HERE, resumed)? {
                 true => format!(
@@ -267,6 +255,43 @@ pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
         }
         _ => Ok(found.refuse(HERE, "The form says neither suspend nor resume.")),
     }
+}
+
+fn require_sure_to_suspend(found: &OperatorVisit<'_>, partner: &PartnerRecord, fields: &[u8]) -> PageResult<()> {
+    let id = partner.id.to_string();
+    let says = [
+        "Within two seconds none of its keys works. Its test keys still do.".to_owned(),
+        "Its webhooks wait, and its mail that has not left is held. Links that were mailed still work.".to_owned(),
+        "You can resume it at any time.".to_owned(),
+    ];
+    let question = Question {
+        title: &format!("Suspend {}?", partner.name),
+        says: &says,
+        action: "/operator/partners/suspend",
+        fields: &[("act", "suspend"), ("partner", &id)],
+        about: "",
+        button: "Suspend it",
+    };
+    found.require_sure(HERE, &question, fields)
+}
+
+/// The button is pressed beside since when it is suspended. Where somebody has resumed it and suspended it again, it is asked.
+fn require_sure_to_resume(found: &OperatorVisit<'_>, partner: &PartnerRecord, fields: &[u8]) -> PageResult<()> {
+    let Some(since) = partner.suspended_at.map(|at| at.to_string()) else { return Ok(()) };
+    if field(fields, "since").is_some_and(|read| read == since) {
+        return Ok(());
+    }
+    let id = partner.id.to_string();
+    let says = [format!("It is suspended since {since}. Within two seconds its keys work again.")];
+    let question = Question {
+        title: &format!("Resume {}?", partner.name),
+        says: &says,
+        action: "/operator/partners/suspend",
+        fields: &[("act", "resume"), ("partner", &id)],
+        about: "",
+        button: "Resume it",
+    };
+    found.require_sure(HERE, &question, fields)
 }
 
 #[cfg(test)]
