@@ -14,7 +14,7 @@ use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::time::Tick;
-use unionhall::keys::Keys;
+use unionhall::keys::{KeyUse, Keys};
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::limiter::{Bucket, Class, Limiter, Subject};
 use unionhall::log::{Format, Level, Log};
@@ -168,7 +168,7 @@ impl House {
             expires_at: None,
         };
         runtime().block_on(store.issue_key(issued)).expect("a key");
-        runtime().block_on(store.touch_key(key.id(), clock.now().time)).expect("a key");
+        runtime().block_on(store.touch_key(key.id(), KeyUse::default(), clock.now().time)).expect("a key");
         let app = App::new(Parts {
             union: Arc::new(UnionSettings::sample()),
             secret: secret(),
@@ -177,6 +177,7 @@ impl House {
             log: Log::start(Level::Off, Format::Json, clock, std::io::sink()).expect("a thread"),
             mail: Delivery::Off,
             webhooks: Arc::default(),
+            outbound: unionhall::outbound::GuardedClient::new(Vec::new(), false),
             budget: unionhall::domain::mail::budget::MailBudget::NONE,
             disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
             erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
