@@ -1,6 +1,6 @@
 //! The rate limiter that nodes share: one exact sliding window per bucket, in Redis.
 //!
-//! A check is a script on one key. Checks that are ready together share a round trip (`batch.rs`). The script uses the clock of Redis, so that nodes with different clocks
+//! Each check is one script on one key, in one round trip. It uses the clock of Redis, so that nodes with different clocks
 //! agree. Redis must never take the service down: if it is late, full or down, a limiter in this process's memory decides,
 //! at once or after [`REDIS_CHECK_TIMEOUT`]. That limiter counts only what it decides, so each switch between the two lets
 //! a bucket have its limit at most once more on each node.
@@ -13,7 +13,6 @@
 //! This module must never know who is notified of a switch, and never put the address of Redis into an error: it may hold a
 //! password.
 
-mod batch;
 mod target;
 
 use std::fmt;
@@ -21,14 +20,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ErrorKind, RedisError, Script, ServerErrorKind};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 
-use self::batch::{BatchRunner, BucketCheck, WaitingCheck};
 pub use self::target::{BadTarget, Target};
 use super::memory::MemoryLimiter;
-use super::{Bucket, Limiter, LimiterStatus, Scope, Subject, Verdict};
+use super::{Bucket, Limiter, LimiterStatus, Scope, Subject, Verdict, WINDOW};
 use crate::domain::time::Tick;
 use crate::reply::Reply;
 
@@ -39,7 +38,7 @@ pub const REDIS_CHECK_TIMEOUT: Duration = Duration::from_millis(50);
 const LATE_IN_A_ROW: u32 = 3;
 
 /// Requests that may wait for Redis at once; the next are decided here.
-const MAX_WAITING: usize = 1024;
+const MAX_IN_FLIGHT: usize = 1024;
 
 /// How long a new connection may take, with its TLS and its password.
 const REDIS_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -52,6 +51,9 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 
 /// After so many good beats the pauses begin anew: a Redis that comes and goes fills no log.
 const STEADY: u32 = 10;
+
+/// Groups that a limit is counted in, at the most: below that each request has its own time.
+const MOST_GROUPS: u32 = 1000;
 
 /// The limit of the bucket that a connection is tried out with: far above what all nodes' beats can use, so that each of them
 /// writes.
@@ -111,9 +113,10 @@ impl RedisLimiter {
         let shared = Arc::new(Shared {
             target,
             manner,
-            script: Arc::new(Script::new(include_str!("window.lua"))),
+            script: Script::new(include_str!("window.lua")),
             connection: RwLock::default(),
             lost: Notify::new(),
+            places: Semaphore::new(MAX_IN_FLIGHT),
             local,
             fallbacks: AtomicU64::new(0),
             tell: Box::new(tell),
@@ -139,7 +142,7 @@ impl Limiter for RedisLimiter {
         let shared = &*self.shared;
         let Some(connection) = shared.connection() else { return Reply::now(shared.alone(bucket, limit, now)) };
         Reply::later(async move {
-            match shared.ask(&connection, BucketCheck { key: shared.key(bucket), limit, now }).await {
+            match shared.ask(&connection, &shared.key(bucket), limit, now).await {
                 Some(verdict) => verdict,
                 None => shared.alone(bucket, limit, now),
             }
@@ -155,11 +158,12 @@ impl Limiter for RedisLimiter {
 struct Shared {
     target: Target,
     manner: Manner,
-    script: Arc<Script>,
+    script: Script,
     /// None while this node counts alone.
     connection: RwLock<Option<Arc<RedisConnection>>>,
     /// Rung when the connection is lost.
     lost: Notify,
+    places: Semaphore,
     local: MemoryLimiter,
     /// Requests decided here.
     fallbacks: AtomicU64,
@@ -168,13 +172,11 @@ struct Shared {
 
 /// A connection that worked when it was last used.
 struct RedisConnection {
-    /// To its [`BatchRunner`], which ends with the connection.
-    checks: mpsc::Sender<WaitingCheck>,
+    multiplexed: MultiplexedConnection,
     late_in_a_row: AtomicU32,
 }
 
 /// Why Redis did not answer a question.
-#[derive(Debug, Clone)]
 enum Trouble {
     Late(Duration),
     Failed(RedisError),
@@ -209,14 +211,9 @@ impl Shared {
     }
 
     /// What Redis says, unless it says nothing, or nothing in time.
-    async fn ask(&self, connection: &Arc<RedisConnection>, check: BucketCheck) -> Option<Verdict> {
-        let (verdict, decided) = oneshot::channel();
-        connection.checks.try_send(WaitingCheck { check, verdict }).ok()?;
-        let late = || Err(Trouble::Late(self.manner.timeout));
-        match tokio::time::timeout(self.manner.timeout, decided)
-            .await
-            .map_or_else(|_| late(), |told| told.unwrap_or_else(|_| late()))
-        {
+    async fn ask(&self, connection: &Arc<RedisConnection>, key: &str, limit: u32, now: Tick) -> Option<Verdict> {
+        let _place = self.places.try_acquire().ok()?;
+        match self.run(&connection.multiplexed, key, limit, now).await {
             Ok(verdict) => {
                 // Written only when there is something to forget: many threads read it.
                 if connection.late_in_a_row.load(Ordering::Relaxed) != 0 {
@@ -231,6 +228,31 @@ impl Shared {
                 }
                 None
             }
+        }
+    }
+
+    async fn run(
+        &self,
+        connection: &MultiplexedConnection,
+        key: &str,
+        limit: u32,
+        now: Tick,
+    ) -> Result<Verdict, Trouble> {
+        let mut call = self.script.key(key);
+        call.arg(limit).arg(WINDOW.as_micros() as u64).arg(MOST_GROUPS);
+        match self.manner.time {
+            TimeOf::Redis => call.arg(""),
+            TimeOf::Caller => call.arg(now.as_micros()),
+        };
+        // One round trip; three where Redis has forgotten the script, as after a restart.
+        let mut connection = connection.clone();
+        let asked = call.invoke_async::<(bool, u32, u64)>(&mut connection);
+        match tokio::time::timeout(self.manner.timeout, asked).await {
+            Ok(Ok((admitted, remaining, reset))) => {
+                Ok(Verdict { admitted, remaining, reset: Duration::from_micros(reset) })
+            }
+            Ok(Err(error)) => Err(Trouble::Failed(error)),
+            Err(_) => Err(Trouble::Late(self.manner.timeout)),
         }
     }
 
@@ -253,23 +275,21 @@ impl Shared {
             .set_response_timeout(None);
         // The driver's limit is on each step of connecting; ours is on all of them.
         let connecting = self.target.client.get_multiplexed_async_connection_with_config(&config);
-        let mut connection = match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, connecting).await {
+        let connection = match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, connecting).await {
             Ok(connected) => connected.map_err(Trouble::Failed)?,
             Err(_) => return Err(Trouble::Late(REDIS_CONNECT_TIMEOUT)),
         };
-        match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, self.script.load_async(&mut connection)).await {
+        let mut loading = connection.clone();
+        match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, self.script.load_async(&mut loading)).await {
             Ok(loaded) => loaded.map_err(Trouble::Failed)?,
             Err(_) => return Err(Trouble::Late(REDIS_CONNECT_TIMEOUT)),
         };
-        let mut runner = BatchRunner { connection, script: Arc::clone(&self.script), manner: self.manner };
-        runner.decide([self.probe()].iter()).await?;
-        let (checks, waiting) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(runner.run(waiting));
-        Ok(Arc::new(RedisConnection { checks, late_in_a_row: AtomicU32::new(0) }))
+        self.run(&connection, &self.probe_key(), PROBE_LIMIT, Tick::from_micros(0)).await?;
+        Ok(Arc::new(RedisConnection { multiplexed: connection, late_in_a_row: AtomicU32::new(0) }))
     }
 
-    fn probe(&self) -> BucketCheck {
-        BucketCheck { key: format!("{}probe", self.target.prefix), limit: PROBE_LIMIT, now: Tick::from_micros(0) }
+    fn probe_key(&self) -> String {
+        format!("{}probe", self.target.prefix)
     }
 
     /// Tries the connection out while there is one, and looks for a new one while there is none.
@@ -281,7 +301,7 @@ impl Shared {
                     () = self.lost.notified() => continue,
                     () = tokio::time::sleep(BEAT) => {}
                 }
-                if self.ask(&connection, self.probe()).await.is_some() {
+                if self.ask(&connection, &self.probe_key(), PROBE_LIMIT, Tick::from_micros(0)).await.is_some() {
                     beats += 1;
                 }
                 if beats >= STEADY {
