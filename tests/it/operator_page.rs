@@ -313,8 +313,7 @@ fn only_the_configured_addresses_send_forms_and_others_do_not_lock_an_operator_o
         let server = Server::start_with(&[&flags[..], &["--mail", "hold"]].concat());
         let mut ana = signed_in(&server, "ana", 1).await;
         let token = token_of(&page(&ana.get("/operator").await, 200, "Overview"));
-        let send =
-            |origin: &str| Request::post("/operator/sign-ups").header("origin", origin).header("host", "evil.example");
+        let send = |origin: &str| Request::post("/operator/sign-ups").header("origin", origin);
         let body = format!("token={token}&sign-ups=pause");
         for (origin, says) in [("https://api.union.example", "same-origin"), ("https://union.example", "none")] {
             let sent = ana.send(send(origin), body.clone()).await;
@@ -322,7 +321,7 @@ fn only_the_configured_addresses_send_forms_and_others_do_not_lock_an_operator_o
             page(&ana.send(send(origin).header("sec-fetch-site", says), body.clone()).await, 200, "Pause sign-ups?");
         }
         // The host that the form was sent to may be anybody's name for this machine.
-        for origin in ["https://evil.example", "null"] {
+        for origin in ["https://unionhall.test", "https://evil.example", "null"] {
             page(&ana.send(send(origin), body.clone()).await, 403, "not sent from");
             let same = send(origin).header("sec-fetch-site", "same-origin");
             page(&ana.send(same, body.clone()).await, 403, "not sent from");
@@ -487,7 +486,7 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
         }
         wait_until(Duration::from_secs(5), async || works(&successor).await).await;
 
-        // Revoked for good, twice.
+        // Revoked for good, once.
         let id = &successor[3..11];
         page(&act(&mut ana, "/operator/partners/revoke", &[("key", id)]).await, 200, "Revoke key");
         page(&act(&mut ana, "/operator/partners/revoke", &[("key", id), ("sure", "yes")]).await, 200, "is revoked.");
@@ -505,15 +504,7 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
         let commands: Vec<_> = done.iter().map(|(_, command, _)| command.as_str()).collect();
         assert_eq!(
             commands,
-            [
-                "page sign-in",
-                "keys issue",
-                "keys rotate",
-                "partners suspend",
-                "partners resume",
-                "keys revoke",
-                "keys revoke"
-            ]
+            ["page sign-in", "keys issue", "keys rotate", "partners suspend", "partners resume", "keys revoke"]
         );
         assert!(!format!("{done:?}{}", server.log()).contains(&successor));
     });

@@ -221,22 +221,26 @@ fn refused_test_keys_are_told_what_live_ones_are() {
             answers.map(|answer| (answer.status, String::from_utf8_lossy(&answer.body).into_owned()))
         };
         let id = |key: &str| ApiKey::parse(key).unwrap().id().to_string();
-        for (partner, word) in [("Revoked", "revoked"), ("Expired", "expired"), ("Suspended", "suspended")] {
+        for (partner, word) in [("Revoked", "revoked"), ("Rotated", "rotated to key ID"), ("Suspended", "suspended")] {
             let keys = [&[][..], &["--test"]].map(|flag| {
                 let key = server.run(&[&["keys", "issue", partner], flag].concat());
                 let end: &[&str] = match partner {
                     "Revoked" => &["keys", "revoke", &id(&key)],
-                    "Expired" => &["keys", "rotate", &id(&key), "--grace", "0s"],
+                    "Rotated" => &["keys", "rotate", &id(&key), "--grace", "0s"],
                     _ => &["partners", "suspend", partner],
                 };
-                server.run(&[end, flag].concat());
-                key
+                let printed = server.run(&[end, flag].concat());
+                // The successor's id, where there is one.
+                (key, ApiKey::parse(&printed).map_or("no id".to_owned(), |key| key.id().to_string()))
             });
-            let [live, test] = [told(&keys[0]).await, told(&keys[1]).await];
+            let told_by_name = async |(key, successor): &(String, String)| {
+                told(key).await.map(|(status, body)| (status, body.replace(successor, "ID")))
+            };
+            let [live, test] = [told_by_name(&keys[0]).await, told_by_name(&keys[1]).await];
             assert_eq!(live, test, "{partner}");
             assert!(live[0].0 == 401 && live.iter().all(|(_, body)| body.contains(word)), "{partner}: {live:?}");
             // Public data needs no key, and shows nobody's sandbox.
-            assert_eq!(server.count_of(&keys[1]).await, 0);
+            assert_eq!(server.count_of(&keys[1].0).await, 0);
         }
         let stats = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "getMemberStats", "arguments": {} } });
         let revoked = server.run(&["keys", "issue", "Gone", "--test"]);
