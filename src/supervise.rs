@@ -61,8 +61,7 @@ pub async fn pause_after_step(begun: Instant) {
     pause(begun, 4).await;
 }
 
-/// The same for work that nobody waits for: it takes a twentieth of the time at the most. Where sign-ups fill most of the writer's time
-/// already, a fifth more would make them queue.
+/// The same for work that nobody waits for: it takes a twentieth of the time at the most.
 pub async fn pause_long_after_step(begun: Instant) {
     pause(begun, 19).await;
 }
