@@ -4,6 +4,7 @@
 //! microseconds, less than handing it to another thread would. Writes go to one thread that commits many at once.
 
 mod backup;
+mod checkpoint;
 mod count;
 mod quick_check;
 mod reader;

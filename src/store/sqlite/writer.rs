@@ -12,6 +12,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
+use super::checkpoint::CheckpointThread;
 use super::{OpenedFile, statement};
 use crate::reply::Reply;
 use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
@@ -26,13 +27,18 @@ pub(super) struct Writer {
 
 impl Writer {
     /// `most` is how many units a commit may have.
-    pub(super) fn start(connection: Connection, file: OpenedFile, most: usize) -> std::io::Result<Self> {
+    pub(super) fn start(mut connection: Connection, file: OpenedFile, most: usize) -> std::io::Result<Self> {
+        let checkpoints = CheckpointThread::start(&mut connection, &file.path)?;
         let (queue, inbox) = Queue::new();
         let batches = Arc::clone(&queue.batches);
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
         let thread = thread.spawn(move || {
             let _vital = supervise::vital("the writer of the database");
-            run(connection, inbox, &file, most, &batches);
+            run(&mut connection, inbox, &file, most, &batches);
+            checkpoints.end(&mut connection);
+            // Only tidiness: what is in the log is safe there, and the next start reads it. So it waits for nobody.
+            let _tidy = connection.busy_timeout(Duration::ZERO);
+            let _tidy = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         })?;
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
@@ -65,7 +71,7 @@ impl fmt::Debug for Writer {
 }
 
 fn run(
-    mut connection: Connection,
+    connection: &mut Connection,
     mut inbox: mpsc::Receiver<Queued<WaitingJob>>,
     file: &OpenedFile,
     most: usize,
@@ -90,12 +96,9 @@ fn run(
         }
         if !batch.is_empty() {
             batches.count(batch.len());
-            commit(&mut connection, file, &mut batch);
+            commit(connection, file, &mut batch);
         }
     }
-    // Only tidiness: what is in the log is safe there, and the next start reads it. So it waits for nobody.
-    let _tidy = connection.busy_timeout(Duration::ZERO);
-    let _tidy = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 /// Commits the batch in one transaction or, when that fails as a whole, each job in one of its own; answers them all. Files
