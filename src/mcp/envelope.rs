@@ -23,8 +23,9 @@ const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// What a request may say in its parameters, as far as anything here asks; each as it was sent.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Parameters<'a> {
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "M: Deserialize<'de>"))]
+pub(super) struct Parameters<'a, M = Meta<'a>> {
     #[serde(default, borrow)]
     pub name: Option<Raw<'a>>,
     #[serde(default, borrow)]
@@ -33,13 +34,19 @@ pub(super) struct Parameters<'a> {
     pub version: Option<Raw<'a>>,
     #[serde(default, borrow, rename = "clientInfo")]
     client_info: Option<Raw<'a>>,
-    #[serde(default, borrow, rename = "_meta")]
-    meta: Option<Raw<'a>>,
+    #[serde(default = "Option::default", rename = "_meta")]
+    meta: Option<M>,
+}
+
+impl<M> Default for Parameters<'_, M> {
+    fn default() -> Self {
+        Self { name: None, arguments: None, version: None, client_info: None, meta: None }
+    }
 }
 
 /// What the modern era says in every request.
-#[derive(Debug, Default, Deserialize)]
-struct Meta<'a> {
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(super) struct Meta<'a> {
     #[serde(default, borrow, rename = "io.modelcontextprotocol/protocolVersion")]
     version: Option<Raw<'a>>,
     #[serde(default, borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
@@ -94,27 +101,47 @@ pub(super) enum Message<'a> {
     Silent,
 }
 
+/// A message as it was sent, with its parameters as `P`.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "P: Deserialize<'de>"))]
+struct Sent<'a, P> {
+    #[serde(default, borrow)]
+    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(default, borrow, deserialize_with = "decode::present")]
+    id: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(default = "Option::default")]
+    params: Option<P>,
+    #[serde(default)]
+    result: Option<serde::de::IgnoredAny>,
+    #[serde(default)]
+    error: Option<serde::de::IgnoredAny>,
+}
+
+impl<'a> Sent<'a, Parameters<'a>> {
+    /// Nearly every message has the shape that we ask for and is read in one pass. Where its parameters have another, each part
+    /// of them is read by itself: one that is no object has nothing in it.
+    fn read(text: &'a [u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(text).or_else(|_| {
+            let sent: Sent<'a, Raw<'a>> = serde_json::from_slice(text)?;
+            let Sent { jsonrpc, id, method, params, result, error } = sent;
+            let params = params.map(|params| {
+                let read = serde_json::from_str::<Parameters<'a, Raw<'a>>>(params.get());
+                let Parameters { name, arguments, version, client_info, meta } = read.unwrap_or_default();
+                let meta = meta.and_then(|meta| serde_json::from_str(meta.get()).ok());
+                Parameters { name, arguments, version, client_info, meta }
+            });
+            Ok(Self { jsonrpc, id, method, params, result, error })
+        })
+    }
+}
+
 impl<'a> Envelope<'a> {
     pub(super) fn read(text: &'a [u8]) -> Result<Message<'a>, Fault> {
-        #[derive(Deserialize)]
-        struct Sent<'a> {
-            #[serde(default, borrow)]
-            jsonrpc: Option<Cow<'a, str>>,
-            #[serde(default, borrow, deserialize_with = "decode::present")]
-            id: Option<&'a RawValue>,
-            #[serde(default, borrow)]
-            method: Option<Cow<'a, str>>,
-            #[serde(default, borrow)]
-            params: Option<&'a RawValue>,
-            #[serde(default)]
-            result: Option<serde::de::IgnoredAny>,
-            #[serde(default)]
-            error: Option<serde::de::IgnoredAny>,
-        }
-
         // Whether it is JSON at all is told apart from whether it is a message.
         let is_object = text.trim_ascii_start().first() == Some(&b'{');
-        let sent: Sent<'a> = match serde_json::from_slice(text).map_err(|_| decode::check_syntax(text)) {
+        let sent = match Sent::read(text).map_err(|_| decode::check_syntax(text)) {
             Ok(sent) if is_object => sent,
             Err(Err(how)) => return Err(Fault::parse(&how)),
             _ if text.trim_ascii_start().first() == Some(&b'[') => {
@@ -128,9 +155,7 @@ impl<'a> Envelope<'a> {
         match (sent.method, sent.id) {
             (Some(_), None) => Ok(Message::Silent),
             (Some(method), Some(id)) if is_id(id) => {
-                // What is no object has none of them.
-                let params = sent.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
-                Ok(Message::Request(Envelope { id, method, params }))
+                Ok(Message::Request(Envelope { id, method, params: sent.params.unwrap_or_default() }))
             }
             (Some(_), Some(_)) => Err(Fault::invalid("id must be a string or a number")),
             (None, _) if sent.result.is_some() || sent.error.is_some() => Ok(Message::Silent),
@@ -140,14 +165,12 @@ impl<'a> Envelope<'a> {
 
     /// What the client calls itself, where the request says so.
     pub(super) fn client(&self) -> Option<String> {
-        let meta = self.params.meta.and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok())?;
-        meta.client_info.and_then(client_name)
+        self.params.meta.and_then(|meta| meta.client_info).and_then(client_name)
     }
 
     /// Which era the request belongs to; an error if it belongs to the modern one and breaks its rules.
     pub(super) fn is_modern(&self, headers: Option<RpcHeaders<'_>>) -> Result<bool, Fault> {
-        let meta = self.params.meta.and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok());
-        let Meta { version, capabilities, .. } = meta.unwrap_or_default();
+        let Meta { version, capabilities, .. } = self.params.meta.unwrap_or_default();
         let claimed =
             self.method == "server/discover" || headers.is_some_and(|headers| headers.version == Some(MODERN));
         if version.is_none() && !claimed {

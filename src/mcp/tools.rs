@@ -121,7 +121,8 @@ impl<'a> ToolCall<'a> {
         end: Option<&ModernEnd>,
     ) -> RpcResponse {
         let RpcContext { authorization, address, now, request_id, .. } = context;
-        let declared = envelope.client();
+        // Only what is written says by whom.
+        let declared = if self.operation.spec.effects.writes() { envelope.client() } else { None };
         let client = declared.as_deref().or(context.client);
         let arguments = self.arguments.map_or("{}", RawValue::get);
         // A host sets headers once for all calls: one idempotency key for all of them would make every second one fail.

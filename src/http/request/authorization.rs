@@ -1,12 +1,18 @@
 //! The `Authorization` header. Two of them count as an invalid key.
 
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use crate::error::KeyPlace;
 
 /// Headers in which other services want their keys.
-const OTHERS: [&str; 5] = ["x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token"];
+const OTHERS: [HeaderName; 5] = [
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("apikey"),
+    HeaderName::from_static("x-auth-token"),
+    HeaderName::from_static("x-access-token"),
+];
 
 /// Names in a query by which other services take theirs.
 const IN_QUERIES: [&str; 6] = ["api_key", "apikey", "api-key", "key", "token", "access_token"];
@@ -25,7 +31,7 @@ pub fn of(headers: &HeaderMap) -> Option<&[u8]> {
 
 /// Where a key seems to have been sent that nobody reads. What is in it is not looked at.
 pub fn misplaced(headers: &HeaderMap, query: Option<&str>) -> Option<KeyPlace> {
-    if OTHERS.iter().any(|name| headers.contains_key(*name)) {
+    if OTHERS.iter().any(|name| headers.contains_key(name)) {
         return Some(KeyPlace::OtherHeader);
     }
     let mut names = query?.split('&').take(PARTS).filter_map(|part| part.split('=').next());

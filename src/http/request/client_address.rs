@@ -3,7 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use hyper::HeaderMap;
+use hyper::header::HeaderName;
 use ipnet::IpNet;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The proxies whose `X-Forwarded-For` is believed.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +29,7 @@ impl TrustedProxies {
         if self.0.is_empty() || !self.trusts(client) {
             return client;
         }
-        for line in headers.get_all("x-forwarded-for").iter().rev() {
+        for line in headers.get_all(FORWARDED_FOR).iter().rev() {
             let Ok(line) = line.to_str() else { return client };
             for hop in line.rsplit(',') {
                 // A hop that is no address was written by a stranger to the last one we trust: that one is the client.

@@ -69,6 +69,11 @@ impl Answer {
         self.0.headers().get(CONTENT_TYPE) == Some(&HTML)
     }
 
+    /// Whether it is data for programs: no browser makes a page of it.
+    pub fn is_json(&self) -> bool {
+        self.0.headers().get(CONTENT_TYPE) == Some(&JSON)
+    }
+
     /// Says of a refusal that it is no fault: the operator takes no sign-ups.
     pub fn by_pause(mut self) -> Self {
         self.0.extensions_mut().insert(ByPause);

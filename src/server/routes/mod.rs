@@ -38,9 +38,9 @@ macro_rules! own {
         Handler::Own(|exchange, request| Box::pin($method(exchange, request)))
     };
 }
-/// Every route; operations first, because they are asked for most.
+/// Every route; operations and the endpoint of MCP first, because they are asked for most.
 pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
-    let mut routes = Vec::<Route>::new();
+    let mut routes = vec![post("/mcp", own!(HttpService::mcp)).keyed()];
     for operation in ALL.iter().chain(partner::ALL) {
         // One path may have several methods.
         match routes.iter_mut().find(|route| route.pattern == operation.spec.path) {
@@ -77,7 +77,6 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/total.js", document(|snapshot| &snapshot.site.total_script)),
             get("/healthz", own!(HttpService::health)).always(),
             get("/readyz", own!(HttpService::ready)).always(),
-            post("/mcp", own!(HttpService::mcp)).keyed(),
             post("/hooks/mail/resend", own!(mail_hooks::resend)),
             post("/hooks/mail/postmark", own!(mail_hooks::postmark)),
             get("/join", page!(site::join::show)).posted(page!(site::join::send)),
@@ -133,6 +132,8 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
 #[derive(Debug)]
 pub(super) struct Route {
     pattern: &'static str,
+    /// What stands before and after the `{…}` of the pattern; none where it has none.
+    around: Option<(&'static str, &'static str)>,
     get: Option<Handler>,
     post: Option<Handler>,
     delete: Option<Handler>,
@@ -168,8 +169,10 @@ pub(super) type Answering<'a, E = HttpError> = Pin<Box<dyn Future<Output = Resul
 
 fn get(pattern: &'static str, handler: Handler) -> Route {
     let (get, post, delete) = (Some(handler), None, None);
+    let around = pattern.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?.1)));
     Route {
         pattern,
+        around,
         get,
         post,
         delete,
@@ -284,10 +287,9 @@ impl Route {
 
     /// What stands at the `{…}` of the pattern; an empty text where it has none. None if the path is another's.
     fn matches<'p>(&self, path: &'p str) -> Option<&'p str> {
-        match self.pattern.split_once('{') {
+        match self.around {
             None => (self.pattern == path).then_some(""),
-            Some((before, rest)) => {
-                let after = rest.split_once('}').map_or("", |(_name, after)| after);
+            Some((before, after)) => {
                 let parameter = path.strip_prefix(before)?.strip_suffix(after)?;
                 // `/joinus` alone is a link that lost its code; `/campaigns/` is one slash too many.
                 let is_missing = parameter.is_empty() && before.ends_with('/');
