@@ -54,7 +54,27 @@ const CONFIRMING: [JobColumn; 12] = [
 /// The statements of a confirmation, in their order; none but the count of members comes after them.
 pub(in crate::store) struct ConfirmSql {
     pub look: String,
-    pub steps: [String; 8],
+    pub steps: [ConfirmStep; 8],
+}
+
+/// A statement that writes.
+pub(in crate::store) struct ConfirmStep {
+    pub sql: String,
+    /// The columns of [`CONFIRMING`] that it names: most need a few.
+    columns: Vec<usize>,
+}
+
+impl ConfirmStep {
+    fn over(list: fn(&[JobColumn]) -> String, sql: &str) -> Self {
+        let columns: Vec<_> = (0..CONFIRMING.len()).filter(|column| sql.contains(CONFIRMING[*column].0)).collect();
+        let named: Vec<_> = columns.iter().map(|column| CONFIRMING[*column]).collect();
+        Self { sql: format!("WITH job AS ({}) {sql}", list(&named)), columns }
+    }
+
+    /// Its parameters, of all that are written.
+    pub(in crate::store) fn parameters<T: Copy>(&self, all: &[T; CONFIRMING.len()]) -> Vec<T> {
+        self.columns.iter().map(|column| all[*column]).collect()
+    }
 }
 
 /// One sign-up, on either engine.
@@ -78,7 +98,6 @@ pub(in crate::store) static MANY: LazyLock<ConfirmSql> = LazyLock::new(|| {
 impl ConfirmSql {
     fn over(list: fn(&[JobColumn]) -> String) -> Self {
         let asked = list(&ASKED);
-        let confirming = list(&CONFIRMING);
         let keep_answers = each_answer(&format!("{{}} = {ANSWER_OR_KEPT}"));
         let steps = [
             // Whoever comes back joins with what they were shown: their new answers, and those that were kept.
@@ -122,7 +141,7 @@ impl ConfirmSql {
                  FROM job JOIN sign_ups s ON s.id = job.id AND s.created_at = job.created_at JOIN people p ON p.id = s.person_id
                  ORDER BY p.email_normalized FOR UPDATE OF s"
             ),
-            steps: steps.map(|step| format!("WITH job AS ({confirming}) {step}")),
+            steps: steps.map(|step| ConfirmStep::over(list, &step)),
         }
     }
 }
@@ -263,8 +282,9 @@ impl Unit for Confirm {
             Ok(confirming) => confirming,
             Err(answer) => return Ok(answer),
         };
+        let values = confirming.values();
         for step in &ONE.steps {
-            sql.execute(step, &confirming.values()).await?;
+            sql.execute(&step.sql, &step.parameters(&values)).await?;
         }
         if confirming.joins() {
             if let Some(Declined { source, at }) = declined {

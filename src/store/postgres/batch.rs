@@ -31,7 +31,7 @@ const MAX_SINGLES: usize = SHARES.batched - 1 - MAX_BESIDE;
 const MAX_BESIDE: usize = 1;
 
 /// Jobs that wait for one of those places at the most.
-const MAX_WAITING_BESIDE: usize = 64;
+const MAX_WAITING_BESIDE: usize = 16;
 
 /// How long a key whose rows somebody held is kept out of batches: those it would hold up are everybody's.
 const LOCKED_FOR: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ pub(super) trait BatchJob: Sized + Send + Sync + 'static {
 
     fn key(&self) -> &Self::Key;
 
-    /// Does them in one transaction; what came of each, in their order. The first of a key is not told to come again.
+    /// Does them in one transaction; what came of each, in their order. One at least is not told to come again.
     fn together(
         jobs: &[Self],
         connection: &mut PgConnection,
@@ -289,7 +289,9 @@ impl<J: BatchJob> SingleRunner<J> {
             }
         }
         if self.beside.len() >= MAX_WAITING_BESIDE {
-            return queued.answer(Err(StoreError::Unavailable("PostgreSQL: somebody holds too many rows".to_owned())));
+            return queued.answer(Err(StoreError::Unavailable(
+                "PostgreSQL: somebody holds rows that too many wait for".to_owned(),
+            )));
         }
         let (pool, places) = (self.pool.clone(), Arc::clone(&self.places));
         self.beside.spawn(async move {

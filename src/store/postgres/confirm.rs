@@ -89,9 +89,10 @@ async fn write(confirming: &[Confirming<'_>], connection: &PgConnection) -> Resu
     }
     let values = columns(confirming.iter().map(Confirming::values));
     let values = values.each_ref().map(|column| column as Parameter<'_>);
+    let steps: Vec<_> = MANY.steps.iter().map(|step| (step.sql.as_str(), step.parameters(&values))).collect();
     let joined = confirming.iter().filter(|one| one.joins()).count() as i64;
     let count: [Parameter<'_>; 1] = [&joined];
-    let mut statements: Vec<PgStatement<'_>> = MANY.steps.iter().map(|step| (step.as_str(), &values[..])).collect();
+    let mut statements: Vec<PgStatement<'_>> = steps.iter().map(|(sql, values)| (*sql, &values[..])).collect();
     if joined > 0 {
         statements.push((COUNT_MEMBERS, &count));
     }

@@ -146,10 +146,11 @@ impl PgConnection {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Ends a transaction that was begun; what led to it says more than what becomes of it.
-    pub(super) async fn roll_back(&mut self) {
-        let undone = self.client.batch_execute("ROLLBACK").await;
-        self.in_use = undone.is_err();
+    /// Ends a transaction that was begun. Where that fails the connection is closed, which ends it as well.
+    pub(super) async fn roll_back(&self) {
+        if self.client.batch_execute("ROLLBACK").await.is_err() {
+            self.task.abort();
+        }
     }
 }
 

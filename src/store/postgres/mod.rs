@@ -1,8 +1,8 @@
 //! The store for many nodes: PostgreSQL, with as many unionhall processes before it as one likes.
 //!
-//! A node keeps nothing of its own. Sign-ups that arrive together share a commit, and so do confirmations; requests for the member count that arrive together are one read. What two nodes do at once meets in the
-//! database: by row locks, by unique indexes, and by a lock on the mailbox where a decision rests on rows that are not there
-//! yet.
+//! A node keeps nothing of its own. Sign-ups that arrive together share a commit, and so do confirmations; requests for the
+//! member count that arrive together are one read. What two nodes do at once meets in the database: by row locks, by unique
+//! indexes, and by a lock on the mailbox where a decision rests on rows that are not there yet.
 
 mod address;
 mod batch;
@@ -170,8 +170,8 @@ impl Engine for PostgresStore {
 
     fn close(&self) -> StoreReply<'_, ()> {
         Reply::later(async {
-            self.sign_ups.close().await?;
-            self.confirmations.close().await?;
+            let (sign_ups, confirmations) = tokio::join!(self.sign_ups.close(), self.confirmations.close());
+            sign_ups.and(confirmations)?;
             self.pool.close();
             Ok(())
         })
