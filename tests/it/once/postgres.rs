@@ -541,7 +541,7 @@ impl Proxy {
         let (mut from_client, mut to_client) = client.into_split();
         let (mut from_server, mut to_server) = server.into_split();
         let asking = async {
-            let mut bytes = [0; 8192];
+            let mut bytes = vec![0; 8192];
             while let Ok(length @ 1..) = from_client.read(&mut bytes).await {
                 if self.cut_commits.load(Ordering::SeqCst) && bytes[..length].windows(6).any(|word| word == b"COMMIT") {
                     self.cut.store(true, Ordering::SeqCst);
@@ -560,7 +560,7 @@ impl Proxy {
     }
 
     async fn answer(&self, from_server: &mut OwnedReadHalf, to_client: &mut OwnedWriteHalf, mine: u32) {
-        let mut bytes = [0; 8192];
+        let mut bytes = vec![0; 8192];
         while let Ok(length @ 1..) = from_server.read(&mut bytes).await {
             if self.silenced.load(Ordering::SeqCst) != mine {
                 std::future::pending::<()>().await;
