@@ -46,6 +46,7 @@ pub(crate) const GOALS: &[Goal] = &[
     goal("invite", "invite.static", "invite, SQLite: requests/s to static GET", AtLeast(0.15), "×"),
     goal("invite", "invite.tail", "invite, SQLite: p99 to p50 at a fixed rate", AtMost(12.0), "×"),
     goal("postgres", "postgres.invite.batched", "invite, PostgreSQL: to one transaction a request", AtLeast(4.0), "×"),
+    goal("postgres", "postgres.confirm.batched", "confirm, PostgreSQL: to one transaction each", AtLeast(5.0), "×"),
     goal(
         "postgres",
         "postgres.sizes.stats",

@@ -98,7 +98,7 @@ enum Section {
     Rewards,
     /// The operator's page at 2 M people beside 10 k.
     Operator,
-    /// Reads and sign-ups on PostgreSQL, where it is installed.
+    /// Reads, sign-ups and confirmations on PostgreSQL, where it is installed.
     Postgres,
     /// Limits kept in Redis, where it is installed.
     Redis,
@@ -122,7 +122,7 @@ impl Section {
                 Self::Static | Self::Stats | Self::Mcp => 6,
                 Self::Invite => 7,
                 Self::Sizes => 20,
-                Self::Postgres => 10,
+                Self::Postgres => 11,
                 Self::Redis => 4,
                 Self::Campaigns | Self::Rewards | Self::Operator => 2,
                 Self::Footprint => 3,

@@ -229,7 +229,7 @@ pub struct SignedUp {
 pub struct SignUpId(pub i64);
 
 /// One sign-up as its mail names it: with the time, for a restored database gives ids out again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SignUpRef {
     pub id: SignUpId,
     pub created_at: Timestamp,

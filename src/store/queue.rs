@@ -111,7 +111,7 @@ pub struct StoreFigures {
     pub pools: Vec<PoolFigures>,
 }
 
-/// The one who commits what many ask for.
+/// Whoever commits what many ask for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WriterFigures {
     /// What waits for the next batch.
@@ -120,6 +120,16 @@ pub struct WriterFigures {
     pub batches: [u64; BATCH_ENDS.len() + 1],
     /// How much they held together.
     pub jobs: u64,
+}
+
+impl WriterFigures {
+    /// Of two who do so.
+    pub(super) fn and(mut self, other: &Self) -> Self {
+        self.waiting += other.waiting;
+        self.jobs += other.jobs;
+        self.batches.iter_mut().zip(other.batches).for_each(|(all, more)| *all += more);
+        self
+    }
 }
 
 /// Connections to the database for one purpose.

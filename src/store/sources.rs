@@ -218,14 +218,11 @@ fn reputation(row: &Row<'_>) -> Result<Reputation, Failure> {
     })
 }
 
-/// What is counted at a source.
+/// What is counted at a source; confirmations are counted where they are written (`members/confirm.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SourceEvent {
     Mailed(u32),
     Asked,
-    /// The button of a sign-up was pressed, by a new member or not.
-    Pressed,
-    Confirmed,
     Declined,
     Lapsed(u32),
     Bounced,
@@ -242,8 +239,6 @@ pub(super) async fn count(
     let (count, times) = match what {
         SourceEvent::Mailed(times) => (count_source_event!("mailed"), times),
         SourceEvent::Asked => (count_source_event!("confirmations_sent"), 1),
-        SourceEvent::Pressed => (count_source_event!("sign_ups_confirmed"), 1),
-        SourceEvent::Confirmed => (count_source_event!("confirmed"), 1),
         SourceEvent::Declined => (count_source_event!("declined"), 1),
         SourceEvent::Lapsed(times) => (count_source_event!("expired"), times),
         SourceEvent::Bounced => (count_source_event!("bounced"), 1),

@@ -383,7 +383,9 @@ mod once {
             let flags = ["--metrics-listen", "127.0.0.1:0"];
             let sqlite = Watched::of(Server::start_in(Home::new(), &flags));
             let postgres = Watched::of(Server::start_in(Home::on_postgres(tempfile::tempdir().unwrap()), &flags));
-            for (server, pools) in [(&sqlite, &["readers"][..]), (&postgres, &["sign_ups", "count", "rest"])] {
+            for (server, pools) in
+                [(&sqlite, &["readers"][..]), (&postgres, &["sign_ups", "confirmations", "count", "rest"])]
+            {
                 server.get("/v1/stats").await.good();
                 let figures = server.figures().await;
                 let figure = |name: &str, labels: &str| figures.get(&format!("unionhall_{name}{{{labels}}}")).copied();
@@ -392,7 +394,7 @@ mod once {
                     let open = of("busy").unwrap() + of("idle").unwrap();
                     let most = figure("pool_connections_max", &format!("pool=\"{pool}\"")).unwrap();
                     assert!(open <= most && most >= 1.0, "{pool}: {open} of {most}");
-                    assert!(open >= 1.0 || *pool == "sign_ups", "{pool} was used");
+                    assert!(open >= 1.0 || ["sign_ups", "confirmations"].contains(pool), "{pool} was used");
                     let waiting = figure("pool_waiting", &format!("pool=\"{pool}\""));
                     assert_eq!(waiting, (*pool != "readers").then_some(0.0));
                 }

@@ -72,17 +72,25 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     let members = |name: &str| -> anyhow::Result<u64> {
         Ok(postgres.query(name, "SELECT member_count FROM installation")?.parse()?)
     };
-    let before = [members("small")?, members("large")?];
+    let before = [members("yardstick")?, members("small")?, members("large")?];
     let proxied = Manner { proxied: true, ..Manner::default() };
+    let one_by_one = yardstick.serve(Manner { one_by_one: true, ..proxied })?;
     let (server, crowded) = (small.serve(proxied)?, large.serve(proxied)?);
+    // Signing up is quicker than confirming, so what was signed up above is enough.
     let mut clicks = [
+        Variant::new(
+            "confirm, PostgreSQL, one transaction each",
+            &one_by_one,
+            confirming(&one_by_one, &pending(&postgres, "yardstick")?)?,
+        ),
         Variant::new("confirm, PostgreSQL", &server, confirming(&server, &pending(&postgres, "small")?)?),
         Variant::new("confirm, PostgreSQL, 2 M people", &crowded, confirming(&crowded, &pending(&postgres, "large")?)?),
     ];
     let all = lab.compare(&mut clicks);
     lab.report.compared("postgres", &all, 0);
-    lab.report.found_ratio("postgres.sizes.confirm", &[&all[0], &all[1]], all[1].cost_at_rate(&all[0]));
-    for ((name, before), click) in [("small", before[0]), ("large", before[1])].into_iter().zip(&clicks) {
+    lab.report.found_ratio("postgres.confirm.batched", &[&all[0], &all[1]], all[1].rate_to(&all[0]));
+    lab.report.found_ratio("postgres.sizes.confirm", &[&all[1], &all[2]], all[2].cost_at_rate(&all[1]));
+    for ((name, before), click) in ["yardstick", "small", "large"].into_iter().zip(before).zip(&clicks) {
         let (joined, answered) = (members(name)? - before, click.target.next);
         let what = format!("PostgreSQL, {name}: {answered} confirmations answered, {joined} more members");
         if joined == answered { lab.report.note(what) } else { lab.report.void(what) }

@@ -1,8 +1,9 @@
 //! "This wasn't me": withdrawing a sign-up, taking that back, and what a mailbox wants not to be sent; as SQL.
 
+use super::confirm::{Confirm, ConfirmRequest, Declined};
 use super::leave::people_of;
 use super::own_page::switch_mail;
-use super::{Confirm, Declined, can_take_back, mailbox_of, state_at};
+use super::{can_take_back, mailbox_of, state_at};
 use crate::domain::mail::MailKind;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::sign_up::{
@@ -146,7 +147,8 @@ impl Unit for TakeBack {
         let change = SilenceChange { add: Silence::default(), lift: all };
         change_silence(sql, &asked, change, self.now).await?;
         let declined = Some(Declined { source: asked.source, at });
-        Confirm { sign_up: self.sign_up, seen: self.seen.clone(), declined, now: self.now }.apply(sql).await
+        let request = ConfirmRequest { sign_up: self.sign_up, seen: self.seen.clone(), now: self.now };
+        Confirm { request, declined }.apply(sql).await
     }
 }
 

@@ -24,15 +24,17 @@ pub(in crate::store) async fn depart(sql: &mut dyn Sql, person: i64, now: Timest
     Ok(was_member)
 }
 
+/// Counts so many members more or less. Last in its unit, because every confirmation of the union waits for this row.
+pub(in crate::store) const COUNT_MEMBERS: &str =
+    "UPDATE installation SET member_count = member_count + $1 WHERE id = 1";
+
 /// Counts a member more (1) or less (-1); in the sandbox also among its partner's own, whose mailboxes say whose they are.
 pub(in crate::store) async fn count_member(sql: &mut dyn Sql, mailbox: &str, change: i64) -> Result<(), Failure> {
     if let Some(SandboxScope(partner)) = SandboxScope::of_compared(mailbox) {
         let own = "UPDATE partners SET sandbox_members = sandbox_members + $2 WHERE id = $1";
         sql.execute(own, values![partner, change]).await?;
     }
-    // Last, because every confirmation of the union waits for this row.
-    let all = "UPDATE installation SET member_count = member_count + $1 WHERE id = 1";
-    sql.execute(all, values![change]).await.map(|_| ())
+    sql.execute(COUNT_MEMBERS, values![change]).await.map(|_| ())
 }
 
 /// Tells the audit log whom a unit is about.

@@ -1,6 +1,7 @@
 //! People and what becomes of their sign-ups: codes, confirming (double opt-in), declining; as SQL.
 
 mod code;
+pub(super) mod confirm;
 mod decline;
 mod leave;
 pub mod own_page;
@@ -13,15 +14,12 @@ use std::sync::LazyLock;
 
 use self::code::{CreateCode, FindCode, IdempotentCode};
 use self::decline::{ChooseSilence, Decline, TakeBack};
+pub(super) use self::leave::{COUNT_MEMBERS, count_member, delete_activity, depart, people_of};
 use self::leave::{Erase, Leave, Revive, Unsuppress};
-pub(super) use self::leave::{count_member, delete_activity, depart, people_of};
 use self::withdraw::Withdraw;
-use super::outbox;
-use super::partners::idempotency;
 use super::report::NoteReport;
 use super::sign_up::{ANSWER_OR_KEPT, answers, each_answer};
-use super::sources::{self, SourceEvent};
-use super::sql::{Failure, Row, Sql, Unit, values};
+use super::sql::{Failure, Row, Sql, values};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
@@ -78,43 +76,6 @@ macro_rules! can_take_back {
     };
 }
 use can_take_back;
-
-/// Who is credited for a person who joins, `$person` of `people`: nobody new for one who was a member before, or where
-/// another address of the mailbox ever joined; else whoever the confirmed sign-up names, unless they have left.
-macro_rules! credited {
-    ($person:literal, $referrer:literal) => {
-        concat!(
-            "CASE WHEN ",
-            $person,
-            ".joined_at IS NOT NULL THEN ",
-            $person,
-            ".referrer_id
-                  WHEN ",
-            $person,
-            ".uncredited THEN NULL
-                  WHEN EXISTS (SELECT 1 FROM people twin
-                               WHERE twin.email_normalized = ",
-            $person,
-            ".mailbox AND twin.mailbox = ",
-            $person,
-            ".mailbox
-                               AND twin.id <> ",
-            $person,
-            ".id AND twin.joined_at IS NOT NULL) THEN NULL
-                  WHEN EXISTS (SELECT 1 FROM people twin
-                               WHERE twin.mailbox = ",
-            $person,
-            ".mailbox AND twin.mailbox <> twin.email_normalized
-                               AND twin.id <> ",
-            $person,
-            ".id AND twin.state IN ('member', 'left')) THEN NULL
-                  ELSE (SELECT named.id FROM people named WHERE named.id = ",
-            $referrer,
-            " AND named.state <> 'left' AND named.erased_at IS NULL) END"
-        )
-    };
-}
-pub(super) use credited;
 
 area! {
     /// People, their sign-ups and how many are members.
@@ -224,11 +185,6 @@ static FIND_SIGN_UP: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Whoever comes back joins with what they were shown: their new answers, and those that were kept.
-static KEEP_ANSWERS: LazyLock<String> = LazyLock::new(|| {
-    format!("UPDATE sign_ups AS s SET {} WHERE id = $1", each_answer(&format!("{{}} = {ANSWER_OR_KEPT}")))
-});
-
 fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
     let silent_until: Option<Timestamp> = row.get("silent_until")?;
     Ok(SignUpRecord {
@@ -256,116 +212,6 @@ fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
         },
         silent_until,
     })
-}
-
-/// The person pressed the button, statement by statement; `postgres/confirm.rs` does the same in one round trip.
-pub(super) struct Confirm {
-    pub sign_up: SignUpRef,
-    pub seen: SeenPage,
-    /// It was declined, and that is taken back.
-    pub declined: Option<Declined>,
-    pub now: Timestamp,
-}
-
-/// How a sign-up was declined that is confirmed after all.
-pub(super) struct Declined {
-    pub source: Option<PartnerId>,
-    pub at: Timestamp,
-}
-
-/// What a confirmation rests on.
-struct Undecided {
-    state: SignUpState,
-    updated_at: Timestamp,
-    person: i64,
-    referrer: Option<i64>,
-    source: Option<PartnerId>,
-    disposable: bool,
-}
-
-impl Unit for Confirm {
-    type Done = Confirmation;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Confirmation, Failure> {
-        let Some(mailbox) = mailbox_of(sql, self.sign_up).await? else { return Ok(Confirmation::Unknown) };
-        // Whether somebody of the mailbox joined before cannot be told by locking rows: they may not be there yet.
-        sql.lock(&mailbox).await?;
-        let look = concat!(
-            "SELECT ",
-            state_at!("$2"),
-            " AS state, updated_at, person_id, referrer_id, partner_id, disposable FROM sign_ups s WHERE id = $1 FOR UPDATE"
-        );
-        let undecided = |row: &Row<'_>| {
-            Ok(Undecided {
-                state: row.parsed("state", SignUpState::from_name)?,
-                updated_at: row.get("updated_at")?,
-                person: row.get("person_id")?,
-                referrer: row.get("referrer_id")?,
-                source: row.get("partner_id")?,
-                disposable: row.get("disposable")?,
-            })
-        };
-        let found = sql.row(look, values![self.sign_up.id.0, self.now], undecided).await?;
-        let Some(Undecided { state, updated_at, person, referrer, source, disposable }) = found else {
-            return Ok(Confirmation::Unknown);
-        };
-        // Nobody is credited for an address that is thrown away.
-        let referrer = referrer.filter(|_| !disposable);
-        match state {
-            SignUpState::Pending if self.seen.answers.is_some_and(|seen| seen != updated_at) => {
-                return Ok(Confirmation::Changed);
-            }
-            SignUpState::Pending => {}
-            SignUpState::Declined if self.declined.is_some() => {}
-            SignUpState::Confirmed => return Ok(Confirmation::AlreadyMember),
-            SignUpState::Declined => return Ok(Confirmation::Declined),
-            // Retention decides so for good, once it believes the clock.
-            SignUpState::Expired => return Ok(Confirmation::Expired),
-        }
-        if self.declined.is_some() {
-            let decide = "UPDATE sign_ups SET state = 'confirmed', decided_at = $2, decided_how = $3
-                          WHERE id = $1 AND state = 'declined'";
-            sql.execute(decide, values![self.sign_up.id.0, self.now, DecidedHow::TakenBack.name()]).await?;
-        } else {
-            decide(sql, self.sign_up.id, SignUpState::Confirmed, DecidedHow::Button, self.now).await?;
-        }
-        if let Some(notice) = &self.seen.notice {
-            let shown = "UPDATE sign_ups SET notice = $2 WHERE id = $1 AND notice IS DISTINCT FROM $2";
-            sql.execute(shown, values![self.sign_up.id.0, &**notice]).await?;
-        }
-        sql.execute(&KEEP_ANSWERS, values![self.sign_up.id.0]).await?;
-        outbox::forget(sql, self.sign_up.id).await?;
-        idempotency::confirm(sql, self.sign_up.id, self.now).await?;
-        let join = concat!(
-            "UPDATE people SET state = 'member', referrer_id = ",
-            credited!("people", "$2"),
-            ", joined_at = $3, own_us_state = NULL, own_categories = NULL, own_comments = NULL, answered_at = NULL,
-               language = coalesce($4, language) WHERE id = $1 AND state <> 'member'"
-        );
-        let language = self.seen.language.map(Language::code);
-        let joined = sql.execute(join, values![person, referrer, self.now, language]).await? == 1;
-        // Whoever presses the button of their own mail does not call it unwanted; what they asked for with "this wasn't me"
-        // stays, for they were promised so.
-        let lift = "UPDATE mailboxes SET complained_at = NULL WHERE mailbox = $1 AND complained_at IS NOT NULL";
-        sql.execute(lift, values![&mailbox]).await?;
-        sources::count(sql, source, SourceEvent::Pressed, self.now).await?;
-        if !joined {
-            return Ok(Confirmation::AlreadyMember);
-        }
-        // A source is credited for new members alone, at addresses that last.
-        if !disposable {
-            sources::count(sql, source, SourceEvent::Confirmed, self.now).await?;
-        }
-        if let Some(Declined { source, at }) = &self.declined {
-            sources::uncount_declined(sql, *source, *at).await?;
-        }
-        count_member(sql, &mailbox, 1).await?;
-        Ok(Confirmation::Joined)
-    }
 }
 
 /// Whose mailbox a sign-up is about; that never changes. None where a link's sign-up is no more, whoever has its id now.

@@ -10,7 +10,6 @@ use crate::domain::partner::endpoint::EndpointId;
 use crate::domain::partner::event::{EVENTS_KEPT_FOR, EventDelivery, PartnerEvent};
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
-use crate::domain::sign_up::SignUpId;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::EventKind;
 use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
@@ -124,13 +123,16 @@ macro_rules! record_events {
         )
     };
 }
+pub(in crate::store) use record_events;
 
-/// A row for each endpoint of the partner and each of these events, due at `$2`.
+/// A row for each endpoint of the partner and each of these events, due at that time.
 macro_rules! queue_deliveries {
-    ($which:literal) => {
+    ($due:literal, $which:literal) => {
         concat!(
             "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after)
-             SELECT w.id, e.id, $2 FROM idempotency_keys k
+             SELECT w.id, e.id, ",
+            $due,
+            " FROM idempotency_keys k
                  JOIN partner_events e ON e.partner_id = k.partner_id AND e.idempotency_key = k.key
                      AND e.at = coalesce(k.confirmed_at, k.closes_at)
                  JOIN webhook_endpoints w ON w.partner_id = k.partner_id AND w.disabled_at IS NULL
@@ -139,23 +141,12 @@ macro_rules! queue_deliveries {
         )
     };
 }
+pub(in crate::store) use queue_deliveries;
 
 /// Records what came of a request that is decided, and has every endpoint of its partner told.
 pub(in crate::store) async fn record(sql: &mut dyn Sql, request: i64, now: Timestamp) -> Result<(), Failure> {
     sql.execute(record_events!("k.id = $1"), values![request]).await?;
-    sql.execute(queue_deliveries!("k.id = $1"), values![request, now]).await.map(|_| ())
-}
-
-/// The same for those of a sign-up that were confirmed at this moment, however many they are.
-pub(in crate::store) async fn record_confirmed(
-    sql: &mut dyn Sql,
-    sign_up: SignUpId,
-    now: Timestamp,
-) -> Result<(), Failure> {
-    let record = record_events!("k.sign_up_id = $1 AND k.confirmed_at = $2");
-    sql.execute(record, values![sign_up.0, now]).await?;
-    let queue = queue_deliveries!("k.sign_up_id = $1 AND k.confirmed_at = $2");
-    sql.execute(queue, values![sign_up.0, now]).await.map(|_| ())
+    sql.execute(queue_deliveries!("$2", "k.id = $1"), values![request, now]).await.map(|_| ())
 }
 
 async fn number(sql: &mut dyn Sql, partner: PartnerId) -> Result<u64, Failure> {

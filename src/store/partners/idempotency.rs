@@ -7,7 +7,7 @@ use super::events;
 use crate::domain::partner::idempotency::{IdempotentRequest, KEPT_FOR, KEYS_COUNTED_FOR, MOST_KEYS, Replayed};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
-use crate::domain::sign_up::{SignUpId, SignedUp};
+use crate::domain::sign_up::SignedUp;
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::sql::{Failure, Row, Sql, values};
@@ -117,16 +117,6 @@ pub(in crate::store) async fn keep(sql: &mut dyn Sql, first: FirstAnswer<'_>, no
         closes_at,
     ];
     if sql.execute(keep, kept).await? == 1 { Ok(()) } else { Err(Failure::Overtaken) }
-}
-
-/// The button of a sign-up was pressed: every name that it has and that is not closed is confirmed, and its partner is told.
-pub(in crate::store) async fn confirm(sql: &mut dyn Sql, sign_up: SignUpId, now: Timestamp) -> Result<(), Failure> {
-    let confirm = "UPDATE idempotency_keys SET confirmed_at = $2
-                   WHERE sign_up_id = $1 AND confirmed_at IS NULL AND closed_at IS NULL AND closes_at > $2";
-    match sql.execute(confirm, values![sign_up.0, now]).await? {
-        0 => Ok(()),
-        _ => events::record_confirmed(sql, sign_up, now).await,
-    }
 }
 
 /// How many are closed, or forgotten, in one commit.

@@ -1,53 +1,119 @@
-//! Sign-ups, many to a statement (group commit).
+//! Group commit: jobs of one kind that arrive together share a transaction.
 //!
-//! Sign-ups that arrive while the database is busy with the last statement share the next one: one round trip and one
-//! commit for up to 256 of them, by one task on one connection; more of either were slower. The statement does what
-//! nearly every sign-up needs. Those it leaves undone, because a code was taken, a pending sign-up had expired or another
-//! node was faster, are done one by one; all of them are if the statement fails as a whole.
+//! Sign-ups (`batch_statement.rs`) and confirmations (`confirm.rs`) that arrive while the database is busy with the last batch
+//! of their kind share the next one: one commit for up to 256 of them, by one task on one connection; more of either were
+//! slower. Those that a batch leaves undone are done one by one; all of them are if it fails as a whole.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::future::Future;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use std::{fmt, mem};
 
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::batch_statement::{Batch, QueuedSignUp};
-use super::pool::{HotUnit, Pool, SHARES, is_locked, is_of_the_unit};
-use crate::domain::sign_up::{NewSignUp, SignedUp};
-use crate::domain::time::Timestamp;
+use super::connection::PgConnection;
+use super::pool::{Pool, SHARES, Work, is_locked, is_of_the_unit};
 use crate::reply::Reply;
-use crate::store::queue::{BatchCounts, Queue, Queued};
-use crate::store::sign_up::SignUp;
+use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
+use crate::store::sql::Failure;
 use crate::store::{PoolFigures, StoreError, StoreReply, WriterFigures};
 use crate::supervise;
 
-/// How long a sign-up is waited for in all.
-const SIGN_UP_TIMEOUT: Duration = Duration::from_secs(8);
+/// How long a job is waited for in all.
+const JOB_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Sign-ups done one by one at a time, those beside the batches included: a connection stays free for batches.
-const MAX_SINGLES: usize = SHARES.sign_ups - 1 - MAX_BESIDE;
+/// Jobs of a kind done one by one at a time, those beside the batches included: a connection stays free for batches.
+const MAX_SINGLES: usize = SHARES.batched - 1 - MAX_BESIDE;
 const MAX_BESIDE: usize = 1;
 
-/// How long a person whose rows somebody held is kept out of batches: those they would hold up are everybody's.
+/// Jobs that wait for one of those places at the most.
+const MAX_WAITING_BESIDE: usize = 16;
+
+/// How long a key whose rows somebody held is kept out of batches: those it would hold up are everybody's.
 const LOCKED_FOR: Duration = Duration::from_secs(10);
 
-/// So many people of one batch whose rows are held are not people's trouble any more, but a table's.
+/// So many jobs of one batch whose rows are held are not their own trouble any more, but a table's.
 const MAX_HELD_IN_A_ROW: usize = 5;
 
-/// People kept out of batches at the most.
+/// Keys kept out of batches at the most.
 const MAX_LOCKED: usize = 1024;
 
-#[derive(Debug)]
-pub(super) struct Batcher {
-    /// None where each sign-up is to have a transaction of its own.
-    queue: Option<Queue<QueuedSignUp>>,
+/// What can be done for many at once.
+pub(super) trait BatchJob: Sized + Send + Sync + 'static {
+    type Done: Send + Unpin + 'static;
+
+    /// Whose rows it needs. Batches are in the order of their keys, so that two nodes never wait for each other.
+    type Key: Ord + Hash + Clone + Send + Sync;
+
+    /// What metrics call its connections, and the operator its task.
+    const POOL: &'static str;
+    const TASK: &'static str;
+
+    /// How often rows that somebody holds are asked for, beside the batches.
+    const LOCK_TRIES: usize;
+
+    fn key(&self) -> &Self::Key;
+
+    /// Does them in one transaction; what came of each, in their order. One at least is not told to come again.
+    fn together(
+        jobs: &[Self],
+        connection: &mut PgConnection,
+    ) -> impl Future<Output = Result<Vec<BatchOutcome<Self::Done>>, Failure>> + Send;
+
+    /// Does it in a transaction of its own.
+    fn alone(&self) -> impl Work<Done = Self::Done>;
+}
+
+/// What came of a job in a batch.
+pub(super) enum BatchOutcome<T> {
+    Done(Result<T, StoreError>),
+    /// The batch cannot decide it.
+    Alone,
+    /// It rests on what another job of this batch did: the next batch can decide it.
+    Again,
+}
+
+struct Batch<J>(Vec<J>);
+
+impl<J: BatchJob> Work for Batch<J> {
+    type Done = Vec<BatchOutcome<J::Done>>;
+
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
+        J::together(&self.0, connection).await
+    }
+}
+
+/// A job that waits for its batch, and whoever waits for its answer.
+struct QueuedJob<J: BatchJob> {
+    job: J,
+    waiter: Waiter<J::Done>,
+}
+
+impl<J: BatchJob> QueuedJob<J> {
+    fn answer(self, done: Result<J::Done, StoreError>) {
+        // The caller may have gone; the work is done.
+        let _gone = self.waiter.send(done);
+    }
+}
+
+pub(super) struct Batcher<J: BatchJob> {
+    /// None where each job is to have a transaction of its own.
+    queue: Option<Queue<QueuedJob<J>>>,
     task: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
 }
 
-impl Batcher {
+impl<J: BatchJob> fmt::Debug for Batcher<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Batcher({})", J::POOL)
+    }
+}
+
+impl<J: BatchJob> Batcher<J> {
     pub(super) fn start(pool: Pool, batch: usize) -> Self {
         if batch <= 1 {
             return Self { queue: None, task: Mutex::default(), pool };
@@ -56,30 +122,30 @@ impl Batcher {
         let task = tokio::spawn({
             let (pool, batches) = (pool.clone(), Arc::clone(&queue.batches));
             async move {
-                let _vital = supervise::vital("the sign-ups");
+                let _vital = supervise::vital(J::TASK);
                 run(pool, inbox, batch, &batches).await;
             }
         });
         Self { queue: Some(queue), task: Mutex::new(Some(task)), pool }
     }
 
-    pub(super) fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
-        let unit = SignUp { new, now };
-        // The statement knows no sandbox.
-        let Some(queue) = self.queue.as_ref().filter(|_| unit.new.person.email.scope().is_none()) else {
-            return Reply::later(async move { self.pool.run_patiently(&mut HotUnit(&unit)).await });
-        };
-        let email = &unit.new.person.email;
-        let (email_normalized, mailbox) = (email.normalized(), email.mailbox());
-        let asked = queue.ask(|waiter| QueuedSignUp { unit, email_normalized, mailbox, waiter });
+    /// Does a job with others.
+    pub(super) fn ask(&self, job: J) -> StoreReply<'_, J::Done> {
+        let Some(queue) = &self.queue else { return self.ask_alone(job) };
+        let asked = queue.ask(|waiter| QueuedJob { job, waiter });
         Reply::later(async move {
             let late = |_| Err(StoreError::Unknown("PostgreSQL: no answer in time".to_owned()));
-            tokio::time::timeout(SIGN_UP_TIMEOUT, asked).await.unwrap_or_else(late)
+            tokio::time::timeout(JOB_TIMEOUT, asked).await.unwrap_or_else(late)
         })
     }
 
+    /// Does one that must not share a batch.
+    pub(super) fn ask_alone(&self, job: J) -> StoreReply<'_, J::Done> {
+        Reply::later(async move { self.pool.run_patiently(&mut job.alone()).await })
+    }
+
     pub(super) fn figures(&self) -> (WriterFigures, PoolFigures) {
-        (self.queue.as_ref().map(Queue::figures).unwrap_or_default(), self.pool.figures("sign_ups"))
+        (self.queue.as_ref().map(Queue::figures).unwrap_or_default(), self.pool.figures(J::POOL))
     }
 
     /// Finishes what waits.
@@ -87,33 +153,47 @@ impl Batcher {
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (Some(task), Some(queue)) = (task, &self.queue) else { return Ok(()) };
         queue.close().await?;
-        task.await.map_err(|_| StoreError::Unavailable("PostgreSQL: the sign-ups ended early".to_owned()))
+        task.await.map_err(|_| StoreError::Unavailable(format!("PostgreSQL: {} ended early", J::TASK)))
     }
 }
 
-async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: usize, batches: &BatchCounts) {
-    let mut messages = Vec::with_capacity(most);
+async fn run<J: BatchJob>(
+    pool: Pool,
+    mut inbox: mpsc::Receiver<Queued<QueuedJob<J>>>,
+    most: usize,
+    batches: &BatchCounts,
+) {
+    let (mut messages, mut jobs) = (Vec::with_capacity(most), Vec::new());
     let mut alone = SingleRunner::new(pool.clone());
     let mut open = true;
-    while open && inbox.recv_many(&mut messages, most).await > 0 {
-        let mut jobs = Vec::with_capacity(messages.len());
+    loop {
+        // Those that come again are not waited with: whoever came meanwhile joins them.
+        if jobs.is_empty() && (!open || inbox.recv_many(&mut messages, most).await == 0) {
+            break;
+        }
+        while open
+            && jobs.len() + messages.len() < most
+            && let Ok(message) = inbox.try_recv()
+        {
+            messages.push(message);
+        }
         for message in messages.drain(..) {
             match message {
-                Queued::Job(job) if alone.is_apart(&job) => alone.beside(job),
-                Queued::Job(job) => jobs.push(job),
+                Queued::Job(queued) if alone.is_apart(queued.job.key()) => alone.beside(queued),
+                Queued::Job(queued) => jobs.push(queued),
                 Queued::Close => open = false,
             }
         }
-        while !jobs.is_empty() {
-            let (batch, later) = split_duplicates(jobs);
-            jobs = later;
-            batches.count(batch.len());
-            if let Err(error) = commit(&pool, &mut alone, batch).await {
-                // A database that is unwell is not asked again for each batch that has gathered meanwhile.
-                jobs.drain(..).for_each(|job| job.answer(Err(error.clone())));
+        if jobs.is_empty() {
+            continue;
+        }
+        match commit(&pool, &mut alone, mem::take(&mut jobs), batches).await {
+            Ok(again) => jobs = again,
+            // A database that is unwell is not asked again for each batch that has gathered meanwhile.
+            Err(error) => {
                 while let Ok(message) = inbox.try_recv() {
                     match message {
-                        Queued::Job(job) => job.answer(Err(error.clone())),
+                        Queued::Job(queued) => queued.answer(Err(error.clone())),
                         Queued::Close => open = false,
                     }
                 }
@@ -123,123 +203,143 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: 
     alone.finish().await;
 }
 
-/// Splits off those that a statement must not hold together: it sees the tables as they were before it, so it would add
-/// the same person twice. In an order that every node keeps, so that two of them never wait for each other.
-fn split_duplicates(jobs: Vec<QueuedSignUp>) -> (Vec<QueuedSignUp>, Vec<QueuedSignUp>) {
-    let mut seen = HashSet::with_capacity(jobs.len());
-    let (mut batch, later): (Vec<_>, Vec<_>) =
-        jobs.into_iter().partition(|job| seen.insert(job.email_normalized.clone()));
-    batch.sort_unstable_by(|a, b| a.email_normalized.cmp(&b.email_normalized));
-    (batch, later)
-}
-
-/// Does and answers them all. An error says that the database is unwell: nobody else need ask it now. Those who met it were
-/// told what it was for them.
-async fn commit(pool: &Pool, alone: &mut SingleRunner, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
+/// Does and answers them; returns those that come again. An error says that the database is unwell: nobody else need ask it
+/// now. Those who met it were told what it was for them.
+async fn commit<J: BatchJob>(
+    pool: &Pool,
+    alone: &mut SingleRunner<J>,
+    mut jobs: Vec<QueuedJob<J>>,
+    batches: &BatchCounts,
+) -> Result<Vec<QueuedJob<J>>, StoreError> {
+    // Those of one key stay in the order of their arrival.
+    jobs.sort_by(|a, b| a.job.key().cmp(b.job.key()));
+    let (jobs, waiters): (Vec<_>, Vec<_>) = jobs.into_iter().map(|QueuedJob { job, waiter }| (job, waiter)).unzip();
     let mut batch = Batch(jobs);
     let done = pool.attempt(&mut batch).await;
     let Batch(jobs) = batch;
-    let undone = match done {
+    let jobs = jobs.into_iter().zip(waiters).map(|(job, waiter)| QueuedJob { job, waiter });
+    let (mut undone, mut again) = (Vec::new(), Vec::new());
+    match done {
         Ok(done) => {
-            let mut undone = Vec::new();
-            for (job, done) in jobs.into_iter().zip(done) {
+            batches.count(done.iter().filter(|done| !matches!(done, BatchOutcome::Again)).count());
+            for (queued, done) in jobs.zip(done) {
                 match done {
-                    Some(done) => job.answer(done),
-                    None => undone.push(job),
+                    BatchOutcome::Done(done) => queued.answer(done),
+                    BatchOutcome::Alone => undone.push(queued),
+                    BatchOutcome::Again => again.push(queued),
                 }
             }
-            undone
         }
-        Err(failure) if is_of_the_unit(&failure) => jobs,
+        Err(failure) if is_of_the_unit(&failure) => undone.extend(jobs),
         // Asking again one by one would only keep everyone waiting; and after a lost connection nobody knows what was
         // committed.
         Err(failure) => {
             let error = StoreError::from(failure);
-            jobs.into_iter().for_each(|job| job.answer(Err(error.clone())));
+            jobs.for_each(|queued| queued.answer(Err(error.clone())));
             return Err(error.of_a_read());
         }
-    };
-    alone.all(undone).await
+    }
+    if let Err(error) = alone.all(undone).await {
+        again.into_iter().for_each(|queued| queued.answer(Err(error.clone())));
+        return Err(error);
+    }
+    Ok(again)
 }
 
-/// Sign-ups done one by one: those that a batch left undone, and beside the batches those of people who are kept apart.
-struct SingleRunner {
+/// Jobs done one by one: those that a batch left undone, and beside the batches those that are kept apart.
+struct SingleRunner<J: BatchJob> {
     pool: Pool,
-    /// Until when somebody is kept out of batches.
-    locked: HashMap<String, Instant>,
-    beside: JoinSet<SingleDone>,
+    /// Until when a key is kept out of batches.
+    locked: HashMap<J::Key, Instant>,
+    /// One that ends with its key was held up to the last try.
+    beside: JoinSet<Option<J::Key>>,
     /// How many of those are done at a time.
     places: Arc<Semaphore>,
 }
 
-/// What one of them met: that its rows were held by somebody, or that the database is unwell.
-enum SingleDone {
-    Well,
-    Locked(String),
-    Unwell,
-}
-
-impl SingleRunner {
+impl<J: BatchJob> SingleRunner<J> {
     fn new(pool: Pool) -> Self {
         let places = Arc::new(Semaphore::new(MAX_BESIDE));
         Self { pool, locked: HashMap::new(), beside: JoinSet::new(), places }
     }
 
-    fn is_apart(&mut self, job: &QueuedSignUp) -> bool {
-        match self.locked.get(&job.email_normalized) {
+    fn is_apart(&mut self, key: &J::Key) -> bool {
+        match self.locked.get(key) {
             Some(until) if *until > Instant::now() => true,
             Some(_) => {
-                self.locked.remove(&job.email_normalized);
+                self.locked.remove(key);
                 false
             }
             None => false,
         }
     }
 
+    fn keep_apart(&mut self, key: J::Key) {
+        if self.locked.len() >= MAX_LOCKED {
+            self.locked.clear();
+        }
+        self.locked.insert(key, Instant::now() + LOCKED_FOR);
+    }
+
     /// Does one beside the batches, which do not wait for it; it waits for its turn.
-    fn beside(&mut self, job: QueuedSignUp) {
-        while let Some(done) = self.beside.try_join_next() {
-            self.note(done);
+    fn beside(&mut self, queued: QueuedJob<J>) {
+        while let Some(ended) = self.beside.try_join_next() {
+            if let Ok(Some(key)) = ended {
+                self.keep_apart(key);
+            }
+        }
+        if self.beside.len() >= MAX_WAITING_BESIDE {
+            return queued.answer(Err(StoreError::Unavailable(
+                "PostgreSQL: somebody holds rows that too many wait for".to_owned(),
+            )));
         }
         let (pool, places) = (self.pool.clone(), Arc::clone(&self.places));
         self.beside.spawn(async move {
             let _place = places.acquire().await;
-            do_alone(pool, job).await
+            match do_alone(pool, queued, J::LOCK_TRIES).await {
+                SingleDone::Locked(queued, failure) => {
+                    let key = queued.job.key().clone();
+                    queued.answer(Err(failure.into()));
+                    Some(key)
+                }
+                SingleDone::Well | SingleDone::Unwell => None,
+            }
         });
     }
 
     /// Does them all, unless the database is unwell: it is, too, when one after the other finds its rows held.
-    async fn all(&mut self, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
-        let (mut under_way, mut held, mut well) = (JoinSet::new(), 0, Ok(()));
+    async fn all(&mut self, jobs: Vec<QueuedJob<J>>) -> Result<(), StoreError> {
+        let (mut under_way, mut held, mut well) = (JoinSet::new(), Vec::new(), Ok(()));
         let mut jobs = jobs.into_iter();
         loop {
             while well.is_ok()
                 && under_way.len() < MAX_SINGLES
-                && let Some(job) = jobs.next()
+                && let Some(queued) = jobs.next()
             {
-                under_way.spawn(do_alone(self.pool.clone(), job));
+                under_way.spawn(do_alone(self.pool.clone(), queued, 1));
             }
             let Some(done) = under_way.join_next().await else { break };
-            held += usize::from(matches!(done, Ok(SingleDone::Locked(_))));
-            if matches!(done, Ok(SingleDone::Unwell)) || held >= MAX_HELD_IN_A_ROW {
+            let is_unwell = matches!(done, Ok(SingleDone::Unwell));
+            if let Ok(SingleDone::Locked(queued, failure)) = done {
+                self.keep_apart(queued.job.key().clone());
+                held.push((queued, failure));
+            }
+            if is_unwell || held.len() >= MAX_HELD_IN_A_ROW {
                 well =
                     Err(StoreError::Unavailable("PostgreSQL: it is unwell, or somebody holds its tables".to_owned()));
             }
-            self.note(done);
+        }
+        for (queued, failure) in held {
+            if J::LOCK_TRIES > 1 && well.is_ok() {
+                self.beside(queued);
+            } else {
+                queued.answer(Err(failure.into()));
+            }
         }
         if let Err(error) = &well {
-            jobs.for_each(|job| job.answer(Err(error.clone())));
+            jobs.for_each(|queued| queued.answer(Err(error.clone())));
         }
         well
-    }
-
-    fn note(&mut self, done: Result<SingleDone, JoinError>) {
-        if let Ok(SingleDone::Locked(email_normalized)) = done {
-            if self.locked.len() >= MAX_LOCKED {
-                self.locked.clear();
-            }
-            self.locked.insert(email_normalized, Instant::now() + LOCKED_FOR);
-        }
     }
 
     async fn finish(mut self) {
@@ -247,13 +347,23 @@ impl SingleRunner {
     }
 }
 
-async fn do_alone(pool: Pool, job: QueuedSignUp) -> SingleDone {
-    let done = pool.attempt(&mut HotUnit(&job.unit)).await;
-    let met = match &done {
-        Err(failure) if is_locked(failure) => SingleDone::Locked(job.email_normalized.clone()),
-        Err(failure) if !is_of_the_unit(failure) => SingleDone::Unwell,
+/// What a job met that was done alone.
+enum SingleDone<J: BatchJob> {
+    /// It is answered.
+    Well,
+    /// It is answered, and the database is unwell.
+    Unwell,
+    /// Somebody holds its rows; nobody is answered yet.
+    Locked(QueuedJob<J>, Failure),
+}
+
+async fn do_alone<J: BatchJob>(pool: Pool, queued: QueuedJob<J>, tries: usize) -> SingleDone<J> {
+    let done = pool.attempt_for_locked(&mut queued.job.alone(), tries).await;
+    let met = match done {
+        Err(failure) if is_locked(&failure) => return SingleDone::Locked(queued, failure),
+        Err(ref failure) if !is_of_the_unit(failure) => SingleDone::Unwell,
         _ => SingleDone::Well,
     };
-    job.answer(done.map_err(StoreError::from));
+    queued.answer(done.map_err(StoreError::from));
     met
 }

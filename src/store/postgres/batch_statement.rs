@@ -2,14 +2,15 @@
 
 use std::sync::LazyLock;
 
+use super::batch::{BatchJob, BatchOutcome};
 use super::connection::{Parameter, PgConnection};
-use super::pool::Work;
+use super::pool::{HotUnit, Work};
 use crate::domain::language::Language;
 use crate::domain::partner::idempotency::{KEYS_COUNTED_FOR, MOST_KEYS};
 use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpAnswers, SignedUp};
+use crate::domain::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::partners::idempotency::first_answer;
-use crate::store::queue::Waiter;
 use crate::store::sign_up::{ANSWERS, COLUMNS, MERGE, SignUp, each_answer, no_sooner, was_member_there};
 use crate::store::sql::{Failure, Row};
 
@@ -120,94 +121,123 @@ const STATEMENT: &str = concat!(
     ORDER BY j.n"
 );
 
-/// A sign-up that waits for its batch, and whoever waits for its answer.
+/// A sign-up that may share a batch.
 pub(super) struct QueuedSignUp {
-    pub(super) unit: SignUp,
+    unit: SignUp,
     /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
-    pub(super) email_normalized: String,
-    pub(super) mailbox: String,
-    pub(super) waiter: Waiter<SignedUp>,
+    email_normalized: String,
+    mailbox: String,
 }
 
 impl QueuedSignUp {
-    pub(super) fn answer(self, done: Result<SignedUp, StoreError>) {
-        // The caller may have gone; the work is done.
-        let _gone = self.waiter.send(done);
+    pub(super) fn new(new: NewSignUp, now: Timestamp) -> Self {
+        let (email_normalized, mailbox) = (new.person.email.normalized(), new.person.email.mailbox());
+        Self { unit: SignUp { new, now }, email_normalized, mailbox }
+    }
+
+    /// The statement knows no sandbox.
+    pub(super) fn is_of_sandbox(&self) -> bool {
+        self.unit.new.person.email.scope().is_some()
     }
 }
 
-pub(super) struct Batch(pub(super) Vec<QueuedSignUp>);
+impl BatchJob for QueuedSignUp {
+    type Done = SignedUp;
+    type Key = String;
 
-/// What came of each, in their order; none for one that was left undone.
-pub(super) type Done = Vec<Option<Result<SignedUp, StoreError>>>;
+    const POOL: &'static str = "sign_ups";
+    const TASK: &'static str = "the sign-ups";
 
-impl Work for Batch {
-    type Done = Done;
+    const LOCK_TRIES: usize = 1;
 
-    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Done, Failure> {
-        let jobs = &self.0;
-        let texts = |text: for<'a> fn(&'a QueuedSignUp) -> &'a str| jobs.iter().map(text).collect::<Vec<_>>();
-        let perhaps = |text: for<'a> fn(&'a QueuedSignUp) -> Option<&'a str>| jobs.iter().map(text).collect::<Vec<_>>();
-        let mut answers = [(); SignUpAnswers::NAMES.len()].map(|()| Vec::with_capacity(jobs.len()));
-        for job in jobs {
-            answers.iter_mut().zip(job.unit.new.answers.texts()).for_each(|(all, answer)| all.push(answer));
+    fn key(&self) -> &String {
+        &self.email_normalized
+    }
+
+    async fn together(jobs: &[Self], connection: &mut PgConnection) -> Result<Vec<BatchOutcome<SignedUp>>, Failure> {
+        // The statement sees the tables as they were before it, so it would add the same person twice.
+        let of_one_person = || jobs.chunk_by(|a, b| a.email_normalized == b.email_normalized);
+        let firsts: Vec<_> = of_one_person().filter_map(<[Self]>::first).collect();
+        let rows = sign_up(&firsts, connection).await?;
+        let mut outcomes = Vec::with_capacity(jobs.len());
+        for (of_one, row) in of_one_person().zip(&rows) {
+            outcomes.push(done(&Row(row))?);
+            outcomes.extend(of_one.iter().skip(1).map(|_| BatchOutcome::Again));
         }
-        let partners: Vec<_> =
-            jobs.iter().map(|job| job.unit.new.partner.as_ref().map(|partner| partner.id.0)).collect();
-        let now: Vec<_> = jobs.iter().map(|job| job.unit.now.as_millis()).collect();
-        let lanes: Vec<_> = jobs.iter().map(|job| job.unit.new.lane.number()).collect();
-        let savings: Vec<_> =
-            jobs.iter().map(|job| job.unit.new.request.as_ref().map(|request| i64::from(request.savings))).collect();
-        let flags = |flag: fn(&NewSignUp) -> bool| jobs.iter().map(|job| flag(&job.unit.new)).collect::<Vec<_>>();
-        let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
-        let (consent_version, posts_pending) = (i64::from(CONSENT_VERSION), POSTS_PENDING as i64);
-        let fixed: [Parameter<'_>; FIRST_ANSWER - 1] = [
-            &texts(|job| job.unit.new.person.email.as_typed()),
-            &texts(|job| &job.email_normalized),
-            &texts(|job| &job.mailbox),
-            &texts(|job| job.unit.new.person.code.as_str()),
-            &perhaps(|job| job.unit.new.partner.as_ref().map(|partner| partner.key.as_str())),
-            &partners,
-            &perhaps(|job| job.unit.new.ref_code.as_ref().map(|code| code.as_str())),
-            &now,
-            &consent_version,
-            &pending_for,
-            &lanes,
-            &posts_pending,
-            &flags(|new| new.proven),
-            &flags(|new| new.disposable),
-            &texts(|job| job.unit.new.person.tombstone.as_str()),
-            &texts(|job| job.unit.new.evidence.channel.name()),
-            &perhaps(|job| job.unit.new.evidence.client.as_ref().map(|client| client.as_str())),
-            &texts(|job| &job.unit.new.evidence.notice),
-            &perhaps(|job| job.unit.new.language.map(Language::code)),
-            &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.key.as_str())),
-            &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.input.as_str())),
-            &perhaps(|job| job.unit.new.request.as_ref().map(|request| &*request.join_site)),
-            &savings,
-        ];
-        let answers = answers.iter().map(|answer| answer as Parameter<'_>);
-        let values: Vec<_> = fixed.into_iter().chain(answers).collect();
-        let rows = connection.query(&SIGN_UP, &values).await?;
-        rows.iter().map(|row| done(&Row(row))).collect()
+        Ok(outcomes)
+    }
+
+    fn alone(&self) -> impl Work<Done = SignedUp> {
+        HotUnit(&self.unit)
     }
 }
 
-fn done(row: &Row<'_>) -> Result<Option<Result<SignedUp, StoreError>>, Failure> {
+async fn sign_up(jobs: &[&QueuedSignUp], connection: &PgConnection) -> Result<Vec<tokio_postgres::Row>, Failure> {
+    let texts = |text: for<'a> fn(&'a QueuedSignUp) -> &'a str| jobs.iter().copied().map(text).collect::<Vec<_>>();
+    let perhaps =
+        |text: for<'a> fn(&'a QueuedSignUp) -> Option<&'a str>| jobs.iter().copied().map(text).collect::<Vec<_>>();
+    let mut answers = [(); SignUpAnswers::NAMES.len()].map(|()| Vec::with_capacity(jobs.len()));
+    for job in jobs {
+        answers.iter_mut().zip(job.unit.new.answers.texts()).for_each(|(all, answer)| all.push(answer));
+    }
+    let partners: Vec<_> =
+        jobs.iter().copied().map(|job| job.unit.new.partner.as_ref().map(|partner| partner.id.0)).collect();
+    let now: Vec<_> = jobs.iter().copied().map(|job| job.unit.now.as_millis()).collect();
+    let lanes: Vec<_> = jobs.iter().copied().map(|job| job.unit.new.lane.number()).collect();
+    let savings: Vec<_> = jobs
+        .iter()
+        .copied()
+        .map(|job| job.unit.new.request.as_ref().map(|request| i64::from(request.savings)))
+        .collect();
+    let flags = |flag: fn(&NewSignUp) -> bool| jobs.iter().copied().map(|job| flag(&job.unit.new)).collect::<Vec<_>>();
+    let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
+    let (consent_version, posts_pending) = (i64::from(CONSENT_VERSION), POSTS_PENDING as i64);
+    let fixed: [Parameter<'_>; FIRST_ANSWER - 1] = [
+        &texts(|job| job.unit.new.person.email.as_typed()),
+        &texts(|job| &job.email_normalized),
+        &texts(|job| &job.mailbox),
+        &texts(|job| job.unit.new.person.code.as_str()),
+        &perhaps(|job| job.unit.new.partner.as_ref().map(|partner| partner.key.as_str())),
+        &partners,
+        &perhaps(|job| job.unit.new.ref_code.as_ref().map(|code| code.as_str())),
+        &now,
+        &consent_version,
+        &pending_for,
+        &lanes,
+        &posts_pending,
+        &flags(|new| new.proven),
+        &flags(|new| new.disposable),
+        &texts(|job| job.unit.new.person.tombstone.as_str()),
+        &texts(|job| job.unit.new.evidence.channel.name()),
+        &perhaps(|job| job.unit.new.evidence.client.as_ref().map(|client| client.as_str())),
+        &texts(|job| &job.unit.new.evidence.notice),
+        &perhaps(|job| job.unit.new.language.map(Language::code)),
+        &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.key.as_str())),
+        &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.input.as_str())),
+        &perhaps(|job| job.unit.new.request.as_ref().map(|request| &*request.join_site)),
+        &savings,
+    ];
+    let answers = answers.iter().map(|answer| answer as Parameter<'_>);
+    let values: Vec<_> = fixed.into_iter().chain(answers).collect();
+    connection.query(&SIGN_UP, &values).await
+}
+
+fn done(row: &Row<'_>) -> Result<BatchOutcome<SignedUp>, Failure> {
     // What was answered before is, while sign-ups are paused too.
     if row.get("was_answered")? {
         return match first_answer(row) {
-            Ok(first) => Ok(Some(Ok(first))),
-            Err(Failure::Refused(refused)) => Ok(Some(Err(refused))),
+            Ok(first) => Ok(BatchOutcome::Done(Ok(first))),
+            Err(Failure::Refused(refused)) => Ok(BatchOutcome::Done(Err(refused))),
             Err(failure) => Err(failure),
         };
     }
     if row.get("paused")? {
-        return Ok(Some(Err(StoreError::Paused)));
+        return Ok(BatchOutcome::Done(Err(StoreError::Paused)));
     }
+    // A code was taken, a pending sign-up had expired, or another node was faster.
     if !row.get("is_done")? {
-        return Ok(None);
+        return Ok(BatchOutcome::Alone);
     }
     let (joined_count, code, attributed) = (row.get("member_count")?, row.get("code")?, row.get("has_referrer")?);
-    Ok(Some(Ok(SignedUp { joined_count, code, attributed, replayed: None })))
+    Ok(BatchOutcome::Done(Ok(SignedUp { joined_count, code, attributed, replayed: None })))
 }

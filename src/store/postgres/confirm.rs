@@ -1,117 +1,122 @@
-//! Confirming on PostgreSQL, tuned by hand: a transaction in one round trip (pipelining).
+//! Confirmations, many to a transaction (`batch.rs` gathers them): two round trips, whatever their number.
 //!
-//! As a unit of nine statements it took 1.7 times the processor time of a node (`bench --against`), for what every member does
-//! once; on SQLite a statement more is nothing, and the unit of `members.rs` stays. The suite holds both to the same.
+//! What is done is `members/confirm.rs`, over a list. Locks are taken in an order that every node keeps: mailboxes, sign-ups,
+//! whatever belongs to them, the days of sources, and last the count of members, for which every confirmation of the union waits.
 
-use std::sync::LazyLock;
+use std::collections::{HashMap, HashSet};
+use std::slice;
 
-use super::connection::{Parameter, PgConnection};
-use super::pool::Work;
-use crate::domain::language::Language;
-use crate::domain::mail::budget::day_of;
-use crate::domain::sign_up::{Confirmation, DecidedHow, SeenPage, SignUpRef, SignUpState};
-use crate::domain::time::Timestamp;
-use crate::store::members::credited;
-use crate::store::sign_up::{ANSWER_OR_KEPT, each_answer};
-use crate::store::sql::{Failure, Row};
+use super::batch::{BatchJob, BatchOutcome};
+use super::connection::{Parameter, PgConnection, PgStatement, lock_key};
+use super::pool::{LOCK_TRIES, Work};
+use crate::domain::sign_up::{Confirmation, DecidedHow, SignUpId};
+use crate::store::members::COUNT_MEMBERS;
+use crate::store::members::confirm::{ConfirmRequest, Confirming, MANY, Undecided, judge};
+use crate::store::sql::{Failure, Row, Value};
 
-/// Serializes what is decided about one mailbox: whether somebody of it joined before cannot be told by locking rows.
-const LOCK_MAILBOX: &str = "
-    SELECT pg_advisory_xact_lock(hashtextextended(p.mailbox, 1970102369))
-    FROM sign_ups s JOIN people p ON p.id = s.person_id WHERE s.id = $1 AND s.created_at = $2";
-
-/// The counter comes last, because every confirmation of the union waits for its row: it asks for what the others did, or
-/// PostgreSQL would leave what nobody asks for to the end, and hold that row while it waits for a mail's.
-static CONFIRM: LazyLock<String> =
-    LazyLock::new(|| [BEGIN, &each_answer(&format!("{{}} = {ANSWER_OR_KEPT}")), END].concat());
-
-const BEGIN: &str = "
-    WITH found AS (
-        SELECT state, updated_at, expires_at FROM sign_ups WHERE id = $1 AND created_at = $8
-    ), confirmed AS (
-        UPDATE sign_ups s SET state = 'confirmed', decided_at = $3, decided_how = $5, notice = coalesce($6, notice), ";
-
-const END: &str = concat!(
-    "
-        WHERE id = $1 AND created_at = $8 AND state = 'pending' AND expires_at > $3 AND updated_at = coalesce($2, updated_at)
-        RETURNING id, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END AS referrer_id, partner_id, disposable
-    ), forgotten AS (
-        DELETE FROM outbox o USING confirmed c WHERE o.sign_up_id = c.id RETURNING o.id
-    ), named AS (
-        UPDATE idempotency_keys k SET confirmed_at = $3 FROM confirmed c
-        WHERE k.sign_up_id = c.id AND k.confirmed_at IS NULL AND k.closed_at IS NULL AND k.closes_at > $3
-        RETURNING k.key, k.partner_id
-    ), recorded AS (
-        INSERT INTO partner_events (partner_id, idempotency_key, kind, at)
-        SELECT n.partner_id, n.key, 'sign_up.confirmed', $3 FROM named n
-        RETURNING id, partner_id
-    ), notified AS (
-        INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after)
-        SELECT e.id, r.id, $3
-        FROM recorded r JOIN webhook_endpoints e ON e.partner_id = r.partner_id AND e.disabled_at IS NULL
-        RETURNING id
-    ), joined AS (
-        UPDATE people p SET
-            state = 'member',
-            referrer_id = ",
-    credited!("p", "c.referrer_id"),
-    ",
-            joined_at = $3, own_us_state = NULL, own_categories = NULL, own_comments = NULL, answered_at = NULL,
-            language = coalesce($7, p.language)
-        FROM confirmed c WHERE p.id = c.person_id AND p.state <> 'member'
-        RETURNING p.id
-    ), lifted AS (
-        UPDATE mailboxes m SET complained_at = NULL
-        FROM confirmed c JOIN people p ON p.id = c.person_id
-        WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL
-          AND (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM notified) >= 0
-        RETURNING m.mailbox
-    ), praised AS (
-        INSERT INTO source_days (partner_id, day, confirmed, sign_ups_confirmed)
-        SELECT partner_id, $4, CASE WHEN NOT disposable AND EXISTS (SELECT FROM joined) THEN 1 ELSE 0 END, 1 FROM confirmed
-        WHERE (SELECT count(*) FROM joined) + (SELECT count(*) FROM lifted) >= 0
-        ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET confirmed = source_days.confirmed + excluded.confirmed,
-            sign_ups_confirmed = source_days.sign_ups_confirmed + 1
-        RETURNING id
-    ), counted AS (
-        UPDATE installation SET member_count = member_count + 1
-        WHERE id = 1 AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM praised) + (SELECT count(*) FROM lifted) >= 0
-        RETURNING id
-    )
-    SELECT state, EXISTS (SELECT FROM confirmed) AS is_confirmed, EXISTS (SELECT FROM counted) AS is_counted,
-           expires_at <= $3 AS has_expired, updated_at <> coalesce($2, updated_at) AS has_changed
-    FROM found"
+/// Serializes what is decided about each mailbox: whether somebody of it joined before cannot be told by locking rows.
+const LOCK_MAILBOXES: &str = concat!(
+    "SELECT pg_advisory_xact_lock(locks.key) FROM (
+         SELECT DISTINCT ",
+    lock_key!("p.mailbox"),
+    " AS key FROM unnest(CAST($1 AS BIGINT[]), CAST($2 AS BIGINT[])) AS job (id, created_at)
+             JOIN sign_ups s ON s.id = job.id AND s.created_at = job.created_at JOIN people p ON p.id = s.person_id
+         ORDER BY key) locks"
 );
 
-pub(super) struct PgConfirm {
-    pub sign_up: SignUpRef,
-    pub seen: SeenPage,
-    pub now: Timestamp,
+impl BatchJob for ConfirmRequest {
+    type Done = Confirmation;
+    type Key = SignUpId;
+
+    const POOL: &'static str = "confirmations";
+    const TASK: &'static str = "the confirmations";
+
+    // A person pressed a button; the mail worker may hold their rows for a while.
+    const LOCK_TRIES: usize = LOCK_TRIES;
+
+    fn key(&self) -> &SignUpId {
+        &self.sign_up.id
+    }
+
+    async fn together(
+        jobs: &[Self],
+        connection: &mut PgConnection,
+    ) -> Result<Vec<BatchOutcome<Confirmation>>, Failure> {
+        let done = confirm(jobs, connection).await;
+        if done.is_err() {
+            connection.roll_back().await;
+        }
+        done
+    }
+
+    fn alone(&self) -> impl Work<Done = Confirmation> {
+        LoneConfirmation(self)
+    }
 }
 
-impl Work for PgConfirm {
+async fn confirm(
+    jobs: &[ConfirmRequest],
+    connection: &PgConnection,
+) -> Result<Vec<BatchOutcome<Confirmation>>, Failure> {
+    let asked = columns(jobs.iter().map(ConfirmRequest::asked));
+    let asked = asked.each_ref().map(|column| column as Parameter<'_>);
+    let rows = connection.begin_locked((LOCK_MAILBOXES, &asked), (&MANY.look, &asked)).await?;
+    let found = rows.iter().map(|row| Undecided::read(&Row(row)).map(|found| (found.sign_up, found)));
+    let found = found.collect::<Result<HashMap<_, _>, _>>()?;
+    let (mut confirming, mut mailboxes) = (Vec::with_capacity(jobs.len()), HashSet::with_capacity(jobs.len()));
+    let outcomes = jobs.iter().map(|job| {
+        let Some(found) = found.get(&job.sign_up) else { return BatchOutcome::Done(Ok(Confirmation::Unknown)) };
+        match judge(job, found, DecidedHow::Button) {
+            Err(answer) => BatchOutcome::Done(Ok(answer)),
+            // What comes of the first of a mailbox decides about the next.
+            Ok(_) if !mailboxes.insert(&found.mailbox) => BatchOutcome::Again,
+            Ok(one) => {
+                let answer = one.answer();
+                confirming.push(one);
+                BatchOutcome::Done(Ok(answer))
+            }
+        }
+    });
+    let outcomes = outcomes.collect();
+    write(&confirming, connection).await?;
+    Ok(outcomes)
+}
+
+/// Writes them and commits.
+async fn write(confirming: &[Confirming<'_>], connection: &PgConnection) -> Result<(), Failure> {
+    if confirming.is_empty() {
+        return connection.commit_after(&[]).await;
+    }
+    let values = columns(confirming.iter().map(Confirming::values));
+    let values = values.each_ref().map(|column| column as Parameter<'_>);
+    let steps: Vec<_> = MANY.steps.iter().map(|step| (step.sql.as_str(), step.parameters(&values))).collect();
+    let joined = confirming.iter().filter(|one| one.joins()).count() as i64;
+    let count: [Parameter<'_>; 1] = [&joined];
+    let mut statements: Vec<PgStatement<'_>> = steps.iter().map(|(sql, values)| (*sql, &values[..])).collect();
+    if joined > 0 {
+        statements.push((COUNT_MEMBERS, &count));
+    }
+    connection.commit_after(&statements).await
+}
+
+/// The values of a list, column by column.
+fn columns<'a, const N: usize>(rows: impl Iterator<Item = [Value<'a>; N]>) -> [Vec<Value<'a>>; N] {
+    let mut columns = [(); N].map(|()| Vec::new());
+    for row in rows {
+        columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+    }
+    columns
+}
+
+struct LoneConfirmation<'a>(&'a ConfirmRequest);
+
+impl Work for LoneConfirmation<'_> {
     type Done = Confirmation;
 
     async fn apply(&mut self, connection: &mut PgConnection) -> Result<Confirmation, Failure> {
-        let seen = self.seen.answers.map(Timestamp::as_millis);
-        let (how, notice) = (DecidedHow::Button.name(), self.seen.notice.as_deref());
-        let (now, today) = (self.now.as_millis(), day_of(self.now));
-        let language = self.seen.language.map(Language::code);
-        let (id, created_at) = (self.sign_up.id.0, self.sign_up.created_at.as_millis());
-        let values: [Parameter<'_>; 8] = [&id, &seen, &now, &today, &how, &notice, &language, &created_at];
-        let row = connection.locked((LOCK_MAILBOX, &[&id, &created_at]), (&CONFIRM, &values)).await?;
-        let Some(row) = row else { return Ok(Confirmation::Unknown) };
-        let row = Row(&row);
-        Ok(match row.parsed("state", SignUpState::from_name)? {
-            _ if row.get::<bool>("is_counted")? => Confirmation::Joined,
-            _ if row.get::<bool>("is_confirmed")? => Confirmation::AlreadyMember,
-            SignUpState::Confirmed => Confirmation::AlreadyMember,
-            SignUpState::Declined => Confirmation::Declined,
-            SignUpState::Expired => Confirmation::Expired,
-            // Retention decides so for good, once it believes the clock.
-            SignUpState::Pending if row.get::<bool>("has_expired")? => Confirmation::Expired,
-            SignUpState::Pending if row.get::<bool>("has_changed")? => Confirmation::Changed,
-            SignUpState::Pending => return Err(Failure::Overtaken),
-        })
+        match ConfirmRequest::together(slice::from_ref(self.0), connection).await?.pop() {
+            Some(BatchOutcome::Done(done)) => done.map_err(Failure::Refused),
+            _ => Err(Failure::Overtaken),
+        }
     }
 }

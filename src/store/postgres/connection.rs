@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Poll;
 
 use bytes::BytesMut;
 use tokio::task::JoinHandle;
@@ -10,8 +12,8 @@ use tokio::time::Instant;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Statement};
 
-use crate::reply::Reply;
-use crate::store::sql::{Columns, Failure, ReadRow, Row, Sql, SqlReply, Value, expected, values};
+use crate::reply::{BoxFuture, Reply};
+use crate::store::sql::{Columns, Failure, ReadRow, Row, Sql, SqlReply, Value, describe, expected, values};
 
 /// The cluster, the database and the table, as a text; part of what every new connection is asked.
 macro_rules! database_identity {
@@ -47,6 +49,17 @@ impl Drop for PgConnection {
 /// A parameter, as the driver takes it.
 pub(super) type Parameter<'a> = &'a (dyn ToSql + Sync);
 
+/// A statement and its parameters.
+pub(super) type PgStatement<'a> = (&'static str, &'a [Parameter<'a>]);
+
+/// The key of the advisory lock on a text. Any number will do, so long as it is the same on every node.
+macro_rules! lock_key {
+    ($text:literal) => {
+        concat!("hashtextextended(", $text, ", 1970102369)")
+    };
+}
+pub(super) use lock_key;
+
 impl PgConnection {
     /// `task` is what drives the connection.
     pub(super) fn new(client: Client, task: JoinHandle<()>) -> Self {
@@ -81,28 +94,69 @@ impl PgConnection {
         Ok(self.client.query(&statement, values).await?)
     }
 
-    /// Runs one statement after another under a lock, all sent at once: a transaction in one round trip. The second sees
-    /// everything that was committed before the lock was given.
-    pub(super) async fn locked(
+    /// Begins a transaction, takes locks and asks a question under them, in one round trip (pipelining). The question sees
+    /// everything that was committed before the locks were given.
+    pub(super) async fn begin_locked(
         &self,
-        (lock, keys): (&'static str, &[Parameter<'_>]),
-        (sql, values): (&'static str, &[Parameter<'_>]),
-    ) -> Result<Option<tokio_postgres::Row>, Failure> {
-        let (lock, statement) = (self.prepared(lock).await?, self.prepared(sql).await?);
+        lock: PgStatement<'_>,
+        question: PgStatement<'_>,
+    ) -> Result<Vec<tokio_postgres::Row>, Failure> {
+        let (lock, keys) = (self.prepared(lock.0).await?, lock.1);
+        let (statement, values) = (self.prepared(question.0).await?, question.1);
         // In this order on the wire, whoever is polled first later.
-        let (begun, locked, done, committed) = tokio::join!(
+        let (begun, locked, rows) = tokio::join!(
             biased;
             self.client.batch_execute("BEGIN"),
-            self.client.query(&lock, keys),
+            self.client.execute(&lock, keys),
             self.client.query(&statement, values),
-            self.client.batch_execute("COMMIT"),
         );
-        begun?;
-        locked?;
-        let rows = done?;
-        committed?;
-        Ok(rows.into_iter().next())
+        let done = begun.and(locked).and(rows);
+        // Nothing was asked to be committed, so a connection that broke leaves no doubt.
+        done.map_err(|error| match is_broken(&error) {
+            true => Failure::Away(format!("PostgreSQL: {}", describe(&error))),
+            false => error.into(),
+        })
     }
+
+    /// Runs statements one after the other and commits, in one round trip: whatever the last ones lock is held for no longer.
+    pub(super) async fn commit_after(&self, statements: &[PgStatement<'_>]) -> Result<(), Failure> {
+        let mut prepared = Vec::with_capacity(statements.len());
+        for (sql, values) in statements {
+            prepared.push((self.prepared(sql).await?, *values));
+        }
+        let mut sent: Vec<BoxFuture<'_, Result<(), tokio_postgres::Error>>> = Vec::with_capacity(prepared.len() + 1);
+        for (statement, values) in &prepared {
+            sent.push(Box::pin(async move { self.client.execute(statement, values).await.map(|_| ()) }));
+        }
+        // After a statement that failed it ends the transaction, which is undone.
+        sent.push(Box::pin(self.client.batch_execute("COMMIT")));
+        // Each is sent when it is polled first, so in their order; the first that failed says why the others did.
+        let mut failed = None;
+        let mut answered = vec![false; sent.len()];
+        poll_fn(|context| {
+            for (is_answered, sent) in answered.iter_mut().zip(&mut sent) {
+                if !*is_answered && let Poll::Ready(done) = sent.as_mut().poll(context) {
+                    *is_answered = true;
+                    failed = failed.take().or(done.err());
+                }
+            }
+            if answered.iter().all(|is_answered| *is_answered) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        failed.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Ends a transaction that was begun. Where that fails the connection is closed, which ends it as well.
+    pub(super) async fn roll_back(&self) {
+        if self.client.batch_execute("ROLLBACK").await.is_err() {
+            self.task.abort();
+        }
+    }
+}
+
+/// Whether the connection broke, or the server went down under it.
+pub(super) fn is_broken(error: &tokio_postgres::Error) -> bool {
+    error.code().is_none_or(|state| ["57P", "08"].iter().any(|class| state.code().starts_with(class)))
 }
 
 fn parameters<'a>(values: &'a [Value<'_>]) -> Vec<Parameter<'a>> {
@@ -141,8 +195,7 @@ impl Sql for PgConnection {
 
     fn lock<'a>(&'a mut self, key: &'a str) -> SqlReply<'a, ()> {
         Reply::later(async move {
-            // Any number, so long as it is the same on every node.
-            self.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 1970102369))", &[&key]).await.map(|_| ())
+            self.query(concat!("SELECT pg_advisory_xact_lock(", lock_key!("$1"), ")"), &[&key]).await.map(|_| ())
         })
     }
 

@@ -1,9 +1,8 @@
 //! The store for many nodes: PostgreSQL, with as many unionhall processes before it as one likes.
 //!
-//! A node keeps nothing of its own. Sign-ups that arrive together are one statement, so that a hundred of them cost one
-//! commit; requests for the member count that arrive together are one read. What two nodes do at once meets in the
-//! database: by row locks, by unique indexes, and by a lock on the mailbox where a decision rests on rows that are not there
-//! yet.
+//! A node keeps nothing of its own. Sign-ups that arrive together share a commit, and so do confirmations; requests for the
+//! member count that arrive together are one read. What two nodes do at once meets in the database: by row locks, by unique
+//! indexes, and by a lock on the mailbox where a decision rests on rows that are not there yet.
 
 mod address;
 mod batch;
@@ -22,14 +21,14 @@ mod transfer;
 use std::sync::Arc;
 
 use self::batch::Batcher;
-use self::confirm::PgConfirm;
+use self::batch_statement::QueuedSignUp;
 use self::connection::ExpectedIdentity;
 use self::count::PostgresCounter;
 use self::identity::{NoteIdentity, PgResume};
 use self::pool::{Pool, Shares};
 use super::audit::{Act, Audited};
 use super::installation::{CHECK, Check};
-use super::members::Confirm;
+use super::members::confirm::{Confirm, ConfirmRequest};
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::resume::Resume;
 use super::sql::{Failure, Job, JobReply, Sql, Unit, expected, values};
@@ -47,7 +46,8 @@ pub use self::transfer::PostgresTransfer;
 #[derive(Debug)]
 pub struct PostgresStore {
     pool: Pool,
-    batcher: Batcher,
+    sign_ups: Batcher<QueuedSignUp>,
+    confirmations: Batcher<ConfirmRequest>,
     counter: PostgresCounter,
     /// Its sign-ups and confirmations are plain units, which also count for each partner.
     is_sandbox: bool,
@@ -76,8 +76,8 @@ impl Unit for DatabaseBytes {
 }
 
 impl PostgresStore {
-    /// Connects, and does to the schema what is meant; several nodes may do so at once. `batch` is how many sign-ups may
-    /// share a statement.
+    /// Connects, and does to the schema what is meant; several nodes may do so at once. `batch` is how many sign-ups, or
+    /// confirmations, may share a commit.
     pub async fn open(address: Address, prepare: Prepare, batch: usize) -> Result<Self, PostgresOpenError> {
         Self::open_with(address, prepare, batch, MIGRATIONS).await
     }
@@ -99,9 +99,11 @@ impl PostgresStore {
             identity::check(&pool, prepare).await?;
         }
         let batch = if is_sandbox { 1 } else { batch };
+        let batched = || Pool::new(address.clone(), shares.batched, Arc::clone(&expected));
         Ok(Self {
-            batcher: Batcher::start(Pool::new(address.clone(), shares.sign_ups, Arc::clone(&expected))?, batch),
-            counter: PostgresCounter::start(Pool::new(address, shares.count, expected)?),
+            sign_ups: Batcher::start(batched()?, batch),
+            confirmations: Batcher::start(batched()?, batch),
+            counter: PostgresCounter::start(Pool::new(address.clone(), shares.count, Arc::clone(&expected))?),
             pool,
             is_sandbox,
         })
@@ -138,14 +140,16 @@ impl Engine for PostgresStore {
     }
 
     fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
-        self.batcher.sign_up(new, now)
+        let job = QueuedSignUp::new(new, now);
+        if job.is_of_sandbox() { self.sign_ups.ask_alone(job) } else { self.sign_ups.ask(job) }
     }
 
     fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
+        let request = ConfirmRequest { sign_up, seen, now };
         if self.is_sandbox {
-            return (self as &dyn Engine).write(Confirm { sign_up, seen, declined: None, now });
+            return (self as &dyn Engine).write(Confirm { request, declined: None });
         }
-        Reply::later(async move { self.pool.run_patiently(&mut PgConfirm { sign_up, seen, now }).await })
+        self.confirmations.ask(request)
     }
 
     fn database_bytes(&self) -> StoreReply<'_, u64> {
@@ -157,14 +161,17 @@ impl Engine for PostgresStore {
     }
 
     fn figures(&self) -> StoreReply<'_, StoreFigures> {
-        let (writer, sign_ups) = self.batcher.figures();
-        let pools = vec![sign_ups, self.counter.figures(), self.pool.figures("rest")];
+        let ((writer, sign_ups), (of_confirmations, confirmations)) =
+            (self.sign_ups.figures(), self.confirmations.figures());
+        let writer = writer.and(&of_confirmations);
+        let pools = vec![sign_ups, confirmations, self.counter.figures(), self.pool.figures("rest")];
         Reply::now(Ok(StoreFigures { writer, pools }))
     }
 
     fn close(&self) -> StoreReply<'_, ()> {
         Reply::later(async {
-            self.batcher.close().await?;
+            let (sign_ups, confirmations) = tokio::join!(self.sign_ups.close(), self.confirmations.close());
+            sign_ups.and(confirmations)?;
             self.pool.close();
             Ok(())
         })

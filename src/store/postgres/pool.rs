@@ -12,23 +12,24 @@ use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 
 use super::address::{Address, place, quoted};
-use super::connection::{ExpectedIdentity, PgConnection, database_identity};
+use super::connection::{ExpectedIdentity, PgConnection, database_identity, is_broken};
 use crate::store::sql::{Failure, Job, Unit, describe};
 use crate::store::{PoolFigures, StoreError};
 
 /// Connections a node holds at the most, for each purpose apart: whatever holds up one leaves the others alone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shares {
-    /// Batches share one; the others are for those that a batch left undone.
-    pub sign_ups: usize,
+    /// For sign-ups and for confirmations each. Batches share one; the others are for those that a batch left undone.
+    pub batched: usize,
     pub count: usize,
     pub rest: usize,
 }
 
-pub(super) const SHARES: Shares = Shares { sign_ups: 4, count: 1, rest: 5 };
+pub(super) const SHARES: Shares = Shares { batched: 4, count: 1, rest: 4 };
 
-/// The sandbox makes do with fewer: nobody's members wait there. Its sign-ups come one by one.
-const SANDBOX_SHARES: Shares = Shares { sign_ups: 2, count: 1, rest: 2 };
+/// The sandbox makes do with fewer: nobody's members wait there. Its sign-ups come one by one, and its confirmations are among
+/// the rest.
+const SANDBOX_SHARES: Shares = Shares { batched: 2, count: 1, rest: 2 };
 
 impl Shares {
     pub(super) fn of(address: &Address) -> Self {
@@ -49,7 +50,7 @@ const STATEMENT_TIMEOUT: &str = "4000";
 const LOCK_TIMEOUT: &str = "300";
 
 /// How often rows that are held are asked for, each time for as long.
-const LOCK_TRIES: usize = 4;
+pub(super) const LOCK_TRIES: usize = 4;
 
 /// How long cancelling a statement that nobody waits for any more may take.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -129,16 +130,21 @@ impl Pool {
     /// The same for a change: somebody waits for it, so rows that are locked are asked for a few times more. Others who wait for a
     /// connection wait no longer for it than they would for a slow disk.
     pub(super) async fn run_patiently<W: Work>(&self, work: &mut W) -> Result<W::Done, StoreError> {
-        for _ in 1..LOCK_TRIES {
-            match self.attempt(work).await {
-                Err(failure) if is_locked(&failure) => {}
-                done => return done.map_err(StoreError::from),
-            }
-        }
-        self.run(work).await
+        self.attempt_for_locked(work, LOCK_TRIES).await.map_err(StoreError::from)
     }
 
-    /// The same, with what went wrong in the database's own words.
+    /// The same, so often, with what went wrong in the database's own words.
+    pub(super) async fn attempt_for_locked<W: Work>(&self, work: &mut W, tries: usize) -> Result<W::Done, Failure> {
+        for _ in 1..tries {
+            match self.attempt(work).await {
+                Err(failure) if is_locked(&failure) => {}
+                done => return done,
+            }
+        }
+        self.attempt(work).await
+    }
+
+    /// Runs a unit of work, with what went wrong in the database's own words.
     pub(super) async fn attempt<W: Work>(&self, work: &mut W) -> Result<W::Done, Failure> {
         let mut tried = 0;
         loop {
@@ -218,14 +224,10 @@ async fn perform<W: Work>(work: &mut W, connection: &mut PgConnection) -> Result
     Ok(done)
 }
 
-/// A failure that leaves open whether a commit was done: the connection broke, or the server went down under it.
+/// A failure that leaves open whether a commit was done.
 fn lost(failure: Failure) -> Failure {
     match failure {
-        Failure::Postgres(error)
-            if error.code().is_none_or(|state| ["57P", "08"].iter().any(|class| state.code().starts_with(class))) =>
-        {
-            Failure::Lost(format!("PostgreSQL: {}", describe(&error)))
-        }
+        Failure::Postgres(error) if is_broken(&error) => Failure::Lost(format!("PostgreSQL: {}", describe(&error))),
         known => known,
     }
 }

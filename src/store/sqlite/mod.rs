@@ -23,7 +23,7 @@ use self::reader::Readers;
 use self::writer::Writer;
 use super::audit::{Act, Audited};
 use super::installation::{CHECK, Check};
-use super::members::Confirm;
+use super::members::confirm::{Confirm, ConfirmRequest};
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sign_up::SignUp;
 use super::sql::{Job, JobReply};
@@ -149,7 +149,7 @@ impl Engine for SqliteStore {
     }
 
     fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
-        (self as &dyn Engine).write(Confirm { sign_up, seen, declined: None, now })
+        (self as &dyn Engine).write(Confirm { request: ConfirmRequest { sign_up, seen, now }, declined: None })
     }
 
     /// With its log, which may be the larger of the two for a while.

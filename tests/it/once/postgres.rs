@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::store_suite::linked;
 use crate::database::Database;
-use crate::server::{block_on, wait_until};
+use crate::server::{block_on, together, wait_until};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
@@ -338,6 +339,142 @@ fn confirmations_that_wait_leave_sign_ups_and_the_count_alone() {
     });
 }
 
+/// Confirmations that come at once share commits, whatever else they are.
+#[test]
+fn confirmations_at_once_share_commits() {
+    block_on(async {
+        let database = Database::migrated().await;
+        let node = open(&database).await;
+        together((0..200).map(|n| node.sign_up(new(&format!("p{n}@example.com"), None), NOW))).await;
+        let commits = async || {
+            let writer = node.figures().await.unwrap().writer;
+            (writer.batches.iter().sum::<u64>(), writer.jobs)
+        };
+        let before = commits().await;
+        let asked: Vec<_> = (1..=200).map(|id| node.confirm(linked(id), SeenPage::default(), NOW)).collect();
+        assert!(together(asked.into_iter()).await.iter().all(|done| *done == Ok(Confirmation::Joined)));
+        let after = commits().await;
+        assert_eq!(after.1 - before.1, 200);
+        assert!(after.0 - before.0 <= 20, "{} batches for 200 confirmations", after.0 - before.0);
+        assert_eq!(node.member_count().await, Ok(200));
+        node.close().await.unwrap();
+        database.drop().await;
+    });
+}
+
+/// Nodes that confirm the same sign-ups at once, each in its own order and some with others of the same mailbox: each makes a
+/// member once, and none waits for another that waits for it.
+#[test]
+fn the_same_confirmations_on_many_nodes_count_once() {
+    block_on(async {
+        let database = Database::migrated().await;
+        let mut nodes = Vec::new();
+        for _ in 0..3 {
+            nodes.push(open(&database).await);
+        }
+        let referrer = nodes[0].sign_up(new("referrer@example.com", None), NOW).await.unwrap().code;
+        let email = |n: i64| format!("p{}{}@example.com", n / 2, if n % 2 == 0 { "" } else { "+x" });
+        let signed = (0..300).map(|n| nodes[0].sign_up(new(&email(n), Some(referrer)), NOW));
+        assert!(together(signed).await.iter().all(Result::is_ok));
+        let asked = nodes.iter().enumerate().flat_map(|(node, store)| {
+            (0..300).map(move |n| {
+                let id = 2 + if node == 1 { 299 - n } else { (n * 7 * (node as i64 + 1)) % 300 };
+                async move { (id, store.confirm(linked(id), SeenPage::default(), NOW).await.unwrap()) }
+            })
+        });
+        let answers = together(asked).await;
+        let joined: Vec<_> = answers.iter().filter(|(_, done)| *done == Confirmation::Joined).collect();
+        let once: std::collections::HashSet<_> = joined.iter().map(|(id, _)| id).collect();
+        assert_eq!((joined.len(), once.len()), (300, 300), "each of them once");
+        assert!(answers.iter().all(|(_, done)| matches!(done, Confirmation::Joined | Confirmation::AlreadyMember)));
+        for node in nodes {
+            assert_eq!(node.member_count().await, Ok(300));
+            node.close().await.unwrap();
+        }
+        let sums = "SELECT (SELECT count(*) FROM people WHERE state = 'member'), (SELECT count(*) FROM people WHERE referrer_id IS NOT NULL),
+                           (SELECT sum(confirmed)::bigint FROM source_days), (SELECT sum(sign_ups_confirmed)::bigint FROM source_days)";
+        let row = database.client().await.query_one(sums, &[]).await.unwrap();
+        let sums = [row.get::<_, i64>(0), row.get(1), row.get(2), row.get(3)];
+        assert_eq!(sums, [300, 150, 300, 300], "of each mailbox one is credited");
+        database.drop().await;
+    });
+}
+
+/// The same for confirmations; and whoever pressed the button is a member once their rows are free.
+#[test]
+fn a_row_that_somebody_holds_holds_up_its_own_confirmation_alone() {
+    block_on(async {
+        let database = Database::migrated().await;
+        let node = Arc::new(open(&database).await);
+        let signed = (0..=200).map(|n| node.sign_up(new(&format!("p{n}@example.com"), None), NOW));
+        assert!(together(signed).await.iter().all(Result::is_ok));
+        let client = database.client().await;
+        let held: i64 = client.query_one("SELECT min(id) FROM sign_ups", &[]).await.unwrap().get(0);
+        let holder = database.client().await;
+        holder.batch_execute(&format!("BEGIN; SELECT FROM sign_ups WHERE id = {held} FOR UPDATE")).await.unwrap();
+        for round in 0..4 {
+            let waiting = tokio::spawn({
+                let node = Arc::clone(&node);
+                async move { node.confirm(linked(held), SeenPage::default(), NOW).await }
+            });
+            let others = (1..=49).map(|n| node.confirm(linked(held + round * 49 + n), SeenPage::default(), NOW));
+            let others: Vec<_> = others.collect();
+            assert!(together(others.into_iter()).await.iter().all(|done| *done == Ok(Confirmation::Joined)));
+            assert!(!waiting.is_finished(), "the others do not wait with the one that is held up");
+            let refused = waiting.await.unwrap().unwrap_err();
+            assert!(matches!(&refused, StoreError::Unavailable(why) if why.contains("lock")), "{refused:?}");
+        }
+        let waiting = tokio::spawn({
+            let node = Arc::clone(&node);
+            async move { node.confirm(linked(held), SeenPage::default(), NOW).await }
+        });
+        let waits = async || client.query_one(WAITS, &[]).await.unwrap().get::<_, i64>(0) == 1;
+        wait_until(Duration::from_secs(3), waits).await;
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        assert_eq!(waiting.await.unwrap(), Ok(Confirmation::Joined));
+        assert_eq!(node.member_count().await, Ok(4 * 49 + 1));
+        database.drop().await;
+    });
+}
+
+/// The database ends a batch that is about to count its members: nobody is told that it is done, and nothing of it is.
+#[test]
+fn a_batch_of_confirmations_that_is_ended_leaves_nothing() {
+    block_on(async {
+        let database = Database::migrated().await;
+        let node = Arc::new(open(&database).await);
+        let signed = (1..=20).map(|n| node.sign_up(new(&format!("p{n}@example.com"), None), NOW));
+        assert!(together(signed).await.iter().all(Result::is_ok));
+        let holder = database.client().await;
+        holder.batch_execute("BEGIN; SELECT FROM installation FOR UPDATE").await.unwrap();
+        let confirm = || {
+            let asked: Vec<_> = (1..=20).map(|id| node.confirm(linked(id), SeenPage::default(), NOW)).collect();
+            together(asked.into_iter())
+        };
+        let end = async {
+            let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            let client = database.client().await;
+            wait_until(Duration::from_secs(3), async || {
+                client.query_one(end, &[]).await.unwrap().get::<_, i64>(0) == 1
+            })
+            .await;
+        };
+        let (answers, ()) = tokio::join!(confirm(), end);
+        for answer in answers {
+            assert!(matches!(answer, Err(StoreError::Unknown(_) | StoreError::Unavailable(_))), "{answer:?}");
+        }
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        let left = "SELECT (SELECT count(*) FROM sign_ups WHERE state <> 'pending'), (SELECT count(*) FROM people WHERE state = 'member'),
+                           (SELECT count(*) FROM outbox) - 20, (SELECT count(*) FROM source_days WHERE confirmed > 0)";
+        let row = holder.query_one(left, &[]).await.unwrap();
+        assert_eq!([row.get::<_, i64>(0), row.get(1), row.get(2), row.get(3)], [0; 4]);
+        assert!(confirm().await.iter().all(|done| *done == Ok(Confirmation::Joined)), "asking again is safe");
+        assert_eq!(node.member_count().await, Ok(20));
+        database.drop().await;
+    });
+}
+
 /// Of 123 refused sign-ups 37 had been kept, and all were told that nothing was changed.
 #[test]
 fn a_lost_answer_is_told_as_one() {
@@ -365,8 +502,14 @@ fn a_lost_answer_is_told_as_one() {
         // Once before, so that nothing but the transaction itself is asked.
         assert_eq!(node.confirm(linked(999), SeenPage::default(), NOW).await, Ok(Confirmation::Unknown));
         proxy.cut.store(true, Ordering::SeqCst);
+        let away = node.confirm(linked(1), SeenPage::default(), NOW).await.unwrap_err();
+        assert!(matches!(away, StoreError::Unavailable(_)), "it was not asked to commit: {away:?}");
+        proxy.cut.store(false, Ordering::SeqCst);
+        assert_eq!(node.member_count().await, Ok(0));
+        proxy.cut_commits.store(true, Ordering::SeqCst);
         let lost = node.confirm(linked(1), SeenPage::default(), NOW).await.unwrap_err();
         assert!(matches!(lost, StoreError::Unknown(_)), "{lost:?}");
+        proxy.cut_commits.store(false, Ordering::SeqCst);
         proxy.cut.store(false, Ordering::SeqCst);
         wait_until(Duration::from_secs(5), async || node.member_count().await == Ok(1)).await;
         assert_eq!(node.confirm(linked(1), SeenPage::default(), NOW).await, Ok(Confirmation::AlreadyMember));
@@ -380,6 +523,8 @@ fn a_lost_answer_is_told_as_one() {
 struct Proxy {
     /// Connections break in place of the next answer.
     cut: AtomicBool,
+    /// The same from the next commit on.
+    cut_commits: AtomicBool,
     /// How often it was told to be silent.
     silenced: AtomicU32,
 }
@@ -395,8 +540,27 @@ impl Proxy {
         let server = TcpStream::connect(server).await.unwrap();
         let (mut from_client, mut to_client) = client.into_split();
         let (mut from_server, mut to_server) = server.into_split();
-        let asking = tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
-        let mut bytes = [0; 8192];
+        let asking = async {
+            let mut bytes = vec![0; 8192];
+            while let Ok(length @ 1..) = from_client.read(&mut bytes).await {
+                if self.cut_commits.load(Ordering::SeqCst) && bytes[..length].windows(6).any(|word| word == b"COMMIT") {
+                    self.cut.store(true, Ordering::SeqCst);
+                }
+                if to_server.write_all(&bytes[..length]).await.is_err() {
+                    break;
+                }
+            }
+        };
+        let answering = self.answer(&mut from_server, &mut to_client, mine);
+        // Whichever side ends first.
+        tokio::select! {
+            () = asking => {}
+            () = answering => {}
+        }
+    }
+
+    async fn answer(&self, from_server: &mut OwnedReadHalf, to_client: &mut OwnedWriteHalf, mine: u32) {
+        let mut bytes = vec![0; 8192];
         while let Ok(length @ 1..) = from_server.read(&mut bytes).await {
             if self.silenced.load(Ordering::SeqCst) != mine {
                 std::future::pending::<()>().await;
@@ -411,7 +575,6 @@ impl Proxy {
                 break;
             }
         }
-        asking.abort();
     }
 }
 

@@ -43,6 +43,7 @@ mod append_only;
 mod campaign_mail;
 mod campaigns;
 mod coming_and_going;
+mod confirm;
 mod controls;
 mod decline;
 mod events;
@@ -63,6 +64,7 @@ use append_only::*;
 use campaign_mail::*;
 use campaigns::*;
 use coming_and_going::*;
+use confirm::*;
 use controls::*;
 use decline::*;
 use events::*;
@@ -138,6 +140,7 @@ suite! {
     sign_ups_are_attributed_to_another_mailbox_only
     a_confirmed_sign_up_counts_once
     confirming_in_any_number_at_once_counts_once
+    confirmations_at_once_are_each_done_as_if_alone
     only_what_was_seen_is_confirmed
     a_sign_up_expires
     a_clock_that_was_ahead_for_a_while_decides_nothing
