@@ -12,6 +12,7 @@ mod machine;
 mod people;
 mod plot;
 mod progress;
+mod records;
 mod report;
 mod sections;
 mod server;
@@ -96,8 +97,8 @@ enum Section {
     Campaigns,
     /// Sign-ups while half a million participants are checked and groups are formed, at 2 M people.
     Rewards,
-    /// The operator's page at 2 M people beside 10 k.
-    Operator,
+    /// What members, partners and operators do besides, and workers and commands, at 2 M people beside 10 k.
+    Growth,
     /// Reads and sign-ups on PostgreSQL, where it is installed.
     Postgres,
     /// Limits kept in Redis, where it is installed.
@@ -124,7 +125,8 @@ impl Section {
                 Self::Sizes => 20,
                 Self::Postgres => 10,
                 Self::Redis => 4,
-                Self::Campaigns | Self::Rewards | Self::Operator => 2,
+                Self::Campaigns | Self::Rewards => 2,
+                Self::Growth => 21,
                 Self::Footprint => 3,
                 Self::Limiter | Self::Instructions => 1,
             }
@@ -139,7 +141,7 @@ impl Section {
             Self::Sizes => sections::sizes::run(lab),
             Self::Campaigns => sections::campaigns::run(lab),
             Self::Rewards => sections::rewards::run(lab),
-            Self::Operator => sections::operator::run(lab),
+            Self::Growth => sections::growth::run(lab),
             Self::Postgres => sections::postgres::run(lab),
             Self::Redis => sections::redis::run(lab),
             Self::Limiter => sections::limiter::run(lab),

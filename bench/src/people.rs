@@ -25,8 +25,8 @@ pub(crate) fn members(people: u64) -> u64 {
 }
 
 /// A moment in the past and one in the future, in milliseconds, so that nothing expires while it is measured.
-const JOINED_AT: i64 = 1_700_000_000_000;
-const EXPIRES_AT: i64 = 4_000_000_000_000;
+pub(crate) const JOINED_AT: i64 = 1_700_000_000_000;
+pub(crate) const EXPIRES_AT: i64 = 4_000_000_000_000;
 
 /// Records of so many people as a file; made once and kept in `folder` for later runs.
 pub(crate) fn file(folder: &Path, empty: &Path, people: u64) -> anyhow::Result<PathBuf> {

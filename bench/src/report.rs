@@ -133,9 +133,10 @@ impl Report {
                     Some(_) => ("**void**".to_owned(), "**void**".to_owned()),
                     None => (show(row.rate), show(row.cost)),
                 };
+                let micros = if micros.is_nan() { "—".to_owned() } else { format!("{micros:.1}") };
                 line(
                     &mut out,
-                    format!("| {section} | {variant} | {against} | {a_second:.0} | {rate} | {micros:.1} | {cost} |"),
+                    format!("| {section} | {variant} | {against} | {a_second:.0} | {rate} | {micros} | {cost} |"),
                 );
             }
         }
@@ -184,7 +185,8 @@ pub(crate) fn document(
          what stands in brackets is its 95 % interval (bootstrap over the rounds). Load is 64 kept-alive connections from 16\n\
          addresses, without pipelining; CPU is user and system time of the server's threads. Limits and keys are in the path,\n\
          at a million a minute. Bare hyper answers the same body and as many bytes of headers. Sign-ups write their mail to\n\
-         the outbox, from where nothing is sent meanwhile. Any answer but 200 and any row too few or too many voids a run.\n\n",
+         the outbox, from where nothing is sent meanwhile. Any answer but the right one and any row too few or too many voids a\n\
+         run.\n\n",
     );
     line(&mut out, format!("```sh\n{command}\n```\n\n| machine | |\n|---|---|"));
     for (what, value) in machine {
