@@ -22,7 +22,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) const FULL: Self = Self { slice: Duration::from_secs(2), rounds: 12, quick: false };
-    pub(crate) const QUICK: Self = Self { slice: Duration::from_millis(500), rounds: 4, quick: true };
+    pub(crate) const QUICK: Self = Self { slice: Duration::from_millis(300), rounds: 3, quick: true };
 }
 
 /// What takes turns with others: one line of a comparison.
@@ -127,6 +127,11 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
+    /// What somebody else measured, round by round.
+    pub(crate) fn of(name: String, samples: Vec<Sample>) -> Self {
+        Self { name, samples, void: None }
+    }
+
     pub(crate) fn a_second(&self) -> f64 {
         median(self.samples.iter().map(|sample| sample.a_second).collect())
     }

@@ -123,8 +123,9 @@ impl Request {
 /// What is sent, and where to.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
-    pub address: SocketAddr,
     /// The connections take these in turn.
+    pub addresses: Vec<SocketAddr>,
+    /// These too.
     pub requests: Arc<[Request]>,
     pub numbers: Numbers,
     pub expected: Expected,
@@ -183,7 +184,8 @@ impl Load {
         let poll = Poll::new()?;
         let connections = (0..connections)
             .map(|i| {
-                let mut stream = TcpStream::from_std(connect(target.address, i % ADDRESSES)?);
+                let mut stream =
+                    TcpStream::from_std(connect(target.addresses[i % target.addresses.len()], i % ADDRESSES)?);
                 poll.registry().register(&mut stream, Token(i), Interest::READABLE)?;
                 let request = target.requests[i % target.requests.len()].clone();
                 Ok(Connection { stream, request, buffer: vec![0; BUFFER], filled: 0, due: None })
@@ -373,7 +375,7 @@ fn connect(server: SocketAddr, client: usize) -> anyhow::Result<std::net::TcpStr
 /// One request on a connection of its own; the whole answer.
 pub(crate) fn ask(server: SocketAddr, request: &Request) -> anyhow::Result<String> {
     let (requests, numbers) = (vec![request.clone()].into(), Numbers::Known(1));
-    let target = Target { address: server, requests, numbers, expected: Expected::OK, next: 0 };
+    let target = Target { addresses: vec![server], requests, numbers, expected: Expected::OK, next: 0 };
     let mut load = Load::connect(&target, 1)?;
     let outcome = load.run(Pace::Count(1))?;
     if let Some(error) = outcome.first_error {

@@ -48,6 +48,14 @@ impl Records<'_> {
         }
     }
 
+    /// How much of the disk they take.
+    pub(crate) fn bytes(&self) -> anyhow::Result<u64> {
+        match self {
+            Self::Sqlite(file) => Ok(std::fs::metadata(file)?.len()),
+            Self::Postgres(..) => self.number("SELECT pg_database_size(current_database())"),
+        }
+    }
+
     /// After much was written: statistics, and nothing that a checkpoint still has to do.
     pub(crate) fn settle(&self) -> anyhow::Result<()> {
         match self {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::time::Duration;
 
 use crate::compare::{Measured, Waits};
 use crate::goals::{Finding, GOALS, show};
@@ -35,6 +36,7 @@ pub(crate) struct Report {
     pub points: Vec<Point>,
     instructions: Vec<(String, f64)>,
     notes: Vec<String>,
+    times: Vec<(String, Duration, String)>,
     voids: Vec<String>,
 }
 
@@ -94,6 +96,11 @@ impl Report {
 
     pub(crate) fn instructions(&mut self, what: &str, a_request: f64) {
         self.instructions.push((what.to_owned(), a_request));
+    }
+
+    /// How long a section took, and what for.
+    pub(crate) fn took(&mut self, section: String, time: Duration, work: String) {
+        self.times.push((section, time, work));
     }
 
     pub(crate) fn note(&mut self, text: String) {
@@ -161,6 +168,14 @@ impl Report {
         if !self.notes.is_empty() {
             out.push_str("\n## Notes\n\n");
             self.notes.iter().for_each(|note| line(&mut out, format!("- {note}")));
+        }
+        if !self.times.is_empty() {
+            out.push_str("\n## How long it took\n\n| section | seconds | for |\n|---|---|---|\n");
+            for (section, time, work) in &self.times {
+                line(&mut out, format!("| {section} | {} | {work} |", time.as_secs()));
+            }
+            let all: Duration = self.times.iter().map(|(_, time, _)| *time).sum();
+            line(&mut out, format!("| all | {} | |", all.as_secs()));
         }
         out
     }

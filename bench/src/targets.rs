@@ -17,8 +17,8 @@ pub(crate) const STATS: &str = "/v1/stats";
 pub(crate) const SECRET: (&str, &str) = ("UNIONHALL_SECRET", "the secret of a bench that keeps nothing");
 
 pub(crate) fn target(server: &Server, requests: Vec<Request>) -> Target {
-    let (address, requests, numbers) = (server.address, requests.into(), Numbers::Known(1));
-    Target { address, requests, numbers, expected: Expected::OK, next: 0 }
+    let (addresses, requests, numbers) = (vec![server.address], requests.into(), Numbers::Known(1));
+    Target { addresses, requests, numbers, expected: Expected::OK, next: 0 }
 }
 
 pub(crate) fn reading(server: &Server, path: &str) -> Target {

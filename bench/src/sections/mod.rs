@@ -12,6 +12,7 @@ pub(crate) mod instructions;
 pub(crate) mod invite;
 pub(crate) mod limiter;
 pub(crate) mod mcp;
+pub(crate) mod nodes;
 pub(crate) mod postgres;
 pub(crate) mod redis;
 pub(crate) mod rewards;

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::Context;
 use rusqlite::Connection;
@@ -82,6 +83,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         Variant::new("invite while participants are checked", &checks, inviting(&checks, &checking, "p")).signing_up(),
         Variant::new("invite while groups are formed", &groups, inviting(&groups, &grouping, "p")).signing_up(),
     ];
+    let since = Instant::now();
     let waits = lab.waits(&mut variants, WRITES_A_SECOND);
     let ended = (done(&databases[0])?.0, done(&databases[1])?.1);
     if let [Some(alone), Some(checks), Some(groups)] = waits[..] {
@@ -92,8 +94,11 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     lab.check_rows(&alone, before, after, &[&server]);
     // What was done meanwhile: else it was measured beside nothing.
     let (checked, groups) = (ended.0 - begun.0, ended.1 - begun.1);
-    lab.report
-        .note(format!("meanwhile {checked} of {} participants were checked and {groups} groups formed", most / 4));
+    let seconds = since.elapsed().as_secs().max(1);
+    lab.report.note(format!(
+        "meanwhile {checked} of {} participants were checked and {groups} groups formed, in {seconds} seconds",
+        most / 4
+    ));
     if checked == 0 || groups == 0 {
         lab.report.void("no participant was checked or no group formed beside the sign-ups".to_owned());
     }

@@ -101,11 +101,10 @@ impl Crowd {
         let secret = Secret::new(SECRET.1)?;
         let (sessions, tokens) = (SessionMaker::new(&secret), TokenMaker::new(&secret));
         let ends_at = Timestamp::from_millis(EXPIRES_AT);
-        let mut members = Vec::new();
-        let mut statements = String::new();
+        let (mut members, mut nonces) = (Vec::new(), Vec::new());
         for (n, id) in ids(place.people).into_iter().enumerate() {
             let nonce = Nonce::from_random(&(id as u128 * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes());
-            statements.push_str(&format!("UPDATE people SET session = '{}' WHERE id = {id};\n", nonce.as_str()));
+            nonces.push(format!("({id}, '{}')", nonce.as_str()));
             let [a, b, c, d] = (n as u32 | 10 << 24).to_be_bytes();
             members.push(Member {
                 email: people::address(&format!("{:012}", shuffled(id))),
@@ -132,7 +131,10 @@ impl Crowd {
         ] {
             fill = fill.replace(name, &value);
         }
-        statements.push_str(&fill);
+        let mut statements = format!(
+            "WITH nonces (id, nonce) AS (VALUES {}) UPDATE people SET session = nonce FROM nonces WHERE people.id = nonces.id; {fill}",
+            nonces.join(", ")
+        );
         // Two rounds more than are measured: each connection is served once before it counts.
         let links = (plan.rounds + 2) as f64 / 2.0 * plan.slice.as_secs_f64() * LINKS_A_SECOND;
         for _ in 0..(links as usize).div_ceil(MEMBERS) {

@@ -194,7 +194,9 @@ pub(super) fn look(lab: &mut Lab, places: &[Place<'_>]) -> anyhow::Result<()> {
 }
 
 /// Rounds of what reads everything: seconds each, and nearly the same every time.
-const LONG_ROUNDS: usize = 3;
+fn long_rounds(lab: &Lab) -> usize {
+    if lab.plan.quick { 1 } else { 3 }
+}
 
 /// `unionhall members export` of everybody.
 pub(super) fn export(lab: &mut Lab, places: &[Place<'_>]) -> anyhow::Result<()> {
@@ -227,7 +229,8 @@ pub(super) fn export(lab: &mut Lab, places: &[Place<'_>]) -> anyhow::Result<()> 
         name: format!("export, people a second, {} people", short(place.people)),
         work: Box::new(move || work(place)),
     });
-    at_sizes(lab, "growth", LONG_ROUNDS, &mut jobs.collect::<Vec<_>>(), Figure::Time("growth.export"));
+    let rounds = long_rounds(lab);
+    at_sizes(lab, "growth", rounds, &mut jobs.collect::<Vec<_>>(), Figure::Time("growth.export"));
     Ok(())
 }
 
@@ -250,6 +253,7 @@ pub(super) fn back_up(lab: &mut Lab, places: &[Place<'_>]) -> anyhow::Result<()>
         name: format!("backup, people a second, {} people", short(place.people)),
         work: Box::new(move || work(place)),
     });
-    at_sizes(lab, "growth", LONG_ROUNDS, &mut jobs.collect::<Vec<_>>(), Figure::Time("growth.backup"));
+    let rounds = long_rounds(lab);
+    at_sizes(lab, "growth", rounds, &mut jobs.collect::<Vec<_>>(), Figure::Time("growth.backup"));
     Ok(())
 }
