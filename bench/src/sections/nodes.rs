@@ -90,9 +90,9 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     let added = records.number(count)? - before;
     let what = format!("nodes: {signed_up} sign-ups answered, {added} rows of people, sign-ups and mail");
     if added == 3 * signed_up {
-        lab.report.note(what)
+        lab.report.note(what);
     } else {
-        lab.report.void(what)
+        lab.report.void(what);
     }
     limit(lab, &installation)
 }

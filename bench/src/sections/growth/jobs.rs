@@ -130,7 +130,8 @@ fn await_count(place: &Place<'_>, query: &str, expected: u64) -> anyhow::Result<
         if Instant::now() > patience {
             bail!("{count} and not {expected} after {} seconds: {query}", PATIENCE.as_secs());
         }
-        std::thread::sleep(Duration::from_millis(50));
+        // Seldom: looking costs a process where PostgreSQL is asked, and the times are those that the service wrote down.
+        std::thread::sleep(Duration::from_millis(300));
     }
 }
 
