@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use anyhow::bail;
+
 use crate::load::{CONNECTIONS, Load, Outcome, Pace, Target};
 use crate::progress::Progress;
 use crate::server::Server;
@@ -20,7 +22,15 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) const FULL: Self = Self { slice: Duration::from_secs(2), rounds: 12, quick: false };
-    pub(crate) const QUICK: Self = Self { slice: Duration::from_millis(500), rounds: 4, quick: true };
+    pub(crate) const QUICK: Self = Self { slice: Duration::from_millis(300), rounds: 3, quick: true };
+}
+
+/// What takes turns with others: one line of a comparison.
+pub(crate) trait Turn {
+    fn name(&self) -> &str;
+
+    /// One slice. An error makes the line void.
+    fn take(&mut self, slice: Duration) -> anyhow::Result<Sample>;
 }
 
 /// Load on a server that is one line of a comparison.
@@ -60,12 +70,53 @@ impl<'a> Variant<'a> {
     }
 }
 
+impl Turn for Variant<'_> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn take(&mut self, slice: Duration) -> anyhow::Result<Sample> {
+        let (outcome, used) = self.drive(Pace::Closed(slice))?;
+        if outcome.errors > 0 {
+            bail!(errors(&outcome));
+        }
+        Sample::of(outcome.answered, outcome.elapsed, Some(used))
+    }
+}
+
+/// Work that is not asked for by requests: what a worker or a command does in one turn.
+pub(crate) struct Job<'a> {
+    pub name: String,
+    pub work: Box<dyn FnMut() -> anyhow::Result<Sample> + 'a>,
+}
+
+impl Turn for Job<'_> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn take(&mut self, _slice: Duration) -> anyhow::Result<Sample> {
+        (self.work)()
+    }
+}
+
 /// What one slice showed.
 #[derive(Debug, Clone, Copy)]
-struct Sample {
+pub(crate) struct Sample {
     a_second: f64,
-    /// Processor time of the server for one request, in microseconds.
+    /// Processor time of the server for one request, in microseconds; no number where nobody counted it.
     micros: f64,
+}
+
+impl Sample {
+    /// So many in so long, and the processor time that they took.
+    pub(crate) fn of(done: u64, elapsed: Duration, used: Option<Duration>) -> anyhow::Result<Self> {
+        if done == 0 || elapsed.is_zero() {
+            bail!("nothing was done");
+        }
+        let micros = used.map_or(f64::NAN, |used| used.as_secs_f64() * 1e6 / done as f64);
+        Ok(Self { a_second: done as f64 / elapsed.as_secs_f64(), micros })
+    }
 }
 
 /// What all rounds showed of one variant.
@@ -76,6 +127,11 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
+    /// What somebody else measured, round by round.
+    pub(crate) fn of(name: String, samples: Vec<Sample>) -> Self {
+        Self { name, samples, void: None }
+    }
+
     pub(crate) fn a_second(&self) -> f64 {
         median(self.samples.iter().map(|sample| sample.a_second).collect())
     }
@@ -103,24 +159,15 @@ impl Measured {
     }
 }
 
-/// Runs all rounds of a closed loop. A variant that fails is void and left out of the rounds that follow.
-pub(crate) fn compare(variants: &mut [Variant<'_>], plan: Plan, progress: &mut Progress) -> Vec<Measured> {
-    let mut all: Vec<Measured> = variants
-        .iter()
-        .map(|variant| Measured { name: variant.name.clone(), samples: Vec::new(), void: None })
-        .collect();
+/// Runs all rounds, each line as fast as it can. One that fails is void and left out of the rounds that follow.
+pub(crate) fn compare(turns: &mut [impl Turn], plan: Plan, progress: &mut Progress) -> Vec<Measured> {
+    let mut all: Vec<Measured> =
+        turns.iter().map(|turn| Measured { name: turn.name().to_owned(), samples: Vec::new(), void: None }).collect();
     for _ in 0..plan.rounds {
-        for (variant, measured) in variants.iter_mut().zip(&mut all) {
+        for (turn, measured) in turns.iter_mut().zip(&mut all) {
             if measured.void.is_none() {
-                match variant.drive(Pace::Closed(plan.slice)) {
-                    Ok((outcome, _)) if outcome.errors > 0 => measured.void = Some(errors(&outcome)),
-                    Ok((outcome, _)) if outcome.answered == 0 => {
-                        measured.void = Some("nothing was answered".to_owned());
-                    }
-                    Ok((outcome, used)) => measured.samples.push(Sample {
-                        a_second: outcome.answered as f64 / outcome.elapsed.as_secs_f64(),
-                        micros: used.as_secs_f64() * 1e6 / outcome.answered as f64,
-                    }),
+                match turn.take(plan.slice) {
+                    Ok(sample) => measured.samples.push(sample),
                     Err(error) => measured.void = Some(format!("{error:#}")),
                 }
             }
@@ -133,7 +180,7 @@ pub(crate) fn compare(variants: &mut [Variant<'_>], plan: Plan, progress: &mut P
 fn errors(outcome: &Outcome) -> String {
     let first = outcome.first_error.clone().unwrap_or_default();
     let head: Vec<_> = first.lines().next().into_iter().chain(first.lines().last()).collect();
-    format!("{} answers were not 200, the first: {}", outcome.errors, head.join(" "))
+    format!("{} answers were not as expected, the first: {}", outcome.errors, head.join(" "))
 }
 
 /// Waiting times at a fixed rate, in microseconds.

@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::bare;
-use crate::compare::{Measured, Plan, Variant, Waits, compare, waits};
+use crate::compare::{Measured, Plan, Turn, Variant, Waits, compare, waits};
 use crate::load::{Request, ask};
-use crate::people;
+use crate::people::{self, SIZES};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::server::{Installation, Manner, Server};
@@ -36,6 +36,15 @@ impl Lab {
         std::fs::create_dir_all(&kept)?;
         let folder = tempfile::tempdir_in(&kept)?;
         Ok(Self { plan, progress, report: Report::default(), binary, kept, folder, made: 0 })
+    }
+
+    /// How many people the records are measured with, the fewest first; a quick run has no large ones.
+    pub(crate) fn sizes(&self) -> Vec<u64> {
+        if self.plan.quick { SIZES[..2].to_vec() } else { SIZES.to_vec() }
+    }
+
+    pub(crate) fn most(&self) -> u64 {
+        if self.plan.quick { SIZES[1] } else { SIZES[3] }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -96,13 +105,23 @@ impl Lab {
             );
             lines.push_str(&bare::line(path, head.len().saturating_sub(bare.len()), body));
         }
+        self.bare_with(&lines)
+    }
+
+    /// Bare hyper with these answers.
+    pub(crate) fn bare_with(&mut self, lines: &str) -> anyhow::Result<Server> {
         let file = self.new_folder()?.join("answers");
         std::fs::write(&file, lines)?;
         Server::start(Command::new(std::env::current_exe()?).arg("bare").arg(file), None)
     }
 
-    pub(crate) fn compare(&mut self, variants: &mut [Variant<'_>]) -> Vec<Measured> {
-        compare(variants, self.plan, &mut self.progress)
+    pub(crate) fn compare(&mut self, turns: &mut [impl Turn]) -> Vec<Measured> {
+        compare(turns, self.plan, &mut self.progress)
+    }
+
+    /// The same in other rounds than the plan's.
+    pub(crate) fn compare_in(&mut self, rounds: usize, turns: &mut [impl Turn]) -> Vec<Measured> {
+        compare(turns, Plan { rounds, ..self.plan }, &mut self.progress)
     }
 
     pub(crate) fn waits(&mut self, variants: &mut [Variant<'_>], a_second: u32) -> Vec<Option<Waits>> {

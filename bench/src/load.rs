@@ -2,8 +2,8 @@
 //! comes back.
 //!
 //! The machine is shared with the server that is measured, so this does as little as it can: requests are written from
-//! prepared bytes, and of an answer only the status and the length are read. Every request must be answered with 200;
-//! anything else is an error, and errors void a run.
+//! prepared bytes, and of an answer only the status, the length and one text are looked at. Every request must be answered as
+//! expected; anything else is an error, and errors void a run.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -57,6 +57,27 @@ pub(crate) enum Numbers {
     Known(u64),
     /// None: each of the prepared requests is sent once, in their order.
     EachOnce,
+    /// None: the prepared requests are sent in their order, over and over.
+    InTurn,
+}
+
+/// What every answer must be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    pub status: &'static str,
+    /// Somewhere in its head or body.
+    pub holds: &'static str,
+}
+
+impl Expected {
+    pub(crate) const OK: Self = Self { status: "200", holds: "" };
+
+    fn is(self, answer: &[u8]) -> bool {
+        let rest = answer.strip_prefix(b"HTTP/1.1 ").and_then(|rest| rest.strip_prefix(self.status.as_bytes()));
+        rest.is_some()
+            && (self.holds.is_empty() || memmem::find(answer, self.holds.as_bytes()).is_some())
+            && memmem::find(answer, b"\"isError\":true").is_none()
+    }
 }
 
 impl Request {
@@ -73,6 +94,15 @@ impl Request {
         Self::new(&format!(
             "POST {path} HTTP/1.1\r\nhost: bench.test\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
             body.len()
+        ))
+    }
+
+    /// A form of a page of our own, as a browser sends it.
+    pub(crate) fn form(path: &str, headers: &str, fields: &str) -> Self {
+        Self::new(&format!(
+            "POST {path} HTTP/1.1\r\nhost: bench.test\r\ncontent-type: application/x-www-form-urlencoded\r\n\
+             sec-fetch-site: same-origin\r\n{headers}content-length: {}\r\n\r\n{fields}",
+            fields.len()
         ))
     }
 
@@ -93,18 +123,20 @@ impl Request {
 /// What is sent, and where to.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
-    pub address: SocketAddr,
     /// The connections take these in turn.
+    pub addresses: Vec<SocketAddr>,
+    /// These too.
     pub requests: Arc<[Request]>,
     pub numbers: Numbers,
-    /// The next fresh number.
+    pub expected: Expected,
+    /// The next fresh number, or how many of the prepared requests were sent.
     pub next: u64,
 }
 
 /// What came of a stretch of load.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
-    /// Answered with 200.
+    /// Answered as expected.
     pub answered: u64,
     pub errors: u64,
     pub first_error: Option<String>,
@@ -140,6 +172,7 @@ pub(crate) struct Load {
     connections: Vec<Connection>,
     requests: Arc<[Request]>,
     numbers: Numbers,
+    expected: Expected,
     pub next: u64,
     random: u64,
     outcome: Outcome,
@@ -151,7 +184,8 @@ impl Load {
         let poll = Poll::new()?;
         let connections = (0..connections)
             .map(|i| {
-                let mut stream = TcpStream::from_std(connect(target.address, i % ADDRESSES)?);
+                let mut stream =
+                    TcpStream::from_std(connect(target.addresses[i % target.addresses.len()], i % ADDRESSES)?);
                 poll.registry().register(&mut stream, Token(i), Interest::READABLE)?;
                 let request = target.requests[i % target.requests.len()].clone();
                 Ok(Connection { stream, request, buffer: vec![0; BUFFER], filled: 0, due: None })
@@ -162,6 +196,7 @@ impl Load {
             connections,
             requests: Arc::clone(&target.requests),
             numbers: target.numbers,
+            expected: target.expected,
             next: target.next,
             random: 0x9e37_79b9_7f4a_7c15,
             outcome: Outcome::default(),
@@ -259,8 +294,10 @@ impl Load {
                 self.random ^= self.random << 17;
                 self.random % most + 1
             }
-            Numbers::EachOnce => {
+            Numbers::EachOnce | Numbers::InTurn => {
                 let index = usize::try_from(self.next)?;
+                let again = self.numbers == Numbers::InTurn;
+                let index = if again { index % self.requests.len() } else { index };
                 let prepared = self.requests.get(index).context("more requests were sent than were prepared")?;
                 self.connections[i].request.clone_from(prepared);
                 self.next += 1;
@@ -298,7 +335,7 @@ impl Load {
             connection.filled = 0;
             let Some(due) = connection.due.take() else { bail!("an answer to no request") };
             let answer = &connection.buffer[..length];
-            if answer.starts_with(b"HTTP/1.1 200 ") && memmem::find(answer, b"\"isError\":true").is_none() {
+            if self.expected.is(answer) {
                 self.outcome.answered += 1;
             } else {
                 self.outcome.errors += 1;
@@ -337,8 +374,8 @@ fn connect(server: SocketAddr, client: usize) -> anyhow::Result<std::net::TcpStr
 
 /// One request on a connection of its own; the whole answer.
 pub(crate) fn ask(server: SocketAddr, request: &Request) -> anyhow::Result<String> {
-    let target =
-        Target { address: server, requests: vec![request.clone()].into(), numbers: Numbers::Known(1), next: 0 };
+    let (requests, numbers) = (vec![request.clone()].into(), Numbers::Known(1));
+    let target = Target { addresses: vec![server], requests, numbers, expected: Expected::OK, next: 0 };
     let mut load = Load::connect(&target, 1)?;
     let outcome = load.run(Pace::Count(1))?;
     if let Some(error) = outcome.first_error {
@@ -361,6 +398,16 @@ mod tests {
         request.set_number(1207);
         assert!(String::from_utf8(request.bytes.clone()).unwrap().ends_with("\"p967024420043@example.com\"}"));
         assert_eq!(request.bytes.len(), before);
+    }
+
+    #[test]
+    fn an_answer_is_expected_by_its_status_and_its_text() {
+        let entered = Expected { status: "303", holds: "set-cookie: union=" };
+        assert!(entered.is(b"HTTP/1.1 303 See Other\r\nset-cookie: union=x\r\n\r\n"));
+        assert!(!entered.is(b"HTTP/1.1 303 See Other\r\n\r\n"));
+        assert!(!entered.is(b"HTTP/1.1 200 OK\r\nset-cookie: union=x\r\n\r\n"));
+        assert!(Expected::OK.is(b"HTTP/1.1 200 OK\r\n\r\n{}"));
+        assert!(!Expected::OK.is(b"HTTP/1.1 200 OK\r\n\r\n{\"isError\":true}"));
     }
 
     #[test]

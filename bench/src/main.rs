@@ -12,6 +12,7 @@ mod machine;
 mod people;
 mod plot;
 mod progress;
+mod records;
 mod report;
 mod sections;
 mod server;
@@ -21,7 +22,7 @@ mod targets;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -48,7 +49,8 @@ struct Settings {
     #[command(subcommand)]
     inner: Option<Inner>,
 
-    /// Four rounds of half a second instead of twelve of two: to see whether everything works, not for figures.
+    /// Few short rounds and at most 100 k people in most of it, in less than five minutes: to see whether everything works, not
+    /// for figures.
     #[arg(long)]
     quick: bool,
 
@@ -63,6 +65,10 @@ struct Settings {
     /// Only this build beside another one of the product, request by request: what a change made slower. Writes nothing.
     #[arg(long, value_name = "BINARY", conflicts_with_all = ["only", "write"])]
     against: Option<PathBuf>,
+
+    /// Measure this binary of the product instead of building one; its tables must be those of this checkout.
+    #[arg(long, value_name = "BINARY", conflicts_with = "write")]
+    server: Option<PathBuf>,
 
     /// Write BENCHMARKS.md and the plot even from a quick or partial run.
     #[arg(long)]
@@ -96,12 +102,14 @@ enum Section {
     Campaigns,
     /// Sign-ups while half a million participants are checked and groups are formed, at 2 M people.
     Rewards,
-    /// The operator's page at 2 M people beside 10 k.
-    Operator,
+    /// What members, partners and operators do besides, and workers and commands, at 2 M people beside 10 k.
+    Growth,
     /// Reads, sign-ups and confirmations on PostgreSQL, where it is installed.
     Postgres,
     /// Limits kept in Redis, where it is installed.
     Redis,
+    /// Three nodes beside one, on one PostgreSQL and one Redis, where they are installed.
+    Nodes,
     /// The limiter in memory beside governor.
     Limiter,
     /// Binary, memory, start.
@@ -124,10 +132,23 @@ impl Section {
                 Self::Sizes => 20,
                 Self::Postgres => 11,
                 Self::Redis => 4,
-                Self::Campaigns | Self::Rewards | Self::Operator => 2,
+                Self::Nodes => 6,
+                Self::Campaigns | Self::Rewards => 2,
+                Self::Growth => 21,
                 Self::Footprint => 3,
                 Self::Limiter | Self::Instructions => 1,
             }
+    }
+
+    /// What its time is spent on.
+    fn work(self, plan: Plan) -> String {
+        let slices = format!("{} slices of {} s", self.steps(plan), plan.slice.as_secs_f64());
+        match self {
+            Self::Postgres | Self::Growth | Self::Nodes => format!("making records in PostgreSQL; {slices}"),
+            Self::Instructions => "16 runs under callgrind".to_owned(),
+            Self::Limiter => "rounds of a million checks".to_owned(),
+            _ => slices,
+        }
     }
 
     fn run(self, lab: &mut Lab) -> anyhow::Result<()> {
@@ -139,9 +160,10 @@ impl Section {
             Self::Sizes => sections::sizes::run(lab),
             Self::Campaigns => sections::campaigns::run(lab),
             Self::Rewards => sections::rewards::run(lab),
-            Self::Operator => sections::operator::run(lab),
+            Self::Growth => sections::growth::run(lab),
             Self::Postgres => sections::postgres::run(lab),
             Self::Redis => sections::redis::run(lab),
+            Self::Nodes => sections::nodes::run(lab),
             Self::Limiter => sections::limiter::run(lab),
             Self::Footprint => sections::footprint::run(lab),
             Self::Instructions => sections::instructions::run(lab),
@@ -175,8 +197,12 @@ fn main() -> ExitCode {
 /// Runs what was asked for; false if the run is void.
 fn measure(settings: &Settings) -> anyhow::Result<bool> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the bench has a folder above it")?;
-    let binary = build(root)?;
-    let kept = binary.parent().and_then(Path::parent).context("the binary is in the target folder")?.join("bench");
+    let binary = match &settings.server {
+        Some(binary) => binary.canonicalize().with_context(|| format!("there is no {}", binary.display()))?,
+        None => build(root)?,
+    };
+    let own = std::env::current_exe()?;
+    let kept = own.parent().and_then(Path::parent).context("the bench is in the target folder")?.join("bench");
     let full = Plan { slice: Duration::from_secs(settings.slice.clamp(1, 60)), ..Plan::FULL };
     let plan = if settings.quick { Plan::QUICK } else { full };
     if let Some(other) = &settings.against {
@@ -192,18 +218,27 @@ fn measure(settings: &Settings) -> anyhow::Result<bool> {
         Section::value_variants().iter().copied().filter(|one| whole || settings.only.contains(one)).collect();
     let steps = sections.iter().map(|section| section.steps(plan)).sum();
     let mut lab = Lab::new(plan, Progress::new(steps), binary, kept)?;
+    let begun = Instant::now();
     for section in sections {
         lab.progress.begin(&section.name());
+        let begun = Instant::now();
         if let Err(error) = section.run(&mut lab) {
             lab.report.void(format!("{}: {error:#}", section.name()));
             lab.progress.say(&format!("{}: {error:#}", section.name()));
         }
+        lab.report.took(section.name(), begun.elapsed(), section.work(plan));
     }
     let machine = machine::describe(lab.folder());
     let Lab { report, progress, .. } = lab;
     drop(progress);
     println!("{}", report.tables());
-    if (whole && !settings.quick) || settings.write {
+    if settings.quick {
+        println!(
+            "A quick run is for seeing that everything works: its rounds are few and short, and most of it has 100 k people at most."
+        );
+    }
+    println!("It took {} seconds.", begun.elapsed().as_secs());
+    if (whole && !settings.quick && settings.server.is_none()) || settings.write {
         write(root, settings, &report, &machine)?;
     }
     Ok(!report.is_void())

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::time::Duration;
 
 use crate::compare::{Measured, Waits};
 use crate::goals::{Finding, GOALS, show};
@@ -35,6 +36,7 @@ pub(crate) struct Report {
     pub points: Vec<Point>,
     instructions: Vec<(String, f64)>,
     notes: Vec<String>,
+    times: Vec<(String, Duration, String)>,
     voids: Vec<String>,
 }
 
@@ -96,6 +98,11 @@ impl Report {
         self.instructions.push((what.to_owned(), a_request));
     }
 
+    /// How long a section took, and what for.
+    pub(crate) fn took(&mut self, section: String, time: Duration, work: String) {
+        self.times.push((section, time, work));
+    }
+
     pub(crate) fn note(&mut self, text: String) {
         self.notes.push(text);
     }
@@ -133,9 +140,10 @@ impl Report {
                     Some(_) => ("**void**".to_owned(), "**void**".to_owned()),
                     None => (show(row.rate), show(row.cost)),
                 };
+                let micros = if micros.is_nan() { "—".to_owned() } else { format!("{micros:.1}") };
                 line(
                     &mut out,
-                    format!("| {section} | {variant} | {against} | {a_second:.0} | {rate} | {micros:.1} | {cost} |"),
+                    format!("| {section} | {variant} | {against} | {a_second:.0} | {rate} | {micros} | {cost} |"),
                 );
             }
         }
@@ -161,6 +169,14 @@ impl Report {
             out.push_str("\n## Notes\n\n");
             self.notes.iter().for_each(|note| line(&mut out, format!("- {note}")));
         }
+        if !self.times.is_empty() {
+            out.push_str("\n## How long it took\n\n| section | seconds | for |\n|---|---|---|\n");
+            for (section, time, work) in &self.times {
+                line(&mut out, format!("| {section} | {} | {work} |", time.as_secs()));
+            }
+            let all: Duration = self.times.iter().map(|(_, time, _)| *time).sum();
+            line(&mut out, format!("| all | {} | |", all.as_secs()));
+        }
         out
     }
 }
@@ -184,7 +200,8 @@ pub(crate) fn document(
          what stands in brackets is its 95 % interval (bootstrap over the rounds). Load is 64 kept-alive connections from 16\n\
          addresses, without pipelining; CPU is user and system time of the server's threads. Limits and keys are in the path,\n\
          at a million a minute. Bare hyper answers the same body and as many bytes of headers. Sign-ups write their mail to\n\
-         the outbox, from where nothing is sent meanwhile. Any answer but 200 and any row too few or too many voids a run.\n\n",
+         the outbox, from where nothing is sent meanwhile. Any answer but the right one and any row too few or too many voids a\n\
+         run.\n\n",
     );
     line(&mut out, format!("```sh\n{command}\n```\n\n| machine | |\n|---|---|"));
     for (what, value) in machine {

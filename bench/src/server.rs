@@ -56,16 +56,7 @@ impl Server {
 
     /// Time that its threads have spent on a processor, user and system, to the nanosecond.
     pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
-        let mut nanos = 0;
-        for task in std::fs::read_dir(format!("/proc/{}/task", self.id()))? {
-            // A thread may end while we look.
-            let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else { continue };
-            nanos += text.split_whitespace().next().and_then(|time| time.parse::<u64>().ok()).unwrap_or(0);
-        }
-        if nanos == 0 {
-            bail!("the kernel does not tell the processor time of process {}", self.id());
-        }
-        Ok(Duration::from_nanos(nanos))
+        processor_time(self.id())
     }
 
     /// Resident memory, in bytes.
@@ -98,6 +89,19 @@ impl Drop for Server {
 pub(crate) fn signal(process: u32, name: &str) -> anyhow::Result<()> {
     Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status()?;
     Ok(())
+}
+
+pub(crate) fn processor_time(process: u32) -> anyhow::Result<Duration> {
+    let mut nanos = 0;
+    for task in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        // A thread may end while we look.
+        let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else { continue };
+        nanos += text.split_whitespace().next().and_then(|time| time.parse::<u64>().ok()).unwrap_or(0);
+    }
+    if nanos == 0 {
+        bail!("the kernel does not tell the processor time of process {process}");
+    }
+    Ok(Duration::from_nanos(nanos))
 }
 
 pub(crate) fn resident(process: u32) -> anyhow::Result<u64> {

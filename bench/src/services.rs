@@ -34,7 +34,7 @@ impl Drop for Service {
 }
 
 pub(crate) struct Postgres {
-    _service: Service,
+    service: Service,
     programs: PathBuf,
     port: u16,
 }
@@ -66,7 +66,7 @@ impl Postgres {
         let process = run("postgres")
             .arg("-D")
             .arg(&data)
-            .args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=100"])
+            .args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"])
             .args([
                 "-c",
                 &format!("port={port}"),
@@ -78,7 +78,7 @@ impl Postgres {
             .stderr(Stdio::null())
             .spawn()?;
         // SIGINT ends it at once and cleanly.
-        let postgres = Self { _service: Service { process, signal: "INT", _folder: folder }, programs, port };
+        let postgres = Self { service: Service { process, signal: "INT", _folder: folder }, programs, port };
         let patience = Instant::now() + PATIENCE;
         while postgres.query("postgres", "SELECT 1").is_err() {
             if Instant::now() > patience {
@@ -87,6 +87,14 @@ impl Postgres {
             std::thread::sleep(Duration::from_millis(100));
         }
         Ok(Some(postgres))
+    }
+
+    /// Its own process and those that serve its connections.
+    pub(crate) fn processes(&self) -> anyhow::Result<Vec<u32>> {
+        let own = self.service.process.id();
+        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"))?;
+        let children = children.split_whitespace().map(str::parse).collect::<Result<Vec<_>, _>>()?;
+        Ok([&[own], &children[..]].concat())
     }
 
     /// Makes a database and gives its address.
@@ -137,11 +145,15 @@ fn unprivileged() -> anyhow::Result<Option<(u32, u32)>> {
 }
 
 pub(crate) struct Redis {
-    _service: Service,
+    service: Service,
     pub address: String,
 }
 
 impl Redis {
+    pub(crate) fn process(&self) -> u32 {
+        self.service.process.id()
+    }
+
     /// Starts one; `None` where it is not installed.
     pub(crate) fn start() -> anyhow::Result<Option<Self>> {
         let installed = std::env::var_os("PATH")
@@ -159,7 +171,7 @@ impl Redis {
             .stderr(Stdio::null())
             .spawn()?;
         let redis = Self {
-            _service: Service { process, signal: "TERM", _folder: folder },
+            service: Service { process, signal: "TERM", _folder: folder },
             address: format!("redis://127.0.0.1:{port}"),
         };
         let patience = Instant::now() + PATIENCE;

@@ -4,7 +4,7 @@ use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
 use unionhall::domain::sign_up::SignUpRef;
 
-use crate::load::{NUMBER, Numbers, Request, Target};
+use crate::load::{Expected, NUMBER, Numbers, Request, Target};
 use crate::people;
 use crate::server::{Installation, Server};
 
@@ -17,7 +17,8 @@ pub(crate) const STATS: &str = "/v1/stats";
 pub(crate) const SECRET: (&str, &str) = ("UNIONHALL_SECRET", "the secret of a bench that keeps nothing");
 
 pub(crate) fn target(server: &Server, requests: Vec<Request>) -> Target {
-    Target { address: server.address, requests: requests.into(), numbers: Numbers::Known(1), next: 0 }
+    let (addresses, requests, numbers) = (vec![server.address], requests.into(), Numbers::Known(1));
+    Target { addresses, requests, numbers, expected: Expected::OK, next: 0 }
 }
 
 pub(crate) fn reading(server: &Server, path: &str) -> Target {

@@ -1,6 +1,8 @@
 //! Sign-ups at 2 M people while half a million participants are counted and a mailing walks everybody, beside the same on
 //! records without a campaign: what the union's own work costs those who join (tail latency).
 
+use std::time::Instant;
+
 use anyhow::Context;
 use rusqlite::Connection;
 
@@ -8,7 +10,8 @@ use super::WRITES_A_SECOND;
 use crate::compare::Variant;
 use crate::goals::Finding;
 use crate::lab::Lab;
-use crate::people::{self, SIZES};
+use crate::people;
+use crate::plot::short;
 use crate::server::Manner;
 use crate::targets::inviting;
 
@@ -38,7 +41,7 @@ summary = "Menos."
     COMMIT; PRAGMA wal_checkpoint(TRUNCATE)"#;
 
 pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
-    let most = SIZES[SIZES.len() - 1];
+    let most = lab.most();
     lab.progress.begin("making records of a campaign");
     let quiet = lab.installation(most)?;
     let mut busy = lab.installation(most)?;
@@ -53,23 +56,27 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     Connection::open(&database)?.execute_batch(FILL).context("the tables are not as the bench knows them")?;
     let before = people::rows(&quiet.data.join("unionhall.db"))?;
     let (server, beside) = (quiet.serve(Manner::default())?, busy.serve(Manner::default())?);
+    let alone = format!("invite, {} people", short(most));
     let mut variants = [
-        Variant::new("invite, 2 M people", &server, inviting(&server, &quiet, "p")).signing_up(),
+        Variant::new(&*alone, &server, inviting(&server, &quiet, "p")).signing_up(),
         Variant::new("invite beside a mailing and a count", &beside, inviting(&beside, &busy, "p")).signing_up(),
     ];
+    let since = Instant::now();
     let waits = lab.waits(&mut variants, WRITES_A_SECOND);
+    let seconds = since.elapsed().as_secs().max(1);
     if let [Some(alone), Some(beside)] = waits[..] {
         lab.report.found("campaigns.tail", Finding::of(f64::from(beside.p99) / f64::from(alone.p99.max(1))));
     }
     let after = people::rows(&quiet.data.join("unionhall.db"))?;
-    lab.check_rows("invite, 2 M people", before, after, &[&server]);
+    lab.check_rows(&alone, before, after, &[&server]);
     // What was done meanwhile: else it was measured beside nothing.
     let done = "SELECT (SELECT count(*) FROM campaign_mails), (SELECT count(*) FROM demand_sheets),
                        (SELECT max(after_id) FROM campaign_mailings)";
     let (mails, sheets, looked_at): (i64, i64, i64) =
         Connection::open(&database)?.query_row(done, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     lab.report.note(format!(
-        "meanwhile a mailing looked at {looked_at} people and queued {mails} mails, and {sheets} sheet of {} participants was taken",
+        "meanwhile a mailing looked at {looked_at} people and queued {mails} mails in {seconds} seconds, and {sheets} sheet of {} \
+         participants was taken",
         most / 4
     ));
     if mails == 0 || sheets == 0 {

@@ -1,4 +1,6 @@
-//! Limits kept in Redis beside limits in memory (distributed rate limiting): no goal, but what it costs to share them.
+//! Limits kept in Redis beside limits in memory (distributed rate limiting): what it costs to share them.
+
+use anyhow::bail;
 
 use super::READS_A_SECOND;
 use crate::compare::Variant;
@@ -39,6 +41,9 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     ];
     let all = lab.compare(&mut variants);
     lab.report.compared("redis", &all, 0);
+    let [memory, redis] = &all[..] else { bail!("two were compared") };
+    lab.report.found_ratio("redis.rate", &[memory, redis], redis.rate_to(memory));
+    lab.report.found_ratio("redis.cpu", &[memory, redis], redis.cost_to(memory));
     lab.waits(&mut variants, READS_A_SECOND);
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::Context;
 use rusqlite::Connection;
@@ -11,7 +12,8 @@ use super::WRITES_A_SECOND;
 use crate::compare::Variant;
 use crate::goals::Finding;
 use crate::lab::Lab;
-use crate::people::{self, SIZES};
+use crate::people;
+use crate::plot::short;
 use crate::server::Manner;
 use crate::targets::inviting;
 
@@ -61,7 +63,7 @@ const CHECKED: &str = r"
     COMMIT; PRAGMA wal_checkpoint(TRUNCATE)";
 
 pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
-    let most = SIZES[SIZES.len() - 1];
+    let most = lab.most();
     lab.progress.begin("making records of half a million participants");
     let quiet = lab.installation(most)?;
     let (checking, grouping) = (lab.installation(most)?, lab.installation(most)?);
@@ -75,11 +77,13 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     let server = quiet.serve(Manner::default())?;
     let (checks, groups) = (checking.serve(Manner::default())?, grouping.serve(Manner::default())?);
     let begun = (done(&databases[0])?.0, done(&databases[1])?.1);
+    let alone = format!("invite, {} people", short(most));
     let mut variants = [
-        Variant::new("invite, 2 M people", &server, inviting(&server, &quiet, "p")).signing_up(),
+        Variant::new(&*alone, &server, inviting(&server, &quiet, "p")).signing_up(),
         Variant::new("invite while participants are checked", &checks, inviting(&checks, &checking, "p")).signing_up(),
         Variant::new("invite while groups are formed", &groups, inviting(&groups, &grouping, "p")).signing_up(),
     ];
+    let since = Instant::now();
     let waits = lab.waits(&mut variants, WRITES_A_SECOND);
     let ended = (done(&databases[0])?.0, done(&databases[1])?.1);
     if let [Some(alone), Some(checks), Some(groups)] = waits[..] {
@@ -87,11 +91,14 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         lab.report.found("rewards.tail", Finding::of(f64::from(worst) / f64::from(alone.p99.max(1))));
     }
     let after = people::rows(&quiet.data.join("unionhall.db"))?;
-    lab.check_rows("invite, 2 M people", before, after, &[&server]);
+    lab.check_rows(&alone, before, after, &[&server]);
     // What was done meanwhile: else it was measured beside nothing.
     let (checked, groups) = (ended.0 - begun.0, ended.1 - begun.1);
-    lab.report
-        .note(format!("meanwhile {checked} of {} participants were checked and {groups} groups formed", most / 4));
+    let seconds = since.elapsed().as_secs().max(1);
+    lab.report.note(format!(
+        "meanwhile {checked} of {} participants were checked and {groups} groups formed, in {seconds} seconds",
+        most / 4
+    ));
     if checked == 0 || groups == 0 {
         lab.report.void("no participant was checked or no group formed beside the sign-ups".to_owned());
     }

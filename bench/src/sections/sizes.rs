@@ -1,10 +1,10 @@
 //! Every operation on SQLite at every size, from 10 k people to 2 M: scalability, as throughput and CPU time a request
 //! against the number of rows.
 
-use crate::compare::Variant;
+use crate::compare::{Measured, Turn, Variant};
 use crate::lab::Lab;
 use crate::load::Target;
-use crate::people::{self, SIZES};
+use crate::people;
 use crate::plot::short;
 use crate::report::Point;
 use crate::server::{Installation, Manner, Server};
@@ -12,7 +12,7 @@ use crate::targets::{CATEGORIES, PROGRAM, STATS, inviting, linking, reading};
 
 pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     let mut places = Vec::new();
-    for people in SIZES {
+    for people in lab.sizes() {
         lab.progress.begin(&format!("making records of {} people", short(people)));
         let installation = lab.installation(people)?;
         let before = people::rows(&installation.data.join("unionhall.db"))?;
@@ -37,13 +37,9 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
                 if name == "invite" { variant.signing_up() } else { variant }
             })
             .collect();
-        let all = lab.compare(&mut variants);
-        lab.report.compared("sizes", &all, 0);
+        let all = at_sizes(lab, "sizes", lab.plan.rounds, &mut variants, Figure::Rate(goal));
         for (place, measured) in places.iter().zip(&all) {
             lab.report.points.push(Point { operation: name.to_owned(), people: place.0, micros: measured.micros() });
-        }
-        if let (Some(small), Some(large)) = (all.first(), all.last()) {
-            lab.report.found_ratio(goal, &[small, large], large.rate_to(small));
         }
     }
     for (people, installation, server, before) in &places {
@@ -51,4 +47,36 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         lab.check_rows(&format!("{} people", short(*people)), *before, after, &[server]);
     }
     Ok(())
+}
+
+/// Which ratio of the largest size to the smallest a goal is about.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Figure {
+    /// How many are done in a second.
+    Rate(&'static str),
+    /// How long one takes when as many as can be are under way.
+    Time(&'static str),
+    /// Processor time of one: where answers leave at even moments, the rate says nothing.
+    Cost(&'static str),
+}
+
+/// One kind of work at every size, the smallest first and the reference of the others; and its goal.
+pub(super) fn at_sizes(
+    lab: &mut Lab,
+    section: &'static str,
+    rounds: usize,
+    turns: &mut [impl Turn],
+    figure: Figure,
+) -> Vec<Measured> {
+    let all = lab.compare_in(rounds, turns);
+    lab.report.compared(section, &all, 0);
+    if let (Some(small), Some(large)) = (all.first(), all.last()) {
+        let (goal, ratio) = match figure {
+            Figure::Rate(goal) => (goal, large.rate_to(small)),
+            Figure::Time(goal) => (goal, large.cost_at_rate(small)),
+            Figure::Cost(goal) => (goal, large.cost_to(small)),
+        };
+        lab.report.found_ratio(goal, &[small, large], ratio);
+    }
+    all
 }

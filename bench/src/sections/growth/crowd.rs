@@ -1,0 +1,244 @@
+//! The members and partners whose requests are measured, and the tables around them: as full as the number of people makes them.
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, bail};
+use unionhall::domain::secret::Secret;
+use unionhall::domain::secret::session::{Nonce, SessionMaker, SignedInBy};
+use unionhall::domain::secret::token::TokenMaker;
+use unionhall::domain::sign_in::{SignInId, SignInRef};
+use unionhall::domain::time::Timestamp;
+
+use crate::compare::Plan;
+use crate::load::{CONNECTIONS, Load, Numbers, Pace, Request, Target, shuffled};
+use crate::people::{self, EXPIRES_AT, INVITED_EVERY, JOINED_AT, SIZES};
+use crate::records::Place;
+use crate::server::Server;
+use crate::targets::{SECRET, target};
+
+/// Members who visit: as many as the smallest records have, spread over all.
+pub(super) const MEMBERS: usize = 9000;
+
+/// Sign-ups that partners sent with an idempotency key, and ask about.
+const SIGN_UPS: usize = 4000;
+
+/// More links than are opened in a second.
+const LINKS_A_SECOND: f64 = 15_000.0;
+
+/// The campaigns that members are counted in, and whose offer they accept.
+pub(super) const GATHERING: &str = "internet-2099";
+pub(super) const OFFERED: &str = "internet-2098";
+
+pub(super) struct Crowd {
+    members: Vec<Member>,
+    /// Paths of links that are open.
+    links: Vec<String>,
+    keys: Vec<String>,
+}
+
+struct Member {
+    email: String,
+    /// The headers of their own address and session.
+    address: String,
+    session: String,
+    /// What their forms carry.
+    token: String,
+}
+
+/// The tables as the number of people makes them: campaigns with a quarter of all people in them, requests to sign in, idempotency
+/// keys, and events that were delivered. `$…` stand for times, addresses and the number of people.
+const FILL: &str = r#"
+    INSERT INTO campaigns (slug, definition, state, gather_until, offer, decide_by, created_at) VALUES
+        ('internet-2099', $definition1, 'gathering', 47481, NULL, NULL, 0),
+        ('internet-2098', $definition2, 'offered', 19630, $offer, 47481, 0),
+        ('internet-2097', $definition3, 'gathering', 47481, NULL, NULL, 0);
+    INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note)
+        SELECT id, 0, 'bench', 'draft', 'gathering', '' FROM campaigns;
+    INSERT INTO participations (campaign_id, person_id, state, in_at, changed_at)
+        SELECT c.id, p.id, 'in', $joined, $joined FROM campaigns c, people p
+        WHERE p.id % 4 = 3 AND (p.session IS NULL OR c.slug = 'internet-2097');
+    UPDATE people SET wanted_mail = 'campaign_opened' WHERE id > $people / 2 AND id <= $people / 2 + 3000;
+    INSERT INTO sign_ins (person_id, browser, mailed, mailbox, created_at, expires_at)
+        SELECT id, 'old ' || id, TRUE, mailbox, $joined, $expires FROM people WHERE id % 10 = 2;
+    INSERT INTO idempotency_keys (partner_id, key, operation, input, person_id, sign_up_id, link, created_at, closes_at)
+        SELECT partner_id, 'old-' || id, 'sign_up', '', person_id, id, '', $now, $week FROM sign_ups WHERE person_id % 4 = 1;
+    INSERT INTO webhook_endpoints (partner_id, url, created_at) SELECT id, '$hook', 0 FROM partners;
+    INSERT INTO partner_events (partner_id, idempotency_key, kind, at, position)
+        SELECT partner_id, key, 'sign_up.confirmed', $now, id FROM idempotency_keys WHERE person_id % 8 = 1;
+    INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after, attempts, last_attempt_at, last_status, delivered_at, settled_at)
+        SELECT e.id, v.id, $now, 1, $now, 200, $now, $now
+        FROM partner_events v JOIN webhook_endpoints e ON e.partner_id = v.partner_id;
+    UPDATE partners SET events_numbered = $people"#;
+
+const DEFINITION: &str = r#"'slug = "$slug"
+category = "internet"
+gather_until = 2099-12-31
+[text.en]
+title = "Home internet"
+summary = "Less."
+[text.es]
+title = "Internet"
+summary = "Menos."
+'"#;
+
+const OFFER: &str = r#"'supplier = "Example Fiber"
+annual_saving = 240
+term_months = 12
+decide_by = 2099-12-31
+complaints = "help@fiber.example"
+benchmark = { price = "$68 a month", source = "survey", date = 2023-09-01 }
+[text.en]
+price = "$48"
+exit_fee = "None"
+[text.es]
+price = "$48"
+exit_fee = "Ninguno"
+'"#;
+
+impl Crowd {
+    /// Fills the records of a place, and prepares who visits it.
+    pub(super) fn gather(place: &Place<'_>, plan: Plan, receiver: &Server) -> anyhow::Result<Self> {
+        let secret = Secret::new(SECRET.1)?;
+        let (sessions, tokens) = (SessionMaker::new(&secret), TokenMaker::new(&secret));
+        let ends_at = Timestamp::from_millis(EXPIRES_AT);
+        let (mut members, mut nonces) = (Vec::new(), Vec::new());
+        for (n, id) in ids(place.people).into_iter().enumerate() {
+            let nonce = Nonce::from_random(&(id as u128 * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes());
+            nonces.push(format!("({id}, '{}')", nonce.as_str()));
+            let [a, b, c, d] = (n as u32 | 10 << 24).to_be_bytes();
+            members.push(Member {
+                email: people::address(&format!("{:012}", shuffled(id))),
+                address: format!("x-forwarded-for: {a}.{b}.{c}.{d}\r\n"),
+                session: format!("cookie: union={}\r\n", sessions.cookie(&nonce, ends_at, SignedInBy::Mail)),
+                token: sessions.csrf_token(&nonce),
+            });
+        }
+        let now = now()?;
+        let hook = format!("http://{}/hook", receiver.address);
+        let mut fill = FILL.replace("$offer", OFFER);
+        for (name, slug) in [("$definition1", GATHERING), ("$definition2", OFFERED), ("$definition3", "internet-2097")]
+        {
+            fill = fill.replace(name, &DEFINITION.replace("$slug", slug));
+        }
+        let week = now + 7 * 24 * 3_600_000;
+        for (name, value) in [
+            ("$joined", JOINED_AT.to_string()),
+            ("$expires", EXPIRES_AT.to_string()),
+            ("$now", now.to_string()),
+            ("$week", week.to_string()),
+            ("$people", place.people.to_string()),
+            ("$hook", hook),
+        ] {
+            fill = fill.replace(name, &value);
+        }
+        let mut statements = format!(
+            "WITH nonces (id, nonce) AS (VALUES {}) UPDATE people SET session = nonce FROM nonces WHERE people.id = nonces.id; {fill}",
+            nonces.join(", ")
+        );
+        // Two rounds more than are measured: each connection is served once before it counts.
+        let links = (plan.rounds + 2) as f64 / 2.0 * plan.slice.as_secs_f64() * LINKS_A_SECOND;
+        for _ in 0..(links as usize).div_ceil(MEMBERS) {
+            statements.push_str(&format!(
+                ";INSERT INTO sign_ins (person_id, browser, mailed, created_at, expires_at)
+                  SELECT id, 'link ' || id, TRUE, {now}, {EXPIRES_AT} FROM people WHERE session IS NOT NULL"
+            ));
+        }
+        place.records.write(&statements).context("the tables are not as the bench knows them")?;
+        place.records.settle()?;
+        // In the order of the ids, whose people are in no order on the disk: each round of members walks all of the records.
+        let open = format!("SELECT id FROM sign_ins WHERE created_at = {now} ORDER BY id");
+        let link = |id: i64| {
+            let sign_in = SignInRef { id: SignInId(id), created_at: Timestamp::from_millis(now) };
+            format!("/me/enter/{}", tokens.sign_in_token(sign_in))
+        };
+        let links = place.records.numbers(&open)?.into_iter().map(link).collect();
+        Ok(Self { members, links, keys: place.installation.keys.clone() })
+    }
+
+    pub(super) fn ask(&self) -> Vec<Request> {
+        let ask = |member: &Member| {
+            Request::form("/me/sign-in", &member.address, &format!("email={}", member.email.replace('@', "%40")))
+        };
+        self.members.iter().map(ask).collect()
+    }
+
+    pub(super) fn enter(&self) -> Vec<Request> {
+        let enter = |(n, path): (usize, &String)| Request::form(path, &self.members[n % MEMBERS].address, "");
+        self.links.iter().enumerate().map(enter).collect()
+    }
+
+    pub(super) fn own_page(&self) -> Vec<Request> {
+        let look = |member: &Member| Request::get_with("/me", &[&*member.address, &member.session].concat());
+        self.members.iter().map(look).collect()
+    }
+
+    /// Everybody presses the first button, then everybody the second: each press changes something.
+    pub(super) fn press(&self, slug: &str, buttons: [&str; 2]) -> Vec<Request> {
+        let path = format!("/campaigns/{slug}");
+        let press = |button: &str, member: &Member| {
+            let headers = [&*member.address, &member.session].concat();
+            Request::form(&path, &headers, &format!("token={}&press={button}", member.token))
+        };
+        buttons.iter().flat_map(|button| self.members.iter().map(move |member| press(button, member))).collect()
+    }
+
+    /// Sign-ups, each with its idempotency key.
+    pub(super) fn sign_up(&self) -> Vec<Request> {
+        let sign_up = |n: usize| {
+            let body = format!("{{\"email\":\"r{:012}@example.com\",\"usState\":\"CA\"}}", shuffled(n as u64));
+            Request::post("/v1/invite", &format!("idempotency-key: bench-{n}\r\n{}", self.bearer(n)), &body)
+        };
+        (0..SIGN_UPS).map(sign_up).collect()
+    }
+
+    /// The same once, for all that follows are replays.
+    pub(super) fn sign_up_first(&self, server: &Server) -> anyhow::Result<()> {
+        let first = Target { numbers: Numbers::EachOnce, ..target(server, self.sign_up()) };
+        let outcome = Load::connect(&first, CONNECTIONS)?.run(Pace::Count(SIGN_UPS as u64))?;
+        match outcome.first_error {
+            Some(error) => bail!("a sign-up with an idempotency key: {error}"),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn status(&self) -> Vec<Request> {
+        let ask = |n: usize| Request::get_with(&format!("/partner/v1/sign-ups/bench-{n}"), &self.bearer(n));
+        (0..SIGN_UPS).map(ask).collect()
+    }
+
+    fn bearer(&self, n: usize) -> String {
+        format!("authorization: Bearer {}\r\n", self.keys[n % self.keys.len()])
+    }
+}
+
+/// Members who visit, in no order.
+fn ids(people: u64) -> Vec<u64> {
+    let apart = people / SIZES[0];
+    // Between two that are `apart` each has a place of its own, where nobody is only invited.
+    let id = |n: u64| if apart == 1 { n } else { n * apart - apart + 1 + n % (INVITED_EVERY - 1) };
+    let mut ids: Vec<u64> = (1..=SIZES[0]).map(id).filter(|id| !id.is_multiple_of(INVITED_EVERY)).collect();
+    ids.sort_by_key(|id| shuffled(*id));
+    ids.truncate(MEMBERS);
+    ids
+}
+
+/// The time of the records, in milliseconds.
+pub(super) fn now() -> anyhow::Result<i64> {
+    let since: Duration = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    Ok(i64::try_from(since.as_millis())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_members_visit_at_every_size_and_each_is_one() {
+        for people in SIZES {
+            let ids = ids(people);
+            let distinct: std::collections::HashSet<_> = ids.iter().collect();
+            assert_eq!(distinct.len(), MEMBERS);
+            assert!(ids.iter().all(|id| (1..=people).contains(id) && id % INVITED_EVERY != 0), "{people}");
+        }
+    }
+}
