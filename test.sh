@@ -236,6 +236,7 @@ plan openapi "The OpenAPI document, as other people's tools see it"
 plan mcp "MCP, as the official clients see it"
 plan docs "The reference, every snippet as it stands"
 plan examples "The examples, against the sandbox"
+plan package "What a release ships: the Debian package on a copy of this machine, container files, bill of materials"
 last=$(last_time all)
 [[ -z $last ]] || printf '%14s  in all\n' "$(in_words "$last")"
 
@@ -260,6 +261,7 @@ else
     part mcp tests/mcp/check
     part docs tests/docs/check
     part examples tests/examples/check
+    part package tests/package/check
     join pages
 
     heading "The slowest ten tests"

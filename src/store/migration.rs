@@ -2,8 +2,7 @@
 
 use ring::digest::{SHA256, digest};
 
-/// One step. A released one is never changed. There is no release yet: until then the first is edited in place, and records
-/// of another shape are refused by its fingerprint.
+/// One step. A released one is never changed: records hold its fingerprint, and those of another shape are refused.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
     pub sqlite: &'static str,
@@ -49,6 +48,16 @@ pub enum Prepare {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of SQLite and PostgreSQL, one line for each step. A line is added with its step and stays: every database of a release
+    /// holds these, and is refused by a build whose steps differ.
+    const FINGERPRINTS: &[[&str; 2]] = &[["1ab589deb44d", "903d3564ea5c"]];
+
+    #[test]
+    fn a_released_step_is_never_changed() {
+        let found: Vec<_> = MIGRATIONS.iter().map(|step| [step.sqlite, step.postgres].map(fingerprint)).collect();
+        assert_eq!(found, FINGERPRINTS, "write a new step instead: \"A migration\" in CONTRIBUTING.md");
+    }
 
     #[test]
     fn comments_and_white_space_are_no_part_of_a_fingerprint() {

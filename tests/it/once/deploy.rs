@@ -417,14 +417,14 @@ fn postgresql_understands_who_may_come_in() {
 }
 
 #[test]
-fn the_readmes_draining_drains() {
-    let readme = shipped("README.md");
+fn draining_before_an_upgrade_drains() {
+    let page = &read_tree("docs/upgrades.md")["docs/upgrades.md"];
     // The two commands around a restart, on the file they are for.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("unionhall.conf");
     std::fs::write(&file, shipped("nginx.conf")).unwrap();
     let edits =
-        readme.lines().filter_map(|line| line.strip_prefix("sudo sed -i '")?.split_once('\'')).map(|line| line.0);
+        page.lines().filter_map(|line| line.strip_prefix("sudo sed -i '")?.split_once('\'')).map(|line| line.0);
     let edits: Vec<_> = edits.collect();
     assert_eq!(edits.len(), 2);
     run(Command::new("sed").args(["-i", edits[0]]).arg(&file));

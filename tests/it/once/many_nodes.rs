@@ -131,7 +131,7 @@ fn a_node_that_dies_under_load_loses_nothing() {
     });
 }
 
-/// Every node is replaced in turn, as deploy/README.md says, while callers ask without a break: nobody notices.
+/// Every node is replaced in turn, as docs/upgrades.md says, while callers ask without a break: nobody notices.
 #[test]
 fn nodes_are_replaced_one_by_one_and_no_request_fails() {
     block_on(async {
