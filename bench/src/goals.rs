@@ -70,6 +70,8 @@ pub(crate) const GOALS: &[Goal] = &[
     ),
     goal("rewards", "rewards.tail", "invite at 2 M people: p99 while rewards are checked to alone", AtMost(1.3), "×"),
     goal("operator", "operator.look", "/operator, read anew: time at 2 M people to 10 k", AtMost(1.5), "×"),
+    goal("redis", "redis.rate", "stats, limits in Redis: requests/s to limits in memory", AtLeast(0.65), "×"),
+    goal("redis", "redis.cpu", "stats, limits in Redis: CPU to limits in memory", AtMost(1.25), "×"),
     goal("mcp", "mcp.cpu", "MCP getMemberStats: CPU to REST stats, the dearer era", AtMost(1.35), "×"),
     goal("limiter", "limiter.uniform", "limiter: a check to governor's, 1 M keys", AtMost(2.5), "×"),
     goal("limiter", "limiter.hot", "limiter: a check to governor's, few keys", AtMost(1.5), "×"),

@@ -1,4 +1,4 @@
-//! Limits kept in Redis beside limits in memory (distributed rate limiting): no goal, but what it costs to share them.
+//! Limits kept in Redis beside limits in memory (distributed rate limiting): what it costs to share them.
 
 use super::READS_A_SECOND;
 use crate::compare::Variant;
@@ -39,6 +39,10 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     ];
     let all = lab.compare(&mut variants);
     lab.report.compared("redis", &all, 0);
+    if let [memory, redis] = &all[..] {
+        lab.report.found_ratio("redis.rate", &[memory, redis], redis.rate_to(memory));
+        lab.report.found_ratio("redis.cpu", &[memory, redis], redis.cost_to(memory));
+    }
     lab.waits(&mut variants, READS_A_SECOND);
     Ok(())
 }
