@@ -5,11 +5,11 @@
 //! full or down, a limiter in this process's memory decides, at once or after [`REDIS_CHECK_TIMEOUT`]. That limiter counts
 //! only what it decides, so each switch between the two lets a bucket have its limit at most once more on each node.
 //!
-//! A Redis key is the prefix, the version of its form, the class and the address or the id of a partner's key. It expires 61
-//! to 76 seconds after its last admitted request. It holds the groups of the window, a thousand while the limit stays, and of
-//! those that are over at most as many, or 32. A group is 8 bytes: its latest time and how many requests it has, so that a
-//! changed limit still counts what was admitted. If the clock of Redis is set back by more than a minute, the buckets start
-//! again. Clusters are not supported: a batch has keys of many slots.
+//! A Redis key is the prefix, the version of its form, the class and the address or the id of a partner's key. It expires
+//! within 76 seconds of its last request, and never while an admitted one still counts. It holds the groups of the window, a
+//! thousand while the limit stays, and of those that are over at most as many, or 32. A group is 8 bytes: its latest time and
+//! how many requests it has, so that a changed limit still counts what was admitted. If the clock of Redis is set back by more
+//! than a minute, the buckets start again. Clusters are not supported: a batch has keys of many slots.
 //!
 //! This module must never know who is notified of a switch, and never put the address of Redis into an error: it may hold a
 //! password.
