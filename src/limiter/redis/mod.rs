@@ -1,18 +1,20 @@
 //! The rate limiter that nodes share: one exact sliding window per bucket, in Redis.
 //!
-//! Each check is one script on one key, in one round trip. It uses the clock of Redis, so that nodes with different clocks
-//! agree. Redis must never take the service down: if it is late, full or down, a limiter in this process's memory decides,
-//! at once or after [`REDIS_CHECK_TIMEOUT`]. That limiter counts only what it decides, so each switch between the two lets
-//! a bucket have its limit at most once more on each node.
+//! Each check is one atomic step on one key. Checks that are ready together are one script in one round trip (`batch.rs`). It
+//! uses the clock of Redis, so that nodes with different clocks agree. Redis must never take the service down: if it is late,
+//! full or down, a limiter in this process's memory decides, at once or after [`REDIS_CHECK_TIMEOUT`]. That limiter counts
+//! only what it decides, so each switch between the two lets a bucket have its limit at most once more on each node.
 //!
-//! A Redis key is the prefix, the class and the address or the id of a partner's key. It expires a second after its window.
-//! It holds at most a thousand groups, each with its latest time and the numbers of its requests, so that a changed limit
-//! still counts what was admitted. If the clock of Redis is set back by more than a minute, the buckets start again.
-//! Clusters are not supported: the driver would need much more code.
+//! A Redis key is the prefix, the version of its form, the class and the address or the id of a partner's key. It expires
+//! within 76 seconds of its last request, and never while an admitted one still counts. It holds the groups of the window, a
+//! thousand while the limit stays, and of those that are over at most as many, or 32. A group is 8 bytes: its latest time and
+//! how many requests it has, so that a changed limit still counts what was admitted. If the clock of Redis is set back by more
+//! than a minute, the buckets start again. Clusters are not supported: a batch has keys of many slots.
 //!
 //! This module must never know who is notified of a switch, and never put the address of Redis into an error: it may hold a
 //! password.
 
+mod batch;
 mod target;
 
 use std::fmt;
@@ -20,14 +22,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ErrorKind, RedisError, Script, ServerErrorKind};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
+use self::batch::{BatchRunner, LimitCheck, WaitingCheck};
 pub use self::target::{BadTarget, Target};
 use super::memory::MemoryLimiter;
-use super::{Bucket, Limiter, LimiterStatus, Scope, Subject, Verdict, WINDOW};
+use super::{Bucket, Limiter, LimiterStatus, Scope, Verdict};
 use crate::domain::time::Tick;
 use crate::reply::Reply;
 
@@ -37,8 +41,9 @@ pub const REDIS_CHECK_TIMEOUT: Duration = Duration::from_millis(50);
 /// So many answers in a row that come too late, and Redis is no longer asked until a probe finds it well.
 const LATE_IN_A_ROW: u32 = 3;
 
-/// Requests that may wait for Redis at once; the next are decided here.
-const MAX_IN_FLIGHT: usize = 1024;
+/// Checks that may wait for Redis at once, besides the batch that is on its way. The next are decided here, so whoever fills it
+/// delays nobody.
+const MAX_WAITING: usize = 1024;
 
 /// How long a new connection may take, with its TLS and its password.
 const REDIS_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -52,12 +57,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 /// After so many good beats the pauses begin anew: a Redis that comes and goes fills no log.
 const STEADY: u32 = 10;
 
-/// Groups that a limit is counted in, at the most: below that each request has its own time.
-const MOST_GROUPS: u32 = 1000;
-
-/// The limit of the bucket that a connection is tried out with: far above what all nodes' beats can use, so that each of them
-/// writes.
-const PROBE_LIMIT: u32 = 1_000_000;
+/// What a connection is tried out with. The limit is far above what all nodes' beats can use, so that each of them writes.
+const PROBE: LimitCheck = LimitCheck { bucket: None, limit: 1_000_000, now: Tick::from_micros(0) };
 
 /// Whose time the windows are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,10 +114,9 @@ impl RedisLimiter {
         let shared = Arc::new(Shared {
             target,
             manner,
-            script: Script::new(include_str!("window.lua")),
+            script: Arc::new(Script::new(include_str!("window.lua"))),
             connection: RwLock::default(),
             lost: Notify::new(),
-            places: Semaphore::new(MAX_IN_FLIGHT),
             local,
             fallbacks: AtomicU64::new(0),
             tell: Box::new(tell),
@@ -142,7 +142,7 @@ impl Limiter for RedisLimiter {
         let shared = &*self.shared;
         let Some(connection) = shared.connection() else { return Reply::now(shared.alone(bucket, limit, now)) };
         Reply::later(async move {
-            match shared.ask(&connection, &shared.key(bucket), limit, now).await {
+            match shared.ask(&connection, LimitCheck { bucket: Some(bucket), limit, now }).await {
                 Some(verdict) => verdict,
                 None => shared.alone(bucket, limit, now),
             }
@@ -158,12 +158,11 @@ impl Limiter for RedisLimiter {
 struct Shared {
     target: Target,
     manner: Manner,
-    script: Script,
+    script: Arc<Script>,
     /// None while this node counts alone.
     connection: RwLock<Option<Arc<RedisConnection>>>,
     /// Rung when the connection is lost.
     lost: Notify,
-    places: Semaphore,
     local: MemoryLimiter,
     /// Requests decided here.
     fallbacks: AtomicU64,
@@ -172,11 +171,13 @@ struct Shared {
 
 /// A connection that worked when it was last used.
 struct RedisConnection {
-    multiplexed: MultiplexedConnection,
+    /// To its [`BatchRunner`], which ends with the connection.
+    checks: mpsc::Sender<WaitingCheck>,
     late_in_a_row: AtomicU32,
 }
 
 /// Why Redis did not answer a question.
+#[derive(Debug, Clone)]
 enum Trouble {
     Late(Duration),
     Failed(RedisError),
@@ -191,6 +192,12 @@ impl fmt::Display for Trouble {
     }
 }
 
+impl Trouble {
+    fn runner_gone() -> Self {
+        Self::Failed(RedisError::from((ErrorKind::Client, "the task that asks it has failed")))
+    }
+}
+
 impl Shared {
     fn connection(&self) -> Option<Arc<RedisConnection>> {
         self.connection.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -201,19 +208,15 @@ impl Shared {
         self.local.decide(bucket, limit, now)
     }
 
-    /// Short, and legible to an operator who looks into Redis. An id of a key has neither dots nor colons.
-    fn key(&self, bucket: Bucket) -> String {
-        let (prefix, class) = (&self.target.prefix, bucket.class.name());
-        match bucket.subject {
-            Subject::Network(network) => format!("{prefix}{class}:{network}"),
-            Subject::Key(id) => format!("{prefix}{class}:{id}"),
-        }
-    }
-
     /// What Redis says, unless it says nothing, or nothing in time.
-    async fn ask(&self, connection: &Arc<RedisConnection>, key: &str, limit: u32, now: Tick) -> Option<Verdict> {
-        let _place = self.places.try_acquire().ok()?;
-        match self.run(&connection.multiplexed, key, limit, now).await {
+    async fn ask(&self, connection: &Arc<RedisConnection>, check: LimitCheck) -> Option<Verdict> {
+        let (verdict, decided) = oneshot::channel();
+        let waiting = WaitingCheck { check, since: Instant::now(), verdict };
+        if let Err(TrySendError::Full(_)) = connection.checks.try_send(waiting) {
+            return None;
+        }
+        // The runner answers in time. It is gone only if it failed.
+        match decided.await.unwrap_or_else(|_| Err(Trouble::runner_gone())) {
             Ok(verdict) => {
                 // Written only when there is something to forget: many threads read it.
                 if connection.late_in_a_row.load(Ordering::Relaxed) != 0 {
@@ -228,31 +231,6 @@ impl Shared {
                 }
                 None
             }
-        }
-    }
-
-    async fn run(
-        &self,
-        connection: &MultiplexedConnection,
-        key: &str,
-        limit: u32,
-        now: Tick,
-    ) -> Result<Verdict, Trouble> {
-        let mut call = self.script.key(key);
-        call.arg(limit).arg(WINDOW.as_micros() as u64).arg(MOST_GROUPS);
-        match self.manner.time {
-            TimeOf::Redis => call.arg(""),
-            TimeOf::Caller => call.arg(now.as_micros()),
-        };
-        // One round trip; three where Redis has forgotten the script, as after a restart.
-        let mut connection = connection.clone();
-        let asked = call.invoke_async::<(bool, u32, u64)>(&mut connection);
-        match tokio::time::timeout(self.manner.timeout, asked).await {
-            Ok(Ok((admitted, remaining, reset))) => {
-                Ok(Verdict { admitted, remaining, reset: Duration::from_micros(reset) })
-            }
-            Ok(Err(error)) => Err(Trouble::Failed(error)),
-            Err(_) => Err(Trouble::Late(self.manner.timeout)),
         }
     }
 
@@ -275,21 +253,20 @@ impl Shared {
             .set_response_timeout(None);
         // The driver's limit is on each step of connecting; ours is on all of them.
         let connecting = self.target.client.get_multiplexed_async_connection_with_config(&config);
-        let connection = match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, connecting).await {
+        let mut connection = match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, connecting).await {
             Ok(connected) => connected.map_err(Trouble::Failed)?,
             Err(_) => return Err(Trouble::Late(REDIS_CONNECT_TIMEOUT)),
         };
-        let mut loading = connection.clone();
-        match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, self.script.load_async(&mut loading)).await {
+        match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, self.script.load_async(&mut connection)).await {
             Ok(loaded) => loaded.map_err(Trouble::Failed)?,
             Err(_) => return Err(Trouble::Late(REDIS_CONNECT_TIMEOUT)),
         };
-        self.run(&connection, &self.probe_key(), PROBE_LIMIT, Tick::from_micros(0)).await?;
-        Ok(Arc::new(RedisConnection { multiplexed: connection, late_in_a_row: AtomicU32::new(0) }))
-    }
-
-    fn probe_key(&self) -> String {
-        format!("{}probe", self.target.prefix)
+        let (script, prefix) = (Arc::clone(&self.script), self.target.prefix.clone());
+        let mut runner = BatchRunner { connection, script, prefix, manner: self.manner };
+        runner.decide([PROBE].iter(), Instant::now()).await?;
+        let (checks, waiting) = mpsc::channel(MAX_WAITING);
+        tokio::spawn(runner.run(waiting));
+        Ok(Arc::new(RedisConnection { checks, late_in_a_row: AtomicU32::new(0) }))
     }
 
     /// Tries the connection out while there is one, and looks for a new one while there is none.
@@ -301,7 +278,7 @@ impl Shared {
                     () = self.lost.notified() => continue,
                     () = tokio::time::sleep(BEAT) => {}
                 }
-                if self.ask(&connection, &self.probe_key(), PROBE_LIMIT, Tick::from_micros(0)).await.is_some() {
+                if self.ask(&connection, PROBE).await.is_some() {
                     beats += 1;
                 }
                 if beats >= STEADY {

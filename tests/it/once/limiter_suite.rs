@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::shared_limits::redis_url;
-use crate::server::{block_on, resident};
+use crate::server::{block_on, resident, together};
 use unionhall::domain::api_key::{ApiKey, KeyId};
 use unionhall::domain::time::Tick;
 use unionhall::limiter::memory::MemoryLimiter;
@@ -43,6 +43,8 @@ suite! {
     buckets_do_not_touch_each_other
     large_limits_are_never_passed_and_nearly_reached
     many_at_once_are_counted_one_by_one
+    a_crowd_is_decided_in_the_order_it_asked
+    a_bucket_at_its_limit_stays_exact_while_the_limit_changes
 }
 
 type Make<'a> = &'a dyn Fn() -> Arc<dyn Limiter>;
@@ -216,6 +218,45 @@ async fn many_at_once_are_counted_one_by_one(make: Make<'_>) {
     }
     tasks.join_all().await;
     assert_eq!(admitted.load(Ordering::Relaxed), 100);
+}
+
+/// Checks that are ready together, of one bucket, of some and of as many as there are checks.
+async fn a_crowd_is_decided_in_the_order_it_asked(make: Make<'_>) {
+    const CROWD: u32 = 900;
+    for buckets in [1, 30, CROWD] {
+        let limiter = make();
+        let bucket = |n: u32| network(Class::Public, Ipv4Addr::from(0x0a00_0000 + n % buckets));
+        let limit = CROWD / buckets / 3 * 2 + 1;
+        let verdicts = together((0..CROWD).map(|n| limiter.check(bucket(n), limit, at(n.into())))).await;
+        for (n, verdict) in (0..CROWD).zip(verdicts) {
+            let before = n / buckets;
+            let told = (verdict.admitted, verdict.remaining);
+            assert_eq!(told, (before < limit, limit.saturating_sub(before + 1)), "{n} of {buckets} buckets");
+        }
+    }
+}
+
+/// For half an hour, far longer than anything of the bucket is kept.
+async fn a_bucket_at_its_limit_stays_exact_while_the_limit_changes(make: Make<'_>) {
+    let limiter = make();
+    let mut admitted: VecDeque<u64> = VecDeque::new();
+    let mut now = 0;
+    for i in 0..4000_u64 {
+        // Nine in ten follow each other closely; the tenth comes after a pause.
+        now += if i % 10 == 0 { 4 * SECOND } else { i * 7919 % 100_000 };
+        let limit = [100, 100, 37, 100, 150, 60, 1000][i as usize / 100 % 7];
+        while admitted.front().is_some_and(|then| now - then > 60 * SECOND) {
+            admitted.pop_front();
+        }
+        let verdict = limiter.check(home(), limit, at(now)).await;
+        assert_eq!(verdict.admitted, admitted.len() < limit as usize, "{i}");
+        if verdict.admitted {
+            admitted.push_back(now);
+        }
+        assert_eq!(verdict.remaining as usize, (limit as usize).saturating_sub(admitted.len()), "{i}");
+        let reset = admitted.front().map_or(0, |oldest| 60 * SECOND + 1 - (now - oldest));
+        assert_eq!(verdict.reset, Duration::from_micros(reset), "{i}");
+    }
 }
 
 /// The memory limiter alone: a million addresses, some of them busy, within the stated size.

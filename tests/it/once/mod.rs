@@ -26,6 +26,7 @@ mod outbound;
 mod outbox;
 mod postgres;
 mod postgres_tls;
+mod redis_buckets;
 mod reference;
 mod reload;
 mod resume;

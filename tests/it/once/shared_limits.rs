@@ -15,12 +15,12 @@ use crate::server::{Connection, Server, block_on, sign_up, unionhall, wait_until
 use unionhall::domain::time::Tick;
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::limiter::redis::{Change, Manner, RedisLimiter, Target};
-use unionhall::limiter::{Bucket, Class, Limiter, LimiterStatus, Scope, Subject};
+use unionhall::limiter::{Bucket, Class, Limiter, Scope, Subject};
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// How long anything that must come may take on a busy machine.
-const SOON: Duration = Duration::from_secs(20);
+pub(super) const SOON: Duration = Duration::from_secs(20);
 
 /// The Redis of the tests, with a prefix that no other test has.
 pub(crate) fn redis_url() -> String {
@@ -62,7 +62,7 @@ impl Redis {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    fn signal(&self, name: &str) {
+    pub(super) fn signal(&self, name: &str) {
         let done = Command::new("kill").args([&format!("-{name}"), &self.process.id().to_string()]).status().unwrap();
         assert!(done.success());
     }
@@ -94,7 +94,7 @@ fn launch(port: u16, flags: &[String]) -> Child {
         .expect("redis-server is not installed: ./test.sh installs it")
 }
 
-fn home() -> Bucket {
+pub(super) fn home() -> Bucket {
     Bucket { class: Class::Public, subject: Subject::Network(IpAddr::from(HERE).into()) }
 }
 
@@ -225,30 +225,6 @@ fn clocks_of_nodes_do_not_matter() {
     });
 }
 
-/// Nothing of a bucket outlives its window, and a large limit is no large key.
-#[test]
-fn keys_are_small_and_expire() {
-    block_on(async {
-        let url = redis_url();
-        let (base, prefix) = url.split_once("?prefix=").unwrap();
-        let manner = Manner { timeout: SOON, ..Manner::default() };
-        let limiter = RedisLimiter::connect(Target::parse(&url).unwrap(), manner, MemoryLimiter::new(60), |_| {});
-        let limiter = limiter.await.unwrap();
-        for _ in 0..5000 {
-            assert!(limiter.check(home(), 1_000_000, Tick::from_micros(0)).await.admitted);
-        }
-        // A limit that is lowered counts what was admitted before.
-        assert!(!limiter.check(home(), 5000, Tick::from_micros(0)).await.admitted);
-        assert_eq!(limiter.check(home(), 5002, Tick::from_micros(0)).await.remaining, 1);
-        let mut redis = redis::Client::open(base).unwrap().get_multiplexed_async_connection().await.unwrap();
-        let key = format!("{prefix}public:127.0.0.1");
-        let groups: usize = redis::cmd("LLEN").arg(&key).query_async(&mut redis).await.unwrap();
-        assert!((5..=8).contains(&groups), "{groups}");
-        let left: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut redis).await.unwrap();
-        assert!((30_000..=61_000).contains(&left), "{left}");
-    });
-}
-
 #[test]
 fn a_redis_that_is_killed_costs_no_request_and_is_found_again() {
     block_on(async {
@@ -326,25 +302,11 @@ fn a_redis_that_stands_still_costs_fifty_milliseconds_and_then_nothing() {
 }
 
 /// A limiter on a Redis of the test's own, once it counts there.
-async fn limiter(redis: &Redis, timeout: Duration) -> RedisLimiter {
+pub(super) async fn limiter(redis: &Redis, timeout: Duration) -> RedisLimiter {
     let (target, manner) = (Target::parse(&redis.url()).unwrap(), Manner { timeout, ..Manner::default() });
     let limiter = RedisLimiter::connect(target, manner, MemoryLimiter::new(60), |_| {}).await.unwrap();
     wait_until(SOON, async || limiter.status().scope == Scope::Shared).await;
     limiter
-}
-
-#[test]
-fn a_script_that_redis_forgot_is_told_it_again() {
-    block_on(async {
-        let redis = Redis::start();
-        let limiter = limiter(&redis, SOON).await;
-        assert!(limiter.check(home(), 2, Tick::from_micros(0)).await.admitted);
-        let mut operator = redis::Client::open(redis.url()).unwrap().get_multiplexed_async_connection().await.unwrap();
-        redis::cmd("SCRIPT").arg("FLUSH").exec_async(&mut operator).await.unwrap();
-        assert!(limiter.check(home(), 2, Tick::from_micros(0)).await.admitted);
-        assert!(!limiter.check(home(), 2, Tick::from_micros(0)).await.admitted);
-        assert_eq!(limiter.status(), LimiterStatus { scope: Scope::Shared, fallbacks: 0 });
-    });
 }
 
 /// However many ask at once, none waits longer than it should, and the node's own count is exact.
