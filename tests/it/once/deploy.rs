@@ -423,8 +423,7 @@ fn draining_before_an_upgrade_drains() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("unionhall.conf");
     std::fs::write(&file, shipped("nginx.conf")).unwrap();
-    let edits =
-        page.lines().filter_map(|line| line.strip_prefix("sudo sed -i '")?.split_once('\'')).map(|line| line.0);
+    let edits = page.lines().filter_map(|line| line.strip_prefix("sudo sed -i '")?.split_once('\'')).map(|line| line.0);
     let edits: Vec<_> = edits.collect();
     assert_eq!(edits.len(), 2);
     run(Command::new("sed").args(["-i", edits[0]]).arg(&file));
