@@ -49,8 +49,7 @@ struct Settings {
     #[command(subcommand)]
     inner: Option<Inner>,
 
-    /// Few short rounds and at most 100 k people in most of it, in less than five minutes: to see whether everything works, not
-    /// for figures.
+    /// Few short rounds, and at most 100 k people in most of it: to see whether everything works, not for figures.
     #[arg(long)]
     quick: bool,
 
@@ -145,7 +144,7 @@ impl Section {
         let slices = format!("{} slices of {} s", self.steps(plan), plan.slice.as_secs_f64());
         match self {
             Self::Postgres | Self::Growth | Self::Nodes => format!("making records in PostgreSQL; {slices}"),
-            Self::Instructions => "16 runs under callgrind".to_owned(),
+            Self::Instructions => "runs under callgrind".to_owned(),
             Self::Limiter => "rounds of a million checks".to_owned(),
             _ => slices,
         }
@@ -234,7 +233,8 @@ fn measure(settings: &Settings) -> anyhow::Result<bool> {
     println!("{}", report.tables());
     if settings.quick {
         println!(
-            "A quick run is for seeing that everything works: its rounds are few and short, and most of it has 100 k people at most."
+            "A quick run shows that everything works, and no more: its rounds are few and short, and all but the section postgres has \
+             100 k people where a goal says 2 M."
         );
     }
     println!("It took {} seconds.", begun.elapsed().as_secs());
