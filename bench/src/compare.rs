@@ -40,11 +40,13 @@ pub(crate) struct Variant<'a> {
     pub target: Target,
     /// Every answer is one more sign-up in the records.
     pub signs_up: bool,
+    /// So many requests in a turn instead of a slice of time: where each can be sent once, they must not run out.
+    pub a_turn: Option<u64>,
 }
 
 impl<'a> Variant<'a> {
     pub(crate) fn new(name: impl Into<String>, server: &'a Server, target: Target) -> Self {
-        Self { name: name.into(), server, target, signs_up: false }
+        Self { name: name.into(), server, target, signs_up: false, a_turn: None }
     }
 
     pub(crate) fn signing_up(mut self) -> Self {
@@ -76,7 +78,7 @@ impl Turn for Variant<'_> {
     }
 
     fn take(&mut self, slice: Duration) -> anyhow::Result<Sample> {
-        let (outcome, used) = self.drive(Pace::Closed(slice))?;
+        let (outcome, used) = self.drive(self.a_turn.map_or(Pace::Closed(slice), Pace::Count))?;
         if outcome.errors > 0 {
             bail!(errors(&outcome));
         }

@@ -22,8 +22,8 @@ pub(super) const MEMBERS: usize = 9000;
 /// Sign-ups that partners sent with an idempotency key, and ask about.
 const SIGN_UPS: usize = 4000;
 
-/// More links than are opened in a second.
-const LINKS_A_SECOND: f64 = 15_000.0;
+/// Links that are opened in a turn; each works once.
+pub(super) const LINKS_A_TURN: u64 = 10_000;
 
 /// The campaigns that members are counted in, and whose offer they accept.
 pub(super) const GATHERING: &str = "internet-2099";
@@ -135,9 +135,9 @@ impl Crowd {
             "WITH nonces (id, nonce) AS (VALUES {}) UPDATE people SET session = nonce FROM nonces WHERE people.id = nonces.id; {fill}",
             nonces.join(", ")
         );
-        // Two rounds more than are measured: each connection is served once before it counts.
-        let links = (plan.rounds + 2) as f64 / 2.0 * plan.slice.as_secs_f64() * LINKS_A_SECOND;
-        for _ in 0..(links as usize).div_ceil(MEMBERS) {
+        // Each connection is served once before a turn counts.
+        let links = plan.rounds * (LINKS_A_TURN as usize + CONNECTIONS);
+        for _ in 0..links.div_ceil(MEMBERS) {
             statements.push_str(&format!(
                 ";INSERT INTO sign_ins (person_id, browser, mailed, created_at, expires_at)
                   SELECT id, 'link ' || id, TRUE, {now}, {EXPIRES_AT} FROM people WHERE session IS NOT NULL"

@@ -176,7 +176,9 @@ fn measure(
         for ((place, server), crowd) in places.iter().zip(&servers).zip(&crowds) {
             let (numbers, expected) = (part.numbers, part.expected);
             let load = Target { numbers, expected, ..target(server, (part.requests)(crowd)) };
-            variants.push(Variant::new(format!("{}, {} people", part.name, short(place.people)), server, load));
+            let mut variant = Variant::new(format!("{}, {} people", part.name, short(place.people)), server, load);
+            variant.a_turn = (numbers == Numbers::EachOnce).then_some(crowd::LINKS_A_TURN);
+            variants.push(variant);
         }
         at_sizes(lab, section, rounds(lab), &mut variants, part.goals[engine]);
         for ((place, variant), before) in places.iter().zip(&variants).zip(before) {
