@@ -8,8 +8,8 @@ use clap::Args;
 use ipnet::IpNet;
 
 use super::{
-    LimitSettings, MailBudgetSettings, MailHookSettings, MailSettings, OperatorSettings, OutboundSettings,
-    RetentionSettings, SecretSettings, StoreSettings, UnionSettings, listen_address, web_address,
+    BackupInterval, LimitSettings, MailBudgetSettings, MailHookSettings, MailSettings, OperatorSettings,
+    OutboundSettings, RetentionSettings, SecretSettings, StoreSettings, UnionSettings, listen_address, web_address,
 };
 use crate::log::{Format, Level};
 use crate::store::WRITE_BATCH;
@@ -37,6 +37,9 @@ pub struct ServeSettings {
 
     #[command(flatten)]
     pub retention: RetentionSettings,
+
+    #[command(flatten)]
+    pub backup: BackupInterval,
 
     #[command(flatten)]
     pub mail_hooks: MailHookSettings,

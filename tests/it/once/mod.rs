@@ -6,6 +6,7 @@
 
 mod architecture;
 mod backup;
+mod continuous_backup;
 mod cors;
 mod dependencies;
 mod deploy;
