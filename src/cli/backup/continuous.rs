@@ -67,7 +67,7 @@ pub(super) fn run(task: &BackupSettings, folder: &Path, every: Duration) -> anyh
     let mut is_first = true;
     loop {
         let begun = clock.now();
-        match turn(task, folder, &unfinished, begun.time, is_first) {
+        match turn(task, (folder, every), &unfinished, begun.time, is_first) {
             Err(error) if is_first => return Err(error),
             Err(error) => {
                 print_aside(&format!("unionhall: {error:#}; the next try is in {}", show_span(every)));
@@ -83,7 +83,7 @@ pub(super) fn run(task: &BackupSettings, folder: &Path, every: Duration) -> anyh
 /// Makes a copy if there is something new, notes when that was, and deletes what is too old.
 fn turn(
     task: &BackupSettings,
-    folder: &Path,
+    (folder, every): (&Path, Duration),
     unfinished: &Unfinished,
     now: Timestamp,
     is_first: bool,
@@ -109,7 +109,7 @@ fn turn(
     }
     // Each turn in the audit log would be a change, and the next turn would find it.
     let noted = match is_first {
-        true => note(task, now, &format!("again and again to {}", folder.display())),
+        true => note(task, now, &format!("every {} to {}", show_span(every), folder.display())),
         false => with_live_records(&task.store, async |operator| Ok(operator.note_backup(now).await?)),
     };
     noted.context("the copy is there, and its time could not be recorded")

@@ -162,7 +162,7 @@ fn nothing_is_copied_where_nothing_has_changed() {
         assert!(server.number("SELECT backed_up_at FROM installation") > noted, "it was looked at since");
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         wait_until(PATIENCE, async || copies(&folder).len() > known.len()).await;
-        let audited = server.run(&["audit"]).lines().filter(|line| line.contains("again and again to copies")).count();
+        let audited = server.run(&["audit"]).lines().filter(|line| line.contains("every 1s to copies")).count();
         assert_eq!(audited, 1, "once, however many copies there are");
         assert_eq!(copier.stop(), Some(0));
         assert_eq!(copies(&folder).len(), std::fs::read_dir(&folder).unwrap().count(), "nothing unfinished is left");
