@@ -8,6 +8,7 @@ use crate::domain::time::parse_span;
 
 /// How old the last backup may be.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Backups")]
 pub struct BackupInterval {
     /// How often a backup is made, by whatever makes them: 15m, 1h, 1d.
     ///

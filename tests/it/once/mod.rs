@@ -31,6 +31,7 @@ mod reference;
 mod reload;
 mod resume;
 mod root_files;
+mod settings_page;
 pub(crate) mod shared_limits;
 mod source;
 mod store_suite;
