@@ -13,7 +13,7 @@ use crate::config::{MailBudgetSettings, Records, StoreSettings, quoted};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, Mode, NotAKeyId};
 use crate::domain::mail::budget::SourceStatus;
 use crate::domain::partner::name::PartnerName;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{Timestamp, parse_span};
 use crate::keys::{KeyFigures, Keys, NewKey};
 use crate::operator::partner::{self, KeyPartner};
 use crate::operator::{Act, Operator};
@@ -130,12 +130,8 @@ pub(super) fn run(command: KeysCommand) -> anyhow::Result<()> {
     }
 }
 
-/// A span as people write it, days of 24 hours included.
 fn grace(text: &str) -> Result<Duration, String> {
-    let span: Result<jiff::Span, _> = text.parse();
-    let length = span.and_then(|span| span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()));
-    let wrong = || "write a time such as 24h, 30m, 7d or 0s".to_owned();
-    length.ok().and_then(|length| Duration::try_from(length).ok()).ok_or_else(wrong)
+    parse_span(text).ok_or_else(|| "write a time such as 24h, 30m, 7d or 0s".to_owned())
 }
 
 /// Runs one piece of work on the keys, which is written down as that act.

@@ -127,6 +127,8 @@ enum Command {
     /// Not in it: settings, the catalog, certificates, the log of erasures (the file `erasures` in the data folder; copy it
     /// to another machine as often as you can), the sandbox, mail that a development server wrote to files.
     ///
+    /// With --to and --every it makes such files again and again, and deletes the oldest: a copy that is a few minutes old.
+    ///
     /// Records in PostgreSQL are backed up with its own tools; the refusal says how.
     Backup(backup::BackupSettings),
     /// Restore a backup into a data folder that has no records, ready to be served again.

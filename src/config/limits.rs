@@ -10,6 +10,7 @@ use crate::limiter::redis::Target;
 
 /// Where requests are counted against their limits.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Rate limits")]
 pub struct LimitSettings {
     /// Where requests are counted against their limits.
     ///

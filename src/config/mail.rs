@@ -16,6 +16,7 @@ use crate::mail::smtp::Smtp;
 
 /// What happens to mail.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Mail")]
 pub struct MailSettings {
     /// How mail is sent.
     ///
@@ -102,6 +103,7 @@ impl MailSettings {
 
 /// What mail services prove themselves with when they report bounces and complaints.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Bounces and complaints")]
 pub struct MailHookSettings {
     /// The signing secret (whsec_…) of a webhook of Resend to /hooks/mail/resend, for bounces and complaints [default: shut].
     #[arg(long, env = "UNIONHALL_RESEND_WEBHOOK_SECRET", value_name = "SECRET", hide_env_values = true)]

@@ -3,6 +3,7 @@
 //! A setting is a field with its flag, its variable, its default and its check. This module uses only modules below it,
 //! whose addresses and levels it parses.
 
+mod backup;
 mod limits;
 mod mail;
 mod mail_budget;
@@ -21,6 +22,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
+pub use self::backup::{BackupInterval, interval};
 pub use self::limits::{LimitSettings, LimitsAddress};
 pub use self::mail::{DisposableSettings, MailHookSettings, MailSettings, MailTransport};
 pub use self::mail_budget::MailBudgetSettings;

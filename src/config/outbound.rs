@@ -8,6 +8,7 @@ use crate::outbound::GuardedClient;
 
 /// Where webhooks may go besides the open internet.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Webhooks")]
 pub struct OutboundSettings {
     /// Networks that webhooks may reach though they are private or this machine's: addresses or networks, with commas between
     /// them.

@@ -8,6 +8,7 @@ use crate::domain::person::RetentionTimes;
 
 /// How long what is known of people is kept.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Retention")]
 pub struct RetentionSettings {
     /// How long people who never confirmed are kept, and sign-ups that were not confirmed. After that their address is
     /// deleted; a keyed hash and the referral code stay, so that the code stays theirs.

@@ -8,11 +8,14 @@ use clap::Args;
 use ipnet::IpNet;
 
 use super::{
-    LimitSettings, MailBudgetSettings, MailHookSettings, MailSettings, OperatorSettings, OutboundSettings,
-    RetentionSettings, SecretSettings, StoreSettings, UnionSettings, listen_address, web_address,
+    BackupInterval, LimitSettings, MailBudgetSettings, MailHookSettings, MailSettings, OperatorSettings,
+    OutboundSettings, RetentionSettings, SecretSettings, StoreSettings, UnionSettings, listen_address, web_address,
 };
 use crate::log::{Format, Level};
 use crate::store::WRITE_BATCH;
+
+/// The heading of what stands here; the other groups bring their own.
+const SERVER: &str = "The server";
 
 /// What serving needs besides.
 #[derive(Debug, Clone, Args)]
@@ -39,6 +42,9 @@ pub struct ServeSettings {
     pub retention: RetentionSettings,
 
     #[command(flatten)]
+    pub backup: BackupInterval,
+
+    #[command(flatten)]
     pub mail_hooks: MailHookSettings,
 
     #[command(flatten)]
@@ -48,11 +54,11 @@ pub struct ServeSettings {
     pub operator: OperatorSettings,
 
     /// The certificate to serve HTTPS with, in PEM, the server's own first. Read again on SIGHUP, with its key.
-    #[arg(long, env = "UNIONHALL_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    #[arg(long, env = "UNIONHALL_TLS_CERT", help_heading = SERVER, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
 
     /// The certificate's private key, in PEM.
-    #[arg(long, env = "UNIONHALL_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, env = "UNIONHALL_TLS_KEY", help_heading = SERVER, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
 
     /// Proxies whose X-Forwarded-For is believed: addresses or networks, with commas between them.
@@ -61,6 +67,7 @@ pub struct ServeSettings {
     #[arg(
         long,
         env = "UNIONHALL_TRUSTED_PROXIES",
+        help_heading = SERVER,
         value_name = "NETWORKS",
         value_delimiter = ',',
         value_parser = parse_network
@@ -68,20 +75,33 @@ pub struct ServeSettings {
     pub trusted_proxies: Vec<IpNet>,
 
     /// Web pages that may speak MCP to this server besides our own: origins, with commas between them. Programs need none.
-    #[arg(long, env = "UNIONHALL_MCP_ORIGINS", value_name = "ORIGINS", value_delimiter = ',', value_parser = web_address)]
+    #[arg(
+        long,
+        env = "UNIONHALL_MCP_ORIGINS",
+        help_heading = SERVER,
+        value_name = "ORIGINS",
+        value_delimiter = ',',
+        value_parser = web_address
+    )]
     pub mcp_origins: Vec<String>,
 
     /// What goes to the log on standard error. No level ever shows an email address, a key or a token.
-    #[arg(long, env = "UNIONHALL_LOG", value_name = "LEVEL", default_value = "requests")]
+    #[arg(long, env = "UNIONHALL_LOG", help_heading = SERVER, value_name = "LEVEL", default_value = "requests")]
     pub log: Level,
 
     /// How the log's lines are written. As `json`, everything that `serve` prints is JSON, one object a line
     /// [default: text on a terminal, json elsewhere].
-    #[arg(long, env = "UNIONHALL_LOG_FORMAT", value_name = "FORMAT")]
+    #[arg(long, env = "UNIONHALL_LOG_FORMAT", help_heading = SERVER, value_name = "FORMAT")]
     pub log_format: Option<Format>,
 
     /// Where to answer `GET /metrics` in the text format of Prometheus, only for your own monitoring [default: nowhere].
-    #[arg(long, env = "UNIONHALL_METRICS_LISTEN", value_name = "ADDRESS:PORT", value_parser = listen_address)]
+    #[arg(
+        long,
+        env = "UNIONHALL_METRICS_LISTEN",
+        help_heading = SERVER,
+        value_name = "ADDRESS:PORT",
+        value_parser = listen_address
+    )]
     pub metrics_listen: Option<SocketAddr>,
 
     /// Writes that may share a commit. Only for the benchmark, which measures what sharing gains by setting it to 1.

@@ -12,6 +12,7 @@ use crate::store::postgres;
 
 /// Where the records are.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Data")]
 pub struct StoreSettings {
     /// The folder for everything the service keeps on this machine: the database, the secret, mail written to files.
     ///

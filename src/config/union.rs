@@ -19,6 +19,7 @@ use crate::site::branding::Branding;
 
 /// What the union says of itself; enough to print its documents.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "The union")]
 pub struct UnionSettings {
     /// The union's name, in documents and mails.
     #[arg(long, env = "UNIONHALL_NAME", value_name = "NAME", default_value = "Consumer Union", value_parser = one_line)]
@@ -79,11 +80,25 @@ pub struct UnionSettings {
     pub show_members_from: u64,
 
     /// Requests a minute to public data, for each address, or for each key that is sent.
-    #[arg(long, env = "UNIONHALL_PUBLIC_PER_MINUTE", value_name = "N", default_value_t = 60, value_parser = per_minute())]
+    #[arg(
+        long,
+        env = "UNIONHALL_PUBLIC_PER_MINUTE",
+        value_name = "N",
+        default_value_t = 60,
+        value_parser = per_minute(),
+        help_heading = "Rate limits"
+    )]
     pub public_per_minute: u32,
 
     /// Agent actions a minute for keys that were issued without a figure of their own.
-    #[arg(long, env = "UNIONHALL_KEY_PER_MINUTE", value_name = "N", default_value_t = 30, value_parser = per_minute())]
+    #[arg(
+        long,
+        env = "UNIONHALL_KEY_PER_MINUTE",
+        value_name = "N",
+        default_value_t = 30,
+        value_parser = per_minute(),
+        help_heading = "Rate limits"
+    )]
     pub key_per_minute: u32,
 }
 

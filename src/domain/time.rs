@@ -108,6 +108,17 @@ impl std::fmt::Display for Timestamp {
     }
 }
 
+/// A span as people write it, days of 24 hours included: 30m, 24h, 7d.
+pub fn parse_span(text: &str) -> Option<Duration> {
+    let span = text.parse::<jiff::Span>().ok()?;
+    span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?.try_into().ok()
+}
+
+/// The same to be read: 15m, 24h.
+pub fn show_span(span: Duration) -> String {
+    format!("{:#}", SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX))
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error(
     "\"{0}\" is not a date: write 2027-01-31, or an exact time such as 2027-01-31T18:00:00Z or 2027-01-31T19:00:00+01:00"

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Operator;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{Timestamp, show_span};
 use crate::domain::union::Union;
 use crate::rewards::BatchRecord;
 
@@ -89,9 +89,6 @@ pub const BACKUP: &str = "backup";
 /// The database cannot be used.
 pub const SEE_TO_IT: &str =
     "make sure that the database is running and accepts this user, or correct --store or UNIONHALL_STORE";
-
-/// A nightly backup that failed once is not old yet.
-const BACKUP_IS_OLD: Duration = Duration::from_secs(2 * 86_400);
 
 /// A provider answers sooner.
 const PAYOUTS_ARE_OLD: Duration = Duration::from_secs(14 * 86_400);
@@ -177,13 +174,16 @@ pub async fn of_payouts(operator: &Operator, now: Timestamp) -> Option<Finding> 
     (!messages.is_empty()).then(|| Finding::warn(PAYOUTS, messages.join("; "), fix))
 }
 
-/// Whether the last backup is recent enough for records that people rely on.
-pub fn judge_backup(at: Option<Timestamp>, now: Timestamp) -> Finding {
-    let fix = "make one every night: `unionhall backup FILE`, or other tools and then `unionhall backup --done`";
+/// Whether the last backup is recent enough for records that people rely on. After one that failed it is not old yet. The alert
+/// UnionhallBackupOld says the same.
+pub fn judge_backup(at: Option<Timestamp>, now: Timestamp, every: Duration) -> Finding {
+    let fix = "see that the job that makes them runs: `unionhall backup`, or other tools and then `unionhall backup --done`; \
+               UNIONHALL_BACKUP_EVERY says how often it should";
     match at {
         None => Finding::warn(BACKUP, "no backup was ever recorded", fix),
-        Some(at) if now.since(at) > BACKUP_IS_OLD => {
-            Finding::warn(BACKUP, format!("the last one was made at {at}, more than two days ago"), fix)
+        Some(at) if now.since(at) > every.saturating_mul(2) => {
+            let every = show_span(every);
+            Finding::warn(BACKUP, format!("the last one was made at {at}, and one is expected every {every}"), fix)
         }
         Some(at) => Finding::ok(BACKUP, format!("the last one was made at {at}")),
     }
@@ -194,12 +194,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backup_is_old_after_two_days() {
+    fn a_backup_is_old_after_two_turns() {
         let at = Timestamp::from_millis;
-        let grade = |made| judge_backup(made, at(200_000_000)).grade;
+        let grade = |made| judge_backup(made, at(200_000_000), Duration::from_secs(86_400)).grade;
         assert_eq!(grade(None), Grade::Warn);
         assert_eq!(grade(Some(at(200_000_000 - 2 * 86_400_000))), Grade::Ok);
         assert_eq!(grade(Some(at(200_000_000 - 2 * 86_400_000 - 1))), Grade::Warn);
+        let found = judge_backup(Some(at(0)), at(1_800_001), Duration::from_secs(900));
+        assert!(found.message.ends_with("one is expected every 15m"), "{}", found.message);
     }
 
     #[test]

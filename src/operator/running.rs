@@ -51,6 +51,7 @@ pub struct FoundProblems {
 pub struct RunningFindings {
     settings: Arc<LookAtSettings>,
     mail_goes_to_a_folder: bool,
+    backup_every: Duration,
     known: Mutex<Option<(Tick, FoundProblems)>>,
 }
 
@@ -61,8 +62,8 @@ impl fmt::Debug for RunningFindings {
 }
 
 impl RunningFindings {
-    pub fn new(settings: LookAtSettings, mail_goes_to_a_folder: bool) -> Self {
-        Self { settings: Arc::new(settings), mail_goes_to_a_folder, known: Mutex::default() }
+    pub fn new(settings: LookAtSettings, mail_goes_to_a_folder: bool, backup_every: Duration) -> Self {
+        Self { settings: Arc::new(settings), mail_goes_to_a_folder, backup_every, known: Mutex::default() }
     }
 
     /// What is wrong. Whoever asks while another looks waits for that look.
@@ -74,7 +75,8 @@ impl RunningFindings {
             return found.clone();
         }
         let mut findings = of_service(state);
-        findings.extend(match tokio::time::timeout(LOOK_TIMEOUT, of_records(operator, state)).await {
+        let records = of_records(operator, state, self.backup_every);
+        findings.extend(match tokio::time::timeout(LOOK_TIMEOUT, records).await {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => vec![Finding::of_error("records", Grade::Fail, &error.into()).or_fix(SEE_TO_IT)],
             Err(_late) => {
@@ -141,7 +143,11 @@ fn of_service(state: RunningState<'_>) -> Vec<Finding> {
 }
 
 /// What the records tell, one question after the other: the page takes one connection to the database and not all.
-async fn of_records(operator: &Operator, state: RunningState<'_>) -> Result<Vec<Finding>, StoreError> {
+async fn of_records(
+    operator: &Operator,
+    state: RunningState<'_>,
+    backup_every: Duration,
+) -> Result<Vec<Finding>, StoreError> {
     let mut found = Vec::new();
     if operator.are_sign_ups_paused().await? {
         let fix = "turn them on again: `unionhall signups resume`";
@@ -163,7 +169,7 @@ async fn of_records(operator: &Operator, state: RunningState<'_>) -> Result<Vec<
     }
     if state.is_public {
         found.push(match operator.last_backup().await {
-            Ok(at) => findings::judge_backup(at, state.now),
+            Ok(at) => findings::judge_backup(at, state.now, backup_every),
             Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
         });
     }

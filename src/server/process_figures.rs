@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::statvfs;
 use rustix::param::clock_ticks_per_second;
@@ -20,10 +21,14 @@ pub struct NodeResources {
     pub folder: PathBuf,
     /// The certificate, where the node has one.
     pub tls: Option<Arc<Tls>>,
+    /// How often the operator makes a backup.
+    pub backup_every: Duration,
 }
 
 impl NodeResources {
     pub(super) fn write(&self, page: &mut Exposition) {
+        let help = "How often a backup is made, as UNIONHALL_BACKUP_EVERY says.";
+        page.single("backup_interval_seconds", Kind::Gauge, help, self.backup_every.as_secs());
         if let Ok(disk) = statvfs(&self.folder) {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             page.single("disk_free_bytes", Kind::Gauge, "Room on the disk of the data folder.", free);

@@ -36,6 +36,7 @@ mod own_page;
 mod pages;
 mod partners;
 mod properties;
+mod readme;
 mod records;
 mod referral;
 mod reports;

@@ -269,10 +269,12 @@ fn a_pause_is_told_from_faults() {
 #[test]
 fn the_last_backup_is_told_with_its_age() {
     block_on(async {
-        let server = Watched::start(&[], &["--mail", "hold"]);
+        let server = Watched::start(&[], &["--mail", "hold", "--backup-every", "15m"]);
         let told = server.run(&["backup", "--done"]);
         assert!(told.starts_with("Recorded: a backup was made at 20"), "{told}");
-        assert!(server.figures().await["unionhall_last_backup_timestamp_seconds"] > 1.7e9);
+        let figures = server.figures().await;
+        assert!(figures["unionhall_last_backup_timestamp_seconds"] > 1.7e9);
+        assert_eq!(figures["unionhall_backup_interval_seconds"], 900.0);
         assert!(server.run(&["audit"]).contains("made with other tools"));
     });
 }

@@ -56,9 +56,12 @@ pub(crate) fn transcripts(page: &str) -> Vec<(String, String)> {
             ("```", _) => inside = false,
             (_, Some(command)) if inside => found.push((command.to_owned(), String::new())),
             _ if inside => {
-                let (_, answer) = found.last_mut().expect("a command comes first");
-                answer.push_str(line);
-                answer.push('\n');
+                let (command, answer) = found.last_mut().expect("a command comes first");
+                let goes_on = answer.is_empty() && command.ends_with('\\');
+                let text = if goes_on { command } else { answer };
+                text.push_str(if goes_on { "\n" } else { "" });
+                text.push_str(line);
+                text.push_str(if goes_on { "" } else { "\n" });
             }
             _ => {}
         }

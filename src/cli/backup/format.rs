@@ -53,6 +53,21 @@ impl Content {
     pub(super) fn of_length(length: u64) -> Self {
         Self { length, sum: [0; 32] }
     }
+
+    /// Whether a file holds the same. One of another length is not read.
+    pub(super) fn is_of(&self, file: &mut File) -> io::Result<bool> {
+        if file.metadata()?.len() != self.length {
+            return Ok(false);
+        }
+        let (mut digest, mut buffer) = (digest::Context::new(&SHA256), vec![0; PORTION]);
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(finish(&digest.finish()) == self.sum),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => digest.update(&buffer[..read?]),
+            }
+        }
+    }
 }
 
 impl std::fmt::Display for Content {

@@ -1,28 +1,32 @@
 //! `unionhall backup`, `unionhall restore` and `unionhall resume`
 
+mod continuous;
 mod erased;
 mod format;
 mod gap;
 mod restore;
 mod resume;
+mod unfinished;
 
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
-use tokio::signal::unix::{SignalKind, signal};
 
+use self::continuous::ContinuousSettings;
 use self::format::{Content, Manifest};
+use self::unfinished::Unfinished;
 use super::audit::act;
 use super::files::{beside, new_file_of, put_in_place};
 use super::terminal::progress::Bar;
 use super::{print_aside, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
+use crate::domain::figure::counted;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::store::sqlite::{Examined, SqliteSnapshot};
@@ -31,7 +35,7 @@ pub(super) use self::restore::{RestoreSettings, run as restore};
 pub(super) use self::resume::{ResumeSettings, run as resume};
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("what").args(["file", "done"]).required(true)))]
+#[command(group(ArgGroup::new("what").args(["file", "done", "to"]).required(true)))]
 pub(super) struct BackupSettings {
     /// The file to write, which must not be there yet, such as /backup/unionhall-2026-11-15.
     file: Option<PathBuf>,
@@ -42,6 +46,9 @@ pub(super) struct BackupSettings {
     /// makes it.
     #[arg(long)]
     done: bool,
+
+    #[command(flatten)]
+    continuous: ContinuousSettings,
 
     /// Leave the installation's secret out, because it is kept elsewhere; `unionhall restore` then asks for it.
     #[arg(long)]
@@ -55,12 +62,23 @@ pub(super) struct BackupSettings {
 }
 
 pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
+    if let Some((folder, every)) = task.continuous.wanted() {
+        return continuous::run(task, folder, every);
+    }
+    // Before the first look: whatever was erased in the moment between is known by its later time.
     let now = Clock::start().now().time;
     let Some(file) = &task.file else {
         note(task, now, "made with other tools")?;
         return print_line(&format!("Recorded: a backup was made at {now}."));
     };
-    let (manifest, examined) = back_up(task, file)?;
+    let database = find_records(task)?;
+    if is_there(file)? {
+        bail!("{} already exists, and a backup never overwrites a file; give a new name", file.display());
+    }
+    let unfinished = Unfinished::new([beside(file, "records"), beside(file, "backup")], 1)?;
+    let mut bar = Bar::new(in_words);
+    let copy = Copy::take(task, &database, &unfinished, &mut bar)?;
+    let (manifest, examined) = copy.keep(file, now, &mut bar)?;
     // The backup is whole, whatever becomes of the note.
     if let Err(error) = note(task, now, &file.display().to_string()) {
         print_aside(&format!("unionhall: the time of this backup could not be recorded: {error:#}"));
@@ -74,7 +92,8 @@ fn note(task: &BackupSettings, now: Timestamp, how: &str) -> anyhow::Result<()> 
     with_live_records(&task.store, async |operator| Ok(operator.audited(act).note_backup(now).await?))
 }
 
-fn back_up(task: &BackupSettings, path: &Path) -> anyhow::Result<(Manifest, Examined)> {
+/// The database to be copied.
+fn find_records(task: &BackupSettings) -> anyhow::Result<PathBuf> {
     let database = match task.store.records()? {
         Records::Sqlite(file) => file,
         records @ Records::Postgres(_) => bail!(
@@ -91,47 +110,77 @@ fn back_up(task: &BackupSettings, path: &Path) -> anyhow::Result<(Manifest, Exam
             database.display()
         );
     }
-    if is_there(path)? {
-        bail!("{} already exists, and a backup never overwrites a file; give a new name", path.display());
+    Ok(database)
+}
+
+/// One moment of the records, in a file that is not finished.
+struct Copy<'t> {
+    task: &'t BackupSettings,
+    database: &'t Path,
+    unfinished: &'t Unfinished,
+    secret: Option<Concealed>,
+    snapshot: SqliteSnapshot,
+}
+
+impl<'t> Copy<'t> {
+    fn take(
+        task: &'t BackupSettings,
+        database: &'t Path,
+        unfinished: &'t Unfinished,
+        bar: &mut Bar,
+    ) -> anyhow::Result<Self> {
+        let secret = if task.without_secret { None } else { secret_in_use(task)? };
+        let [copy, _] = unfinished.paths();
+        new_file_of(copy, &task.store.data).with_context(|| cannot_write(copy))?;
+        let snapshot = take(database, copy, bar)?;
+        Ok(Self { task, database, unfinished, secret, snapshot })
     }
-    let secret = if task.without_secret { None } else { secret_in_use(task)? };
-    // Before the first look: whatever was erased in the moment between is known by its later time.
-    let made_at = Clock::start().now().time;
-    let unfinished = Unfinished::new([beside(path, "records"), beside(path, "backup")])?;
-    let [copy, whole] = &*unfinished.0 else { bail!("the unfinished files have no names") };
-    let cannot_write = || format!("cannot write {}; let this user write there, or give another place", path.display());
-    new_file_of(copy, &task.store.data).with_context(cannot_write)?;
-    let mut bar = Bar::new(in_words);
-    let snapshot = take(&database, copy, &mut bar)?;
-    bar.begin("checking what was copied");
-    let examined = snapshot.examine().with_context(|| {
-        format!(
-            "nothing was written, because the records in {} are damaged; keep the backups you have",
-            database.display()
-        )
-    })?;
-    snapshot.close()?;
-    let secret = match (task.without_secret, &examined.secret_fingerprint) {
-        (true, _) | (_, None) => None,
-        (false, Some(fingerprint)) => Some(matching(secret, fingerprint, task)?),
-    };
-    let length = std::fs::metadata(copy)?.len();
-    let manifest = Manifest {
-        made_at,
-        by: env!("UNIONHALL_VERSION").to_owned(),
-        schema: examined.schema,
-        database: Content::of_length(length),
-        secret: secret.as_ref().map(|secret| Content::of_length(secret.reveal().len() as u64)),
-    };
-    bar.begin("writing");
-    let mut write = || {
-        let mut file = new_file_of(whole, &task.store.data)?;
-        format::write(&mut file, manifest.clone(), &mut File::open(copy)?, secret.as_ref(), &mut bar)?;
-        put_in_place(whole, path)
-    };
-    write().with_context(cannot_write)?;
-    bar.end();
-    Ok((manifest, examined))
+
+    /// Whether an earlier backup holds the same.
+    fn is_in(&self, earlier: &Manifest) -> anyhow::Result<bool> {
+        let [copy, _] = self.unfinished.paths();
+        let has_secret = earlier.secret.is_some() == self.secret.is_some();
+        Ok(has_secret && earlier.database.is_of(&mut File::open(copy)?)?)
+    }
+
+    /// Checks it and puts it where it belongs.
+    fn keep(self, path: &Path, made_at: Timestamp, bar: &mut Bar) -> anyhow::Result<(Manifest, Examined)> {
+        let Self { task, database, unfinished, secret, snapshot } = self;
+        let [copy, whole] = unfinished.paths();
+        bar.begin("checking what was copied");
+        let examined = snapshot.examine().with_context(|| {
+            format!(
+                "nothing was written, because the records in {} are damaged; keep the backups you have",
+                database.display()
+            )
+        })?;
+        snapshot.close()?;
+        let secret = match (task.without_secret, &examined.secret_fingerprint) {
+            (true, _) | (_, None) => None,
+            (false, Some(fingerprint)) => Some(matching(secret, fingerprint, task)?),
+        };
+        let length = std::fs::metadata(copy)?.len();
+        let manifest = Manifest {
+            made_at,
+            by: env!("UNIONHALL_VERSION").to_owned(),
+            schema: examined.schema,
+            database: Content::of_length(length),
+            secret: secret.as_ref().map(|secret| Content::of_length(secret.reveal().len() as u64)),
+        };
+        bar.begin("writing");
+        let mut write = || {
+            let mut file = new_file_of(whole, &task.store.data)?;
+            format::write(&mut file, manifest.clone(), &mut File::open(copy)?, secret.as_ref(), bar)?;
+            put_in_place(whole, path)
+        };
+        write().with_context(|| cannot_write(path))?;
+        bar.end();
+        Ok((manifest, examined))
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}; let this user write there, or give another place", path.display())
 }
 
 /// Whether something is at a path. That it cannot be told is an error, and not a no.
@@ -194,10 +243,7 @@ fn take(database: &Path, copy: &Path, bar: &mut Bar) -> anyhow::Result<SqliteSna
 
 fn report(path: &Path, manifest: &Manifest, examined: &Examined) -> anyhow::Result<()> {
     let Manifest { made_at, schema, secret, .. } = manifest;
-    let members = match examined.members {
-        1 => "1 member".to_owned(),
-        many => format!("{many} members"),
-    };
+    let members = counted(examined.members, "member");
     let size = in_words(std::fs::metadata(path)?.len());
     let file = path.display();
     print_line(&format!("{file} holds the records of {made_at}: {members}, schema {schema}, {size}."))?;
@@ -221,57 +267,5 @@ fn in_words(bytes: u64) -> String {
         _ if bytes < 10_000_000 => format!("{} kB", bytes.div_ceil(1000)),
         _ if bytes < 10_000_000_000 => format!("{} MB", bytes / 1_000_000),
         _ => format!("{} GB", bytes / 1_000_000_000),
-    }
-}
-
-/// Files that are not finished yet. They go when the work ends, by SIGTERM or Ctrl-C too.
-struct Unfinished(Arc<[PathBuf]>);
-
-impl Unfinished {
-    fn new(paths: impl IntoIterator<Item = PathBuf>) -> anyhow::Result<Self> {
-        let paths: Arc<[PathBuf]> = paths.into_iter().collect();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let signals = {
-            let _entered = runtime.enter();
-            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
-        };
-        let doomed = Arc::clone(&paths);
-        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            let (mut terminate, mut interrupt) = signals;
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
-                }
-            });
-            print_aside("\nunionhall: stopped before it was finished; nothing is kept");
-            remove(&doomed);
-            // The work goes on meanwhile, and may have been about to open what is gone.
-            for _ in 0..3 {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-                remove(&doomed);
-            }
-            std::process::exit(1);
-        })?;
-        // Left by one that was killed.
-        remove(&paths);
-        Ok(Self(paths))
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        remove(&self.0);
-    }
-}
-
-fn remove(paths: &[PathBuf]) {
-    for path in paths {
-        for end in ["", "-wal", "-shm", "-journal"] {
-            let mut name = path.as_os_str().to_owned();
-            name.push(end);
-            // Finished, or never made.
-            let _gone = std::fs::remove_file(name);
-        }
     }
 }

@@ -14,7 +14,8 @@ use clap::Args;
 use super::erased::ErasureLogs;
 use super::format::BackupFile;
 use super::gap::{Gap, erase_command};
-use super::{Unfinished, in_words, is_there};
+use super::unfinished::Unfinished;
+use super::{in_words, is_there};
 use crate::cli::audit::act;
 use crate::cli::terminal::progress::Bar;
 use crate::cli::{files, print_line, with_live_records};
@@ -59,10 +60,10 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     let logs = ErasureLogs::find(&task.store.data, task.erasures.as_slice())?;
     SqliteSnapshot::check_vacant(&database)?;
     let folder = DataFolder::make(&task.store.data)?;
-    let _alone = lock(folder_of(&database))?;
+    let _alone = lock(folder_of(&database), "restore")?;
     let kept = task.store.data.join("secret");
-    let unfinished = Unfinished::new([database.with_extension("restoring"), kept.with_extension("restoring")])?;
-    let [copy, secret_copy] = &*unfinished.0 else { bail!("the unfinished files have no names") };
+    let unfinished = Unfinished::new([database.with_extension("restoring"), kept.with_extension("restoring")], 1)?;
+    let [copy, secret_copy] = unfinished.paths();
     let mut bar = Bar::new(in_words);
     bar.begin("reading the backup");
     let mut file = new_file(copy).with_context(|| format!("cannot write {}", copy.display()))?;
@@ -153,11 +154,11 @@ impl Drop for DataFolder {
 }
 
 /// No two at once in one folder.
-fn lock(folder: &Path) -> anyhow::Result<File> {
+pub(super) fn lock(folder: &Path, what: &str) -> anyhow::Result<File> {
     let shown = folder.display();
     let open = File::open(folder).with_context(|| format!("cannot look into {shown}"))?;
     open.try_lock().map_err(|error| match error {
-        std::fs::TryLockError::WouldBlock => anyhow!("another restore is running in {shown}; wait until it ends"),
+        std::fs::TryLockError::WouldBlock => anyhow!("another {what} is running in {shown}; wait until it ends"),
         std::fs::TryLockError::Error(error) => anyhow!("cannot lock {shown}: {error}"),
     })?;
     Ok(open)

@@ -74,7 +74,7 @@ pub(super) async fn examine(
     }
     if is_public {
         found.push(match operator.last_backup().await {
-            Ok(at) => judge_backup(at, Clock::start().now().time),
+            Ok(at) => judge_backup(at, Clock::start().now().time, settings.backup.backup_every),
             Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
         });
     }

@@ -176,10 +176,11 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
             mcp_origins: settings.mcp_origins.clone(),
             mailbox: post.folder.clone().map(|folder| (folder, mailbox_key.clone())),
             mail_hooks: checked.mail_hooks,
-            metrics: listeners
-                .metrics
-                .is_some()
-                .then(|| NodeResources { folder: settings.store.disk_folder(), tls: checked.tls.clone() }),
+            metrics: listeners.metrics.is_some().then(|| NodeResources {
+                folder: settings.store.disk_folder(),
+                tls: checked.tls.clone(),
+                backup_every: settings.backup.backup_every,
+            }),
             sandbox: Some(Arc::clone(&sandbox) as _),
             operator: operator_page::make(settings, look, operator, &secret, &checked.mail),
         },

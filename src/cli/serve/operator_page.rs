@@ -24,7 +24,7 @@ pub(super) fn make(
     mail: &MailTransport,
 ) -> OperatorParts {
     let (kept, to_folder) = (settings.clone(), matches!(mail, MailTransport::Mailbox));
-    let findings = RunningFindings::new(Box::new(move || look(&kept)), to_folder);
+    let findings = RunningFindings::new(Box::new(move || look(&kept)), to_folder, settings.backup.backup_every);
     let (secret, erasures) = (secret.clone(), ErasureLog::beside(&settings.store.data));
     let from = TrustedProxies::new(settings.operator.operator_header_from.clone());
     OperatorParts {

@@ -8,6 +8,7 @@ use super::print_partial;
 #[derive(Debug)]
 pub(in crate::cli) struct Bar {
     terminal: bool,
+    is_quiet: bool,
     stage: String,
     /// How a figure is written.
     written: fn(u64) -> String,
@@ -15,7 +16,12 @@ pub(in crate::cli) struct Bar {
 
 impl Bar {
     pub(in crate::cli) fn new(written: fn(u64) -> String) -> Self {
-        Self { terminal: std::io::stderr().is_terminal(), stage: String::new(), written }
+        Self { terminal: std::io::stderr().is_terminal(), is_quiet: false, stage: String::new(), written }
+    }
+
+    /// Prints nothing: for work that goes on unwatched.
+    pub(in crate::cli) fn quiet() -> Self {
+        Self { terminal: false, is_quiet: true, stage: String::new(), written: |figure| figure.to_string() }
     }
 
     /// The same where a command is often run by another: nothing elsewhere.
@@ -26,7 +32,7 @@ impl Bar {
     /// Begins a stage; nothing happens if it is under way.
     pub(in crate::cli) fn begin(&mut self, stage: impl Into<String>) {
         let stage = stage.into();
-        if stage == self.stage {
+        if self.is_quiet || stage == self.stage {
             return;
         }
         self.end();

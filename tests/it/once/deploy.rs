@@ -196,6 +196,14 @@ fn one_machine_runs_as_the_readme_says() {
         }
         let made: Vec<_> = std::fs::read_dir(old.parent().unwrap()).unwrap().map(|file| file.unwrap().path()).collect();
         assert!(made.len() == 1 && made[0] != old, "{made:?}");
+
+        // And the copies, until they are stopped.
+        let unit = installed.here(&shipped("unionhall-copies.service"));
+        let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+        let copies = installed.here("/var/backups/unionhall/recent");
+        let until_there = format!("until ls {copies}/*.backup; do sleep 0.1; done; kill $!; wait $!");
+        let script = format!("mkdir {copies}; set -a; . /etc/unionhall/unionhall.env; {command} & {until_there}");
+        succeeds(&installed.shell(&installed.here(&script)));
     });
 }
 
@@ -210,7 +218,7 @@ fn systemd_accepts_the_units_and_finds_the_service_well_guarded() {
         )
         .unwrap();
     };
-    let units = ["unionhall.service", "unionhall-backup.service", "unionhall-backup.timer"];
+    let units = ["unionhall.service", "unionhall-backup.service", "unionhall-backup.timer", "unionhall-copies.service"];
     for unit in units {
         put(unit, &shipped(unit));
     }
@@ -233,7 +241,7 @@ fn systemd_accepts_the_units_and_finds_the_service_well_guarded() {
     succeeds(&judge("--threshold=20"));
     let texts = units.map(shipped);
     let users: Vec<_> = texts.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with("User=")).collect();
-    assert_eq!(users, ["User=unionhall"; 2], "the user that the README makes");
+    assert_eq!(users, ["User=unionhall"; 3], "the user that the README makes");
 }
 
 /// What port-443.conf leaves the service is enough for the port, and without it the port is refused. Only root can show it.

@@ -6,6 +6,7 @@
 
 mod architecture;
 mod backup;
+mod continuous_backup;
 mod cors;
 mod dependencies;
 mod deploy;
@@ -31,6 +32,7 @@ mod reference;
 mod reload;
 mod resume;
 mod root_files;
+mod settings_page;
 pub(crate) mod shared_limits;
 mod source;
 mod store_suite;

@@ -1,0 +1,218 @@
+//! `unionhall backup --to FOLDER --every TIME`: a copy that is never older than that, for as long as this runs.
+//!
+//! A process of its own and no part of the service: it can be given less of the machine, and its failure is not the service's.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use rustix::fs::statvfs;
+
+use super::format::BackupFile;
+use super::restore::lock;
+use super::unfinished::Unfinished;
+use super::{BackupSettings, Copy, find_records, in_words, is_there, note};
+use crate::cli::terminal::progress::Bar;
+use crate::cli::{print_aside, print_line, with_live_records};
+use crate::clock::Clock;
+use crate::config::interval;
+use crate::domain::figure::counted;
+use crate::domain::time::{Timestamp, show_span};
+
+#[derive(Debug, Args)]
+pub(super) struct ContinuousSettings {
+    /// The folder of the copies, where a new one is written again and again, each under the time it was made at.
+    ///
+    /// Runs until it is stopped. A turn in which nothing has changed writes no copy, except once a day. One that fails is told on
+    /// standard error, and tried again at the next turn; the first must succeed. Other files in the folder are left alone.
+    #[arg(long, value_name = "FOLDER", requires = "every")]
+    to: Option<PathBuf>,
+
+    /// How often: 15m, 1h, from 1s to 31d.
+    #[arg(long, value_name = "TIME", requires = "to", conflicts_with_all = ["file", "done"], value_parser = interval)]
+    every: Option<Duration>,
+
+    /// How many copies stay in the folder: older ones are deleted after each that was made.
+    #[arg(long, value_name = "N", requires = "to", conflicts_with_all = ["file", "done"], default_value_t = 96, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    keep: u32,
+
+    /// How large all copies may be together, in GB. The last one stays whatever its size.
+    #[arg(long, value_name = "GB", requires = "to", conflicts_with_all = ["file", "done"], default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    keep_gb: u32,
+}
+
+impl ContinuousSettings {
+    pub(super) fn wanted(&self) -> Option<(&Path, Duration)> {
+        Some((self.to.as_deref()?, self.every?))
+    }
+}
+
+/// A copy is made after this time, changed or not: what a disk did to the last one would not be noticed, and copies of people who were
+/// erased would stay for as long as nothing happens.
+const UNCHANGED_FOR: Duration = Duration::from_secs(86_400);
+
+const GB: u64 = 1_000_000_000;
+
+pub(super) fn run(task: &BackupSettings, folder: &Path, every: Duration) -> anyhow::Result<()> {
+    find_records(task)?;
+    ensure!(
+        folder.is_dir(),
+        "{} is not a folder; make it first: `install -d -m 0700 {0}`, owned by the user who runs this",
+        folder.display()
+    );
+    let _alone = lock(folder, "backup")?;
+    let unfinished = Unfinished::new([folder.join("unfinished-records"), folder.join("unfinished-backup")], 0)?;
+    let clock = Clock::start();
+    let mut is_first = true;
+    loop {
+        let begun = clock.now();
+        match turn(task, (folder, every), &unfinished, begun.time, is_first) {
+            Err(error) if is_first => return Err(error),
+            Err(error) => {
+                print_aside(&format!("unionhall: {error:#}; the next try is in {}", show_span(every)));
+            }
+            Ok(()) => is_first = false,
+        }
+        let took = clock.now().tick.since(begun.tick);
+        // Records that take longer than that to copy are copied half of the time and not all of it.
+        unfinished.rest(every.saturating_sub(took).max(took));
+    }
+}
+
+/// Makes a copy if there is something new, notes when that was, and deletes what is too old.
+fn turn(
+    task: &BackupSettings,
+    (folder, every): (&Path, Duration),
+    unfinished: &Unfinished,
+    now: Timestamp,
+    is_first: bool,
+) -> anyhow::Result<()> {
+    let database = find_records(task)?;
+    check_room(folder, &database)?;
+    let last = copies(folder)?.pop();
+    // One that cannot be read is not relied on.
+    let known = last.as_ref().and_then(|(path, _)| BackupFile::open(path).ok()).map(|file| file.manifest);
+    let copy = Copy::take(task, &database, unfinished, &mut Bar::quiet())?;
+    match (known, &last) {
+        (Some(known), Some((path, _))) if now.since(known.made_at) < UNCHANGED_FOR && copy.is_in(&known)? => {
+            print_line(&format!("Nothing has changed since {}.", path.display()))?;
+        }
+        _ => {
+            let path = folder.join(name_of(now));
+            let (_, examined) = copy.keep(&path, now, &mut Bar::quiet())?;
+            let size = in_words(std::fs::metadata(&path)?.len());
+            let kept = thin(folder, task.continuous.keep, u64::from(task.continuous.keep_gb) * GB)?;
+            let (members, kept) = (counted(examined.members, "member"), counted(kept, "file"));
+            print_line(&format!("{} holds the records of {now}: {members}, {size}; {kept} kept.", path.display()))?;
+        }
+    }
+    // Each turn in the audit log would be a change, and the next turn would find it.
+    let noted = match is_first {
+        true => note(task, now, &format!("every {} to {}", show_span(every), folder.display())),
+        false => with_live_records(&task.store, async |operator| Ok(operator.note_backup(now).await?)),
+    };
+    noted.context("the copy is there, and its time could not be recorded")
+}
+
+/// The name of a copy: in the order of the names they are in the order of time. No colon, which other machines take for a host's name.
+fn name_of(now: Timestamp) -> String {
+    let time = now.to_string().replace([':', 'Z'], "");
+    format!("unionhall-{time}.{:03}Z.backup", now.as_millis().rem_euclid(1000))
+}
+
+/// Whether this made it, and may delete it.
+fn is_copy(name: &str) -> bool {
+    const LIKE: &str = "unionhall-0000-00-00T000000.000Z.backup";
+    let is_like = |(c, like): (u8, u8)| if like == b'0' { c.is_ascii_digit() } else { c == like };
+    name.len() == LIKE.len() && name.bytes().zip(LIKE.bytes()).all(is_like)
+}
+
+/// The copies in the folder with their sizes, the oldest first.
+fn copies(folder: &Path) -> anyhow::Result<Vec<(PathBuf, u64)>> {
+    let look = || {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(is_copy) {
+                found.push((entry.path(), entry.metadata()?.len()));
+            }
+        }
+        found.sort();
+        std::io::Result::Ok(found)
+    };
+    look().with_context(|| format!("cannot look into {}", folder.display()))
+}
+
+/// Deletes the oldest copies past what is kept. Says how many stay.
+fn thin(folder: &Path, most: u32, most_bytes: u64) -> anyhow::Result<u64> {
+    let (mut kept, mut bytes) = (0, 0_u64);
+    for (path, size) in copies(folder)?.into_iter().rev() {
+        bytes = bytes.saturating_add(size);
+        if kept > 0 && (kept >= u64::from(most) || bytes > most_bytes) {
+            // What is deleted takes no room, and neither does anything older.
+            bytes = u64::MAX;
+            std::fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))?;
+        } else {
+            kept += 1;
+        }
+    }
+    Ok(kept)
+}
+
+/// Refuses to fill the disk: on the service's own, sign-ups would fail.
+fn check_room(folder: &Path, database: &Path) -> anyhow::Result<()> {
+    let mut size = std::fs::metadata(database)?.len();
+    let mut log = database.as_os_str().to_owned();
+    log.push("-wal");
+    if is_there(Path::new(&log))? {
+        size = size.saturating_add(std::fs::metadata(&log)?.len());
+    }
+    let disk = statvfs(folder)?;
+    let (free, needed) = (disk.f_bavail.saturating_mul(disk.f_frsize), size.saturating_mul(3));
+    ensure!(
+        free >= needed,
+        "{} are free at {}, and a copy needs {}: twice the size of the records, and as much again stays free; make room, or keep \
+         fewer with --keep or --keep-gb",
+        in_words(free),
+        folder.display(),
+        in_words(needed)
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_its_own_copies_are_known_by_their_names() {
+        let name = name_of(Timestamp::from_millis(1_794_877_262_007));
+        assert_eq!(name, "unionhall-2026-11-17T010102.007Z.backup");
+        assert!(is_copy(&name));
+        for other in ["", "2026-11-17-030000.backup", "unionhall-2026-11-17T010102.007Z.backup~", "unfinished-backup"] {
+            assert!(!is_copy(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_last_copy_stays_and_the_oldest_go_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |n: i64, size: usize| {
+            std::fs::write(folder.path().join(name_of(Timestamp::from_millis(n))), vec![0; size]).unwrap();
+        };
+        let left = || copies(folder.path()).unwrap().into_iter().map(|(_, size)| size).collect::<Vec<_>>();
+        std::fs::write(folder.path().join("other"), "").unwrap();
+        for (n, size) in [(1, 10), (2, 20), (3, 30), (4, 40)] {
+            make(n, size);
+        }
+        assert_eq!((thin(folder.path(), 3, 1000).unwrap(), left()), (3, vec![20, 30, 40]));
+        assert_eq!((thin(folder.path(), 3, 70).unwrap(), left()), (2, vec![30, 40]));
+        assert_eq!((thin(folder.path(), 3, 39).unwrap(), left()), (1, vec![40]), "whatever its size");
+        // None is skipped for a smaller one that is older.
+        make(2, 1);
+        make(5, 10);
+        assert_eq!((thin(folder.path(), 9, 20).unwrap(), left()), (1, vec![10]));
+        assert!(folder.path().join("other").exists());
+    }
+}

@@ -1,0 +1,42 @@
+//! How often backups are made: what monitoring, `doctor` and the operator's page expect.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::domain::time::parse_span;
+
+/// How old the last backup may be.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Backups")]
+pub struct BackupInterval {
+    /// How often a backup is made, by whatever makes them: 15m, 1h, 1d.
+    ///
+    /// This starts none. The metrics have it as `unionhall_backup_interval_seconds`, and `unionhall doctor`, the operator's page and
+    /// the alert tell when the last backup is older than twice that.
+    #[arg(long, env = "UNIONHALL_BACKUP_EVERY", value_name = "TIME", default_value = "1d", value_parser = interval)]
+    pub backup_every: Duration,
+}
+
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(31 * 86_400);
+
+/// Reads a time between two backups, as operators write it.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("\"{text}\" is not a time between backups; write one from 1s to 31d: 15m, 1h, 1d");
+    parse_span(text).filter(|length| (SHORTEST..=LONGEST).contains(length)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_read_in_minutes_hours_and_days() {
+        let minutes = |text: &str| interval(text).map(|length| length.as_secs() / 60);
+        assert_eq!((minutes("1m"), minutes("15m"), minutes("1h"), minutes("31d")), (Ok(1), Ok(15), Ok(60), Ok(44_640)));
+        for wrong in ["", "15", "999ms", "0m", "-15m", "32d", "often", "1y", "99999999999999d"] {
+            assert!(minutes(wrong).unwrap_err().contains("15m"), "{wrong}");
+        }
+    }
+}
