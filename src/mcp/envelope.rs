@@ -121,7 +121,7 @@ struct Sent<'a, P> {
 
 impl<'a> Sent<'a, Parameters<'a>> {
     /// Nearly every message has the shape that we ask for and is read in one pass. Where its parameters have another, each part
-    /// of them is read by itself: one that is no object has nothing in it.
+    /// of them is read by itself: one that cannot be read has nothing in it.
     fn read(text: &'a [u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(text).or_else(|_| {
             let sent: Sent<'a, Raw<'a>> = serde_json::from_slice(text)?;

@@ -18,6 +18,7 @@ mod batch;
 mod target;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -31,7 +32,7 @@ use tokio::time::Instant;
 use self::batch::{BatchRunner, LimitCheck, WaitingCheck};
 pub use self::target::{BadTarget, Target};
 use super::memory::MemoryLimiter;
-use super::{Bucket, Limiter, LimiterStatus, Scope, Verdict};
+use super::{Bucket, Class, Limiter, LimiterStatus, Scope, Subject, Verdict};
 use crate::domain::time::Tick;
 use crate::reply::Reply;
 
@@ -263,7 +264,9 @@ impl Shared {
         };
         let (script, prefix) = (Arc::clone(&self.script), self.target.prefix.clone());
         let mut runner = BatchRunner { connection, script, prefix, manner: self.manner };
-        runner.decide([PROBE].iter(), Instant::now()).await?;
+        // Two keys: one of a cluster, even one that has them all, would refuse the first batch of many.
+        let other = Bucket { class: Class::Public, subject: Subject::Network(IpAddr::from([0, 0, 0, 0]).into()) };
+        runner.decide([PROBE, LimitCheck { bucket: Some(other), ..PROBE }].iter(), Instant::now()).await?;
         let (checks, waiting) = mpsc::channel(MAX_WAITING);
         tokio::spawn(runner.run(waiting));
         Ok(Arc::new(RedisConnection { checks, late_in_a_row: AtomicU32::new(0) }))
@@ -312,7 +315,7 @@ fn is_refusal(error: &RedisError) -> bool {
         ErrorKind::AuthenticationFailed
         | ErrorKind::InvalidClientConfig
         | ErrorKind::RESP3NotSupported
-        | ErrorKind::Server(ServerErrorKind::NoPerm | ServerErrorKind::Moved) => true,
+        | ErrorKind::Server(ServerErrorKind::NoPerm | ServerErrorKind::Moved | ServerErrorKind::CrossSlot) => true,
         ErrorKind::Server(ServerErrorKind::ResponseError) => {
             // The driver has one kind for everything that Redis calls ERR; most of those pass.
             error.detail().is_some_and(|detail| detail.contains("DB index"))

@@ -129,7 +129,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
 });
 
 /// A path with what is known of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Route {
     pattern: &'static str,
     /// What stands before and after the `{…}` of the pattern; none where it has none.
@@ -168,20 +168,8 @@ pub(super) type PageHandler = for<'a> fn(Visit<'a>, Request<SentBody<'a>>) -> An
 pub(super) type Answering<'a, E = HttpError> = Pin<Box<dyn Future<Output = Result<Answer, E>> + Send + 'a>>;
 
 fn get(pattern: &'static str, handler: Handler) -> Route {
-    let (get, post, delete) = (Some(handler), None, None);
     let around = pattern.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?.1)));
-    Route {
-        pattern,
-        around,
-        get,
-        post,
-        delete,
-        open: false,
-        always: false,
-        takes_body: false,
-        takes_key: false,
-        sandbox: false,
-    }
+    Route { pattern, around, get: Some(handler), ..Route::default() }
 }
 
 fn post(pattern: &'static str, handler: Handler) -> Route {
@@ -330,7 +318,7 @@ pub(super) fn canonical(method: &Method, uri: &Uri) -> Option<HeaderValue> {
 /// How what is no route is called.
 pub(super) const NONE: &str = "(none)";
 
-/// Every name there is: a place for each route, and the last for what is none.
+/// Every name there is, one for each route and the last for what is none.
 pub(super) fn names() -> Vec<&'static str> {
     ROUTES.iter().map(Route::name).chain([NONE]).collect()
 }

@@ -283,13 +283,18 @@ impl Unit for Confirm {
             Err(answer) => return Ok(answer),
         };
         let values = confirming.values();
-        for step in &ONE.steps {
+        let [steps @ .., days_of_sources] = &ONE.steps;
+        for step in steps {
             sql.execute(&step.sql, &step.parameters(&values)).await?;
         }
+        // Before today's: the days of a source are locked in their order.
+        if let Some(Declined { source, at }) = declined
+            && confirming.joins()
+        {
+            sources::uncount_declined(sql, *source, *at).await?;
+        }
+        sql.execute(&days_of_sources.sql, &days_of_sources.parameters(&values)).await?;
         if confirming.joins() {
-            if let Some(Declined { source, at }) = declined {
-                sources::uncount_declined(sql, *source, *at).await?;
-            }
             count_member(sql, &mailbox, 1).await?;
         }
         Ok(confirming.answer())

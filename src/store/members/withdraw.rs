@@ -21,13 +21,14 @@ pub(super) struct Withdraw {
     pub now: Timestamp,
 }
 
-/// The pending sign-ups after the place `$1`, `$2` up to `$3`, `$4` that were last sent with the key `$5`, from `$6` on.
+/// The pending sign-ups after the place `$1`, `$2` up to `$3`, `$4` that were last sent with the key `$5`, from `$6` on; in the
+/// order in which batches take them.
 macro_rules! of_step {
     () => {
-        "SELECT id FROM sign_ups
-         WHERE state = 'pending' AND expires_at >= $1 AND (expires_at > $1 OR id > $2)
-           AND expires_at <= $3 AND (expires_at < $3 OR id <= $4) AND key_id = $5 AND updated_at >= $6
-         ORDER BY id FOR UPDATE"
+        "SELECT s.id FROM sign_ups s JOIN people p ON p.id = s.person_id
+         WHERE s.state = 'pending' AND s.expires_at >= $1 AND (s.expires_at > $1 OR s.id > $2)
+           AND s.expires_at <= $3 AND (s.expires_at < $3 OR s.id <= $4) AND s.key_id = $5 AND s.updated_at >= $6
+         ORDER BY p.email_normalized FOR UPDATE OF s"
     };
 }
 

@@ -131,10 +131,15 @@ impl PgConnection {
         // After a statement that failed it ends the transaction, which is undone.
         sent.push(Box::pin(self.client.batch_execute("COMMIT")));
         // Each is sent when it is polled first, so in their order; the first that failed says why the others did.
-        let mut failed = None;
+        let (mut failed, mut is_commit_sent, last) = (None, false, sent.len() - 1);
         let mut answered = vec![false; sent.len()];
         poll_fn(|context| {
-            for (is_answered, sent) in answered.iter_mut().zip(&mut sent) {
+            for (place, (is_answered, sent)) in answered.iter_mut().zip(&mut sent).enumerate() {
+                // One that could not be sent: without it nothing may be committed.
+                if place == last && !is_commit_sent && failed.is_some() {
+                    return Poll::Ready(());
+                }
+                is_commit_sent |= place == last;
                 if !*is_answered && let Poll::Ready(done) = sent.as_mut().poll(context) {
                     *is_answered = true;
                     failed = failed.take().or(done.err());

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoint::CheckpointThread;
 use super::{OpenedFile, statement};
@@ -20,9 +20,13 @@ use crate::store::sql::{Failure, Job, JobReply, describe_sqlite};
 use crate::store::{StoreError, StoreReply, WriterFigures};
 use crate::supervise;
 
+/// How long the end waits for the log to be written back, which only spares the next start some work.
+const TIDY_TIMEOUT: Duration = Duration::from_millis(500);
+
 pub(super) struct Writer {
     queue: Queue<WaitingJob>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The thread, and what it tells when all that waited is committed.
+    thread: Mutex<Option<(JoinHandle<()>, oneshot::Receiver<()>)>>,
 }
 
 impl Writer {
@@ -31,16 +35,20 @@ impl Writer {
         let checkpoints = CheckpointThread::start(&mut connection, &file.path)?;
         let (queue, inbox) = Queue::new();
         let batches = Arc::clone(&queue.batches);
+        let (commit_done, committed) = oneshot::channel();
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
         let thread = thread.spawn(move || {
             let _vital = supervise::vital("the writer of the database");
             run(&mut connection, inbox, &file, most, &batches);
+            let _nobody_waits = commit_done.send(());
             checkpoints.end(&mut connection);
-            // Only tidiness: what is in the log is safe there, and the next start reads it. So it waits for nobody.
+            // Only tidiness: what is in the log is safe there, and the next start reads it. So it waits for nobody, and the first
+            // step, which does most of it, keeps no other process from writing.
             let _tidy = connection.busy_timeout(Duration::ZERO);
+            let _tidy = connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
             let _tidy = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         })?;
-        Ok(Self { queue, thread: Mutex::new(Some(thread)) })
+        Ok(Self { queue, thread: Mutex::new(Some((thread, committed))) })
     }
 
     pub(super) fn write(&self, job: Box<dyn Job>) -> JobReply<'_> {
@@ -55,11 +63,12 @@ impl Writer {
     pub(super) fn close(&self) -> StoreReply<'_, ()> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         Reply::later(async move {
-            let Some(thread) = thread else { return Ok(()) };
+            let Some((thread, committed)) = thread else { return Ok(()) };
             self.queue.close().await?;
-            let ended = tokio::task::spawn_blocking(move || thread.join()).await;
-            let early = || StoreError::Unavailable("SQLite: the writer ended early".to_owned());
-            ended.ok().and_then(Result::ok).ok_or_else(early)
+            committed.await.map_err(|_| StoreError::Unavailable("SQLite: the writer ended early".to_owned()))?;
+            let tidied = tokio::task::spawn_blocking(move || thread.join());
+            let _in_time_or_not = tokio::time::timeout(TIDY_TIMEOUT, tidied).await;
+            Ok(())
         })
     }
 }
@@ -237,7 +246,6 @@ impl WaitingJob {
 mod tests {
     use super::*;
     use crate::store::sql::{JobDone, Sql, Unit, result_of, values};
-    use tokio::sync::oneshot;
 
     /// Writes one row of the given size; `Err` where a rule refuses it after it was written.
     struct Note {

@@ -87,9 +87,13 @@ fn after_a_crash_the_last_copy_has_all_that_was_acknowledged_before_it() {
             for n in 0.. {
                 let address = format!("l{lane}n{n}@example.com");
                 server.post("/v1/invite", &key, sign_up(&address)).await.good();
-                let find = "SELECT s.id FROM sign_ups s JOIN people p ON p.id = person_id WHERE email";
-                assert_eq!(server.confirm(server.number(&format!("{find} = '{address}'"))).await.status, 200);
-                acknowledged.borrow_mut().push((clock.now().time.as_millis(), address));
+                // So many only: one address may open 300 mailed links a minute.
+                let state = if n < 40 { "member" } else { "invited" };
+                if state == "member" {
+                    let find = "SELECT s.id FROM sign_ups s JOIN people p ON p.id = person_id WHERE email";
+                    assert_eq!(server.confirm(server.number(&format!("{find} = '{address}'"))).await.status, 200);
+                }
+                acknowledged.borrow_mut().push((clock.now().time.as_millis(), (address, state)));
             }
             unreachable!("there is always a next one")
         };
@@ -112,12 +116,12 @@ fn after_a_crash_the_last_copy_has_all_that_was_acknowledged_before_it() {
         let restored = restore.arg("restore").arg(last).output().unwrap();
         assert!(restored.status.success(), "{restored:?}");
         let database = Connection::open(home.path().join("data/unionhall.db")).unwrap();
-        let is_there = |address: &String| {
-            let sql = "SELECT count(*) = 1 FROM people WHERE email = ?1 AND state = 'member'";
-            database.query_row(sql, [address], |row| row.get::<_, bool>(0)).unwrap()
+        let is_there = |(address, state): &(String, &str)| {
+            let sql = "SELECT count(*) = 1 FROM people WHERE email = ?1 AND state = ?2";
+            database.query_row(sql, [address, *state], |row| row.get::<_, bool>(0)).unwrap()
         };
         let (acknowledged, begun) = (acknowledged.into_inner(), made_at(last));
-        let expected: Vec<_> = acknowledged.iter().filter(|(at, _)| *at < begun).map(|(_, address)| address).collect();
+        let expected: Vec<_> = acknowledged.iter().filter(|(at, _)| *at < begun).map(|(_, person)| person).collect();
         assert!(
             !expected.is_empty() && expected.len() < acknowledged.len(),
             "{} of {}",
@@ -125,8 +129,8 @@ fn after_a_crash_the_last_copy_has_all_that_was_acknowledged_before_it() {
             acknowledged.len()
         );
         assert_eq!(
-            expected.into_iter().filter(|address| !is_there(address)).collect::<Vec<_>>(),
-            Vec::<&String>::new()
+            expected.into_iter().filter(|person| !is_there(person)).collect::<Vec<_>>(),
+            Vec::<&(String, &str)>::new()
         );
         let members: i64 =
             database.query_row("SELECT count(*) FROM people WHERE state = 'member'", [], |row| row.get(0)).unwrap();
