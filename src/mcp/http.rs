@@ -9,7 +9,7 @@ use hyper::{HeaderMap, Request, StatusCode};
 use super::envelope::Fault;
 use super::{McpServer, RpcContext, RpcHeaders, RpcResponse};
 use crate::clock::Moment;
-use crate::http::request::authorization;
+use crate::http::request::authorization::{self, KeySearch};
 use crate::http::request::body::{self, SentBody};
 use crate::http::request::host::Origins;
 use crate::http::request::id::RequestId;
@@ -51,7 +51,7 @@ impl McpEndpoint {
         let text = body.read(LARGEST_MESSAGE).await;
         let header = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
         let authorization = authorization::of(&head.headers);
-        let misplaced = || authorization::misplaced(&head.headers, head.uri.query());
+        let search = KeySearch { headers: &head.headers, query: head.uri.query() };
         let context = RpcContext {
             authorization,
             address: client,
@@ -60,7 +60,7 @@ impl McpEndpoint {
                 version: header(VERSION),
                 method: header(METHOD),
                 name: header(NAME),
-                misplaced_key: if authorization.is_none() { misplaced() } else { None },
+                misplaced_key: authorization.is_none().then_some(search),
             }),
             request_id: Some(id.as_str()),
             // Without sessions, nobody remembers what an earlier request said.

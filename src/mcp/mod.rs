@@ -22,7 +22,7 @@ use self::tools::{ToolCall, ToolLists};
 use crate::clock::Moment;
 use crate::documents::icon;
 use crate::domain::api_key::KeyId;
-use crate::error::KeyPlace;
+use crate::http::request::authorization::KeySearch;
 use crate::limiter::{Bucket, Class, Subject};
 use crate::operations::dispatch::{CallTrace, Dispatcher};
 use crate::operations::{Access, Entry, Toolset};
@@ -60,8 +60,8 @@ pub struct RpcHeaders<'a> {
     pub version: Option<&'a str>,
     pub method: Option<&'a str>,
     pub name: Option<&'a str>,
-    /// Where a key was sent that is not read.
-    pub misplaced_key: Option<KeyPlace>,
+    /// Where to look for a key that is not read, if none is.
+    pub misplaced_key: Option<KeySearch<'a>>,
 }
 
 /// The answer to one message, and what HTTP says of it.

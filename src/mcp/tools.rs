@@ -11,6 +11,7 @@ use crate::documents::schema;
 use crate::domain::sign_up::Channel;
 use crate::domain::union::Union;
 use crate::error::{Error, ErrorBody};
+use crate::http::request::authorization::KeySearch;
 use crate::operations::dispatch::{Call, CallTrace, Dispatcher};
 use crate::operations::{Access, Entry};
 
@@ -143,7 +144,10 @@ impl<'a> ToolCall<'a> {
                 Ok(answer) => return result(answer.get(), Some(answer)),
                 Err(error) => Error::Unavailable { cause: format!("an answer is no JSON: {error}") },
             },
-            Err(error) => error.knowing(context.headers.and_then(|headers| headers.misplaced_key)),
+            Err(error) => {
+                let search = context.headers.and_then(|headers| headers.misplaced_key);
+                error.knowing(search.and_then(KeySearch::misplaced))
+            }
         };
         if let Some(cause) = error.cause() {
             dispatcher.app().report_store(request_id, cause);

@@ -29,6 +29,19 @@ pub fn of(headers: &HeaderMap) -> Option<&[u8]> {
     }
 }
 
+/// Where a key may have been sent that nobody reads; looked for only when somebody is to be told.
+#[derive(Debug, Clone, Copy)]
+pub struct KeySearch<'a> {
+    pub headers: &'a HeaderMap,
+    pub query: Option<&'a str>,
+}
+
+impl KeySearch<'_> {
+    pub fn misplaced(self) -> Option<KeyPlace> {
+        misplaced(self.headers, self.query)
+    }
+}
+
 /// Where a key seems to have been sent that nobody reads. What is in it is not looked at.
 pub fn misplaced(headers: &HeaderMap, query: Option<&str>) -> Option<KeyPlace> {
     if OTHERS.iter().any(|name| headers.contains_key(name)) {
