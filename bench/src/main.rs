@@ -49,7 +49,7 @@ struct Settings {
     #[command(subcommand)]
     inner: Option<Inner>,
 
-    /// Few short rounds, and at most 100 k people in most of it: to see whether everything works, not for figures.
+    /// Few short rounds, and at most 100 k people: to see whether everything works, not for figures.
     #[arg(long)]
     quick: bool,
 
@@ -233,8 +233,8 @@ fn measure(settings: &Settings) -> anyhow::Result<bool> {
     println!("{}", report.tables());
     if settings.quick {
         println!(
-            "A quick run shows that everything works, and no more: its rounds are few and short, and all but the section postgres has \
-             100 k people where a goal says 2 M."
+            "A quick run shows that everything works, and no more: its rounds are few and short, and there are 100 k people \
+             where a goal says 2 M."
         );
     }
     println!("It took {} seconds.", begun.elapsed().as_secs());

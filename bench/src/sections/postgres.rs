@@ -19,8 +19,9 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         lab.report.skipped("postgres", "PostgreSQL is not installed");
         return Ok(());
     };
-    let mut installations = Vec::new();
-    for (name, people) in [("small", SIZES[0]), ("yardstick", SIZES[0]), ("large", SIZES[3])] {
+    let (most, mut installations) = (lab.most(), Vec::new());
+    let at_most = |what: &str| format!("{what}, PostgreSQL, {} people", short(most));
+    for (name, people) in [("small", SIZES[0]), ("yardstick", SIZES[0]), ("large", most)] {
         installations.push(installation(lab, &postgres, name, people)?);
     }
     let rows = |name: &str| -> anyhow::Result<[u64; 3]> {
@@ -41,9 +42,9 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     let mut reads = [
         Variant::new("bare hyper, stats", &bare, reading(&bare, STATS)),
         Variant::new("stats, PostgreSQL", &server, reading(&server, STATS)),
-        Variant::new("stats, PostgreSQL, 2 M people", &crowded, reading(&crowded, STATS)),
+        Variant::new(at_most("stats"), &crowded, reading(&crowded, STATS)),
         Variant::new("referral link, PostgreSQL", &server, linking(&server, small, SIZES[0])),
-        Variant::new("referral link, PostgreSQL, 2 M people", &crowded, linking(&crowded, large, SIZES[3])),
+        Variant::new(at_most("referral link"), &crowded, linking(&crowded, large, most)),
     ];
     let all = lab.compare(&mut reads);
     lab.report.compared("postgres", &all, 0);
@@ -55,7 +56,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         Variant::new("invite, PostgreSQL, one transaction each", &one_by_one, inviting(&one_by_one, yardstick, "p"))
             .signing_up(),
         Variant::new("invite, PostgreSQL", &server, inviting(&server, small, "p")).signing_up(),
-        Variant::new("invite, PostgreSQL, 2 M people", &crowded, inviting(&crowded, large, "p")).signing_up(),
+        Variant::new(at_most("invite"), &crowded, inviting(&crowded, large, "p")).signing_up(),
     ];
     let all = lab.compare(&mut writes);
     lab.report.compared("postgres", &all, 0);
@@ -84,7 +85,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
             confirming(&one_by_one, &pending(&postgres, "yardstick")?)?,
         ),
         Variant::new("confirm, PostgreSQL", &server, confirming(&server, &pending(&postgres, "small")?)?),
-        Variant::new("confirm, PostgreSQL, 2 M people", &crowded, confirming(&crowded, &pending(&postgres, "large")?)?),
+        Variant::new(at_most("confirm"), &crowded, confirming(&crowded, &pending(&postgres, "large")?)?),
     ];
     let all = lab.compare(&mut clicks);
     lab.report.compared("postgres", &all, 0);
