@@ -29,8 +29,8 @@ impl Plan {
 pub(crate) trait Turn {
     fn name(&self) -> &str;
 
-    /// One slice. An error makes the line void.
-    fn take(&mut self, slice: Duration) -> anyhow::Result<Sample>;
+    /// One slice of the plan. An error makes the line void.
+    fn take(&mut self, plan: Plan) -> anyhow::Result<Sample>;
 }
 
 /// Load on a server that is one line of a comparison.
@@ -40,13 +40,11 @@ pub(crate) struct Variant<'a> {
     pub target: Target,
     /// Every answer is one more sign-up in the records.
     pub signs_up: bool,
-    /// So many requests in a turn instead of a slice of time: where each can be sent once, they must not run out.
-    pub a_turn: Option<u64>,
 }
 
 impl<'a> Variant<'a> {
     pub(crate) fn new(name: impl Into<String>, server: &'a Server, target: Target) -> Self {
-        Self { name: name.into(), server, target, signs_up: false, a_turn: None }
+        Self { name: name.into(), server, target, signs_up: false }
     }
 
     pub(crate) fn signing_up(mut self) -> Self {
@@ -77,8 +75,9 @@ impl Turn for Variant<'_> {
         &self.name
     }
 
-    fn take(&mut self, slice: Duration) -> anyhow::Result<Sample> {
-        let (outcome, used) = self.drive(self.a_turn.map_or(Pace::Closed(slice), Pace::Count))?;
+    fn take(&mut self, plan: Plan) -> anyhow::Result<Sample> {
+        let most = self.target.a_turn(plan.rounds);
+        let (outcome, used) = self.drive(Pace::Closed { lasting: plan.slice, most })?;
         if outcome.errors > 0 {
             bail!(errors(&outcome));
         }
@@ -97,7 +96,7 @@ impl Turn for Job<'_> {
         &self.name
     }
 
-    fn take(&mut self, _slice: Duration) -> anyhow::Result<Sample> {
+    fn take(&mut self, _plan: Plan) -> anyhow::Result<Sample> {
         (self.work)()
     }
 }
@@ -168,7 +167,7 @@ pub(crate) fn compare(turns: &mut [impl Turn], plan: Plan, progress: &mut Progre
     for _ in 0..plan.rounds {
         for (turn, measured) in turns.iter_mut().zip(&mut all) {
             if measured.void.is_none() {
-                match turn.take(plan.slice) {
+                match turn.take(plan) {
                     Ok(sample) => measured.samples.push(sample),
                     Err(error) => measured.void = Some(format!("{error:#}")),
                 }

@@ -77,7 +77,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     let proxied = Manner { proxied: true, ..Manner::default() };
     let one_by_one = yardstick.serve(Manner { one_by_one: true, ..proxied })?;
     let (server, crowded) = (small.serve(proxied)?, large.serve(proxied)?);
-    // Signing up is quicker than confirming, so what was signed up above is enough.
+    // What was signed up above, and each turn its share of it.
     let mut clicks = [
         Variant::new(
             "confirm, PostgreSQL, one transaction each",
