@@ -36,7 +36,8 @@ pub(crate) trait Turn {
 /// Load on a server that is one line of a comparison.
 pub(crate) struct Variant<'a> {
     pub name: String,
-    pub server: &'a Server,
+    /// More than one are nodes that share the load.
+    servers: &'a [Server],
     pub target: Target,
     /// Every answer is one more sign-up in the records.
     pub signs_up: bool,
@@ -44,7 +45,12 @@ pub(crate) struct Variant<'a> {
 
 impl<'a> Variant<'a> {
     pub(crate) fn new(name: impl Into<String>, server: &'a Server, target: Target) -> Self {
-        Self { name: name.into(), server, target, signs_up: false }
+        Self { name: name.into(), servers: std::slice::from_ref(server), target, signs_up: false }
+    }
+
+    pub(crate) fn of_nodes(name: impl Into<String>, servers: &'a [Server], target: Target) -> Self {
+        let addresses = servers.iter().map(|server| server.address).collect();
+        Self { name: name.into(), servers, target: Target { addresses, ..target }, signs_up: false }
     }
 
     pub(crate) fn signing_up(mut self) -> Self {
@@ -57,14 +63,15 @@ impl<'a> Variant<'a> {
         let mut load = Load::connect(&self.target, CONNECTIONS)?;
         // Each connection has been served once before it counts.
         let warm = load.run(Pace::Count(CONNECTIONS as u64))?;
-        let before = self.server.processor_time()?;
+        let processor_time = || self.servers.iter().map(Server::processor_time).sum::<anyhow::Result<Duration>>();
+        let before = processor_time()?;
         let mut outcome = load.run(pace)?;
-        let used = self.server.processor_time()?.saturating_sub(before);
+        let used = processor_time()?.saturating_sub(before);
         self.target.next = load.next;
         outcome.errors += warm.errors;
         outcome.first_error = outcome.first_error.or(warm.first_error);
-        if self.signs_up {
-            self.server.signed_up.set(self.server.signed_up.get() + warm.answered + outcome.answered);
+        if let (true, Some(server)) = (self.signs_up, self.servers.first()) {
+            server.signed_up.set(server.signed_up.get() + warm.answered + outcome.answered);
         }
         Ok((outcome, used))
     }

@@ -103,11 +103,11 @@ enum Section {
     Rewards,
     /// What members, partners and operators do besides, and workers and commands, at 2 M people beside 10 k.
     Growth,
-    /// Reads, sign-ups and confirmations on PostgreSQL, where it is installed.
+    /// Reads, sign-ups and confirmations on PostgreSQL, where it is installed; confirmations with a standby too.
     Postgres,
     /// Limits kept in Redis, where it is installed.
     Redis,
-    /// Three nodes beside one, on one PostgreSQL and one Redis, where they are installed.
+    /// Three nodes beside one, on one PostgreSQL and one Redis, where they are installed; confirmations from three nodes.
     Nodes,
     /// The limiter in memory beside governor.
     Limiter,
@@ -129,9 +129,8 @@ impl Section {
                 Self::Static | Self::Stats | Self::Mcp => 6,
                 Self::Invite => 7,
                 Self::Sizes => 20,
-                Self::Postgres => 11,
-                Self::Redis => 4,
-                Self::Nodes => 6,
+                Self::Postgres => 14,
+                Self::Redis | Self::Nodes => 4,
                 Self::Campaigns | Self::Rewards => 2,
                 Self::Growth => 21,
                 Self::Footprint => 3,
