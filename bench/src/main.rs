@@ -12,6 +12,7 @@ mod machine;
 mod people;
 mod plot;
 mod progress;
+mod reaper;
 mod records;
 mod report;
 mod sections;

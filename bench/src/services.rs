@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use crate::reaper;
 use crate::server::{output, signal};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -69,8 +70,7 @@ impl Postgres {
     /// Serves the data in that folder.
     fn serve(programs: Programs, folder: tempfile::TempDir) -> anyhow::Result<Self> {
         let port = free_port()?;
-        let process = programs
-            .run("postgres", folder.path())
+        let process = reaper::bind(&mut programs.run("postgres", folder.path()))?
             .args(["-D", "data", "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"])
             .args([
                 "-c",
@@ -191,7 +191,7 @@ impl Redis {
         }
         let folder = tempfile::tempdir()?;
         let port = free_port()?;
-        let process = Command::new("redis-server")
+        let process = reaper::bind(&mut Command::new("redis-server"))?
             .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()])
             .current_dir(folder.path())
             .stdin(Stdio::null())
