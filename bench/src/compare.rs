@@ -29,24 +29,28 @@ impl Plan {
 pub(crate) trait Turn {
     fn name(&self) -> &str;
 
-    /// One slice. An error makes the line void.
-    fn take(&mut self, slice: Duration) -> anyhow::Result<Sample>;
+    /// One slice of the plan. An error makes the line void.
+    fn take(&mut self, plan: Plan) -> anyhow::Result<Sample>;
 }
 
 /// Load on a server that is one line of a comparison.
 pub(crate) struct Variant<'a> {
     pub name: String,
-    pub server: &'a Server,
+    /// More than one are nodes that share the load.
+    servers: &'a [Server],
     pub target: Target,
     /// Every answer is one more sign-up in the records.
     pub signs_up: bool,
-    /// So many requests in a turn instead of a slice of time: where each can be sent once, they must not run out.
-    pub a_turn: Option<u64>,
 }
 
 impl<'a> Variant<'a> {
     pub(crate) fn new(name: impl Into<String>, server: &'a Server, target: Target) -> Self {
-        Self { name: name.into(), server, target, signs_up: false, a_turn: None }
+        Self { name: name.into(), servers: std::slice::from_ref(server), target, signs_up: false }
+    }
+
+    pub(crate) fn of_nodes(name: impl Into<String>, servers: &'a [Server], target: Target) -> Self {
+        let addresses = servers.iter().map(|server| server.address).collect();
+        Self { name: name.into(), servers, target: Target { addresses, ..target }, signs_up: false }
     }
 
     pub(crate) fn signing_up(mut self) -> Self {
@@ -59,14 +63,15 @@ impl<'a> Variant<'a> {
         let mut load = Load::connect(&self.target, CONNECTIONS)?;
         // Each connection has been served once before it counts.
         let warm = load.run(Pace::Count(CONNECTIONS as u64))?;
-        let before = self.server.processor_time()?;
+        let processor_time = || self.servers.iter().map(Server::processor_time).sum::<anyhow::Result<Duration>>();
+        let before = processor_time()?;
         let mut outcome = load.run(pace)?;
-        let used = self.server.processor_time()?.saturating_sub(before);
+        let used = processor_time()?.saturating_sub(before);
         self.target.next = load.next;
         outcome.errors += warm.errors;
         outcome.first_error = outcome.first_error.or(warm.first_error);
-        if self.signs_up {
-            self.server.signed_up.set(self.server.signed_up.get() + warm.answered + outcome.answered);
+        if let (true, Some(server)) = (self.signs_up, self.servers.first()) {
+            server.signed_up.set(server.signed_up.get() + warm.answered + outcome.answered);
         }
         Ok((outcome, used))
     }
@@ -77,8 +82,9 @@ impl Turn for Variant<'_> {
         &self.name
     }
 
-    fn take(&mut self, slice: Duration) -> anyhow::Result<Sample> {
-        let (outcome, used) = self.drive(self.a_turn.map_or(Pace::Closed(slice), Pace::Count))?;
+    fn take(&mut self, plan: Plan) -> anyhow::Result<Sample> {
+        let most = self.target.a_turn(plan.rounds);
+        let (outcome, used) = self.drive(Pace::Closed { lasting: plan.slice, most })?;
         if outcome.errors > 0 {
             bail!(errors(&outcome));
         }
@@ -97,7 +103,7 @@ impl Turn for Job<'_> {
         &self.name
     }
 
-    fn take(&mut self, _slice: Duration) -> anyhow::Result<Sample> {
+    fn take(&mut self, _plan: Plan) -> anyhow::Result<Sample> {
         (self.work)()
     }
 }
@@ -168,7 +174,7 @@ pub(crate) fn compare(turns: &mut [impl Turn], plan: Plan, progress: &mut Progre
     for _ in 0..plan.rounds {
         for (turn, measured) in turns.iter_mut().zip(&mut all) {
             if measured.void.is_none() {
-                match turn.take(plan.slice) {
+                match turn.take(plan) {
                     Ok(sample) => measured.samples.push(sample),
                     Err(error) => measured.void = Some(format!("{error:#}")),
                 }

@@ -49,6 +49,13 @@ pub(crate) const GOALS: &[Goal] = &[
     goal("postgres", "postgres.confirm.batched", "confirm, PostgreSQL: to one transaction each", AtLeast(5.0), "×"),
     goal(
         "postgres",
+        "postgres.confirm.standby",
+        "confirm, PostgreSQL with a synchronous standby: the same",
+        AtLeast(5.0),
+        "×",
+    ),
+    goal(
+        "postgres",
         "postgres.sizes.stats",
         "stats, PostgreSQL: time a request at 2 M people to 10 k",
         AtMost(1.3),
@@ -121,6 +128,7 @@ pub(crate) const GOALS: &[Goal] = &[
     goal("nodes", "nodes.stats", "stats, three nodes: CPU with database and Redis to one node", AtMost(1.15), "×"),
     goal("nodes", "nodes.invite", "invite, three nodes: the same", AtMost(1.15), "×"),
     goal("nodes", "nodes.link", "referral link, three nodes: the same", AtMost(1.15), "×"),
+    goal("nodes", "nodes.confirm", "confirm, three nodes: to one transaction each", AtLeast(5.0), "×"),
     goal("limiter", "limiter.uniform", "limiter: a check to governor's, 1 M keys", AtMost(2.5), "×"),
     goal("limiter", "limiter.hot", "limiter: a check to governor's, few keys", AtMost(1.5), "×"),
     goal("limiter", "limiter.bytes", "limiter: memory of a key that made 60 requests", AtMost(400.0), "B"),

@@ -133,6 +133,17 @@ pub(crate) struct Target {
     pub next: u64,
 }
 
+impl Target {
+    /// The most requests of a turn when there are so many: what can be sent once must last for all of them. Each connection is
+    /// served once before a turn counts.
+    pub(crate) fn a_turn(&self, turns: usize) -> u64 {
+        match self.numbers {
+            Numbers::EachOnce => (self.requests.len() / turns.max(1)).saturating_sub(CONNECTIONS) as u64,
+            Numbers::Fresh | Numbers::Known(_) | Numbers::InTurn => u64::MAX,
+        }
+    }
+}
+
 /// What came of a stretch of load.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
@@ -148,8 +159,8 @@ pub(crate) struct Outcome {
 /// How requests follow each other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pace {
-    /// Each connection sends its next request as soon as it has its answer.
-    Closed(Duration),
+    /// Each connection sends its next request as soon as it has its answer, until so many were sent.
+    Closed { lasting: Duration, most: u64 },
     /// Requests are due at a fixed rate, whatever became of the ones before: a slow answer delays the next ones on their
     /// way, and their wait counts from when they were due.
     Open { a_second: u32, lasting: Duration },
@@ -210,7 +221,7 @@ impl Load {
         self.keep_latencies = matches!(pace, Pace::Open { .. });
         let begun = Instant::now();
         match pace {
-            Pace::Closed(lasting) => self.closed(begun, Some(begun + lasting), u64::MAX)?,
+            Pace::Closed { lasting, most } => self.closed(begun, Some(begun + lasting), most)?,
             Pace::Count(requests) => self.closed(begun, None, requests)?,
             Pace::Open { a_second, lasting } => self.open(begun, a_second, lasting)?,
         }
@@ -398,6 +409,20 @@ mod tests {
         request.set_number(1207);
         assert!(String::from_utf8(request.bytes.clone()).unwrap().ends_with("\"p967024420043@example.com\"}"));
         assert_eq!(request.bytes.len(), before);
+    }
+
+    #[test]
+    fn what_can_be_sent_once_lasts_for_all_turns() {
+        let target = |numbers| Target {
+            addresses: Vec::new(),
+            requests: vec![Request::get("/"); 1000].into(),
+            numbers,
+            expected: Expected::OK,
+            next: 0,
+        };
+        assert_eq!(target(Numbers::EachOnce).a_turn(3), 333 - CONNECTIONS as u64);
+        assert_eq!(target(Numbers::EachOnce).a_turn(1000), 0);
+        assert_eq!(target(Numbers::InTurn).a_turn(3), u64::MAX);
     }
 
     #[test]

@@ -116,10 +116,10 @@ fn code(number: u64) -> String {
     (0..12).map(|i| char::from(ALPHABET[(spread >> (5 * i)) as usize & 31])).collect()
 }
 
-/// The same in PostgreSQL, as one script for `psql`.
-pub(crate) fn script(people: u64) -> String {
+/// The same in PostgreSQL, as one script for `psql`; who is only invited may be more than one in ten.
+pub(crate) fn script(people: u64, invited_every: u64) -> String {
     let (joined, expires) = (JOINED_AT, EXPIRES_AT);
-    let member = format!("n % {INVITED_EVERY} <> 0");
+    let member = format!("n % {invited_every} <> 0");
     let partner = PARTNER.replace("AS BLOB", "AS BYTEA");
     // The code's characters from a hash: as spread as real ones. Its 48 bits do not meet among these two million.
     format!(
@@ -153,7 +153,7 @@ pub(crate) fn script(people: u64) -> String {
          DO $$ BEGIN UPDATE rollup SET sign_up_id = {people}; EXCEPTION WHEN undefined_table THEN NULL; END $$;
          COMMIT;
          VACUUM ANALYZE;",
-        members(people)
+        people - people / invited_every
     )
 }
 

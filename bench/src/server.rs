@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use crate::reaper;
+
 /// The longest key limit that the product takes; the limiter stays in the path.
 const MOST_PER_MINUTE: &str = "1000000";
 
@@ -36,7 +38,7 @@ impl Server {
                 (Stdio::from(file.reopen()?), Some(file))
             }
         };
-        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn()?;
+        let mut process = reaper::bind(command)?.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn()?;
         let stdout = process.stdout.take().context("a pipe was asked for")?;
         let mut lines = BufReader::new(stdout).lines();
         let address = lines.find_map(|line| line.ok()?.split("://").nth(1)?.split([' ', '"']).next()?.parse().ok());

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use crate::reaper;
 use crate::server::{output, signal};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,38 +36,42 @@ impl Drop for Service {
 
 pub(crate) struct Postgres {
     service: Service,
-    programs: PathBuf,
+    programs: Programs,
     port: u16,
 }
+
+/// The name by which a primary knows its standby.
+const STANDBY: &str = "standby";
 
 impl Postgres {
     /// Starts one; `None` where it is not installed.
     pub(crate) fn start() -> anyhow::Result<Option<Self>> {
-        let Some(programs) = programs() else { return Ok(None) };
-        let folder = tempfile::tempdir()?;
-        let data = folder.path().join("data");
-        std::fs::create_dir(&data)?;
-        let user = unprivileged()?;
-        if let Some((user, group)) = user {
-            std::os::unix::fs::chown(folder.path(), Some(user), Some(group))?;
-            std::os::unix::fs::chown(&data, Some(user), Some(group))?;
-        }
-        let run = |program: &str| {
-            let mut command = Command::new(programs.join(program));
-            command.current_dir(folder.path());
-            if let Some((user, group)) = user {
-                command.uid(user).gid(group);
-            }
-            command
-        };
-        output(
-            run("initdb").args(["--auth=trust", "--username=bench", "--encoding=UTF8", "--no-sync", "-D"]).arg(&data),
-        )?;
+        let Some(programs) = Programs::find()? else { return Ok(None) };
+        let folder = programs.new_folder()?;
+        let make = ["--auth=trust", "--username=bench", "--encoding=UTF8", "--no-sync", "-D", "data"];
+        output(programs.run("initdb", folder.path()).args(make))?;
+        Self::serve(programs, folder).map(Some)
+    }
+
+    /// Another that follows this one. From now on, what is committed here is on both disks before it is answered.
+    pub(crate) fn standby(&self) -> anyhow::Result<Self> {
+        let folder = self.programs.new_folder()?;
+        let from = format!("host=127.0.0.1 port={} user=bench application_name={STANDBY}", self.port);
+        let copy = ["--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "-D", "data", "-d", &from];
+        output(self.programs.run("pg_basebackup", folder.path()).args(copy))?;
+        let standby = Self::serve(self.programs.clone(), folder)?;
+        let follow = format!("ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'; SELECT pg_reload_conf()");
+        self.query("postgres", &follow)?;
+        let state = format!("SELECT sync_state FROM pg_stat_replication WHERE application_name = '{STANDBY}'");
+        wait_until("PostgreSQL's standby", || self.query("postgres", &state).is_ok_and(|state| state == "sync"))?;
+        Ok(standby)
+    }
+
+    /// Serves the data in that folder.
+    fn serve(programs: Programs, folder: tempfile::TempDir) -> anyhow::Result<Self> {
         let port = free_port()?;
-        let process = run("postgres")
-            .arg("-D")
-            .arg(&data)
-            .args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"])
+        let process = reaper::bind(&mut programs.run("postgres", folder.path()))?
+            .args(["-D", "data", "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"])
             .args([
                 "-c",
                 &format!("port={port}"),
@@ -79,14 +84,8 @@ impl Postgres {
             .spawn()?;
         // SIGINT ends it at once and cleanly.
         let postgres = Self { service: Service { process, signal: "INT", _folder: folder }, programs, port };
-        let patience = Instant::now() + PATIENCE;
-        while postgres.query("postgres", "SELECT 1").is_err() {
-            if Instant::now() > patience {
-                bail!("PostgreSQL did not start in time");
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(Some(postgres))
+        wait_until("PostgreSQL", || postgres.query("postgres", "SELECT 1").is_ok())?;
+        Ok(postgres)
     }
 
     /// Its own process and those that serve its connections.
@@ -106,7 +105,7 @@ impl Postgres {
     /// Runs SQL on a database; what it says, bare.
     pub(crate) fn query(&self, database: &str, sql: &str) -> anyhow::Result<String> {
         use std::io::Write;
-        let mut psql = Command::new(self.programs.join("psql"))
+        let mut psql = Command::new(self.programs.folder.join("psql"))
             .args(["-h", "127.0.0.1", "-U", "bench", "-d", database, "-p", &self.port.to_string()])
             .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-f", "-"])
             .stdin(Stdio::piped())
@@ -122,12 +121,41 @@ impl Postgres {
     }
 }
 
-/// The folder of the newest PostgreSQL of this machine, or of the one on the path.
-fn programs() -> Option<PathBuf> {
-    let whole = |folder: &PathBuf| ["initdb", "postgres", "psql"].iter().all(|name| folder.join(name).exists());
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let newest = versions.map(|version| version.path().join("bin")).filter(whole).max();
-    newest.or_else(|| std::env::split_paths(&std::env::var_os("PATH")?).find(whole))
+/// PostgreSQL's programs, and the user and group they run as if not as we do.
+#[derive(Clone)]
+struct Programs {
+    folder: PathBuf,
+    user: Option<(u32, u32)>,
+}
+
+impl Programs {
+    /// Those of the newest PostgreSQL of this machine, or of the one on the path.
+    fn find() -> anyhow::Result<Option<Self>> {
+        let whole = |folder: &PathBuf| ["initdb", "postgres", "psql"].iter().all(|name| folder.join(name).exists());
+        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let newest = versions.map(|version| version.path().join("bin")).filter(whole).max();
+        let path = || std::env::split_paths(&std::env::var_os("PATH")?).find(whole);
+        let Some(folder) = newest.or_else(path) else { return Ok(None) };
+        Ok(Some(Self { folder, user: unprivileged()? }))
+    }
+
+    /// A folder that they may write to.
+    fn new_folder(&self) -> anyhow::Result<tempfile::TempDir> {
+        let folder = tempfile::tempdir()?;
+        if let Some((user, group)) = self.user {
+            std::os::unix::fs::chown(folder.path(), Some(user), Some(group))?;
+        }
+        Ok(folder)
+    }
+
+    fn run(&self, program: &str, folder: &Path) -> Command {
+        let mut command = Command::new(self.folder.join(program));
+        command.current_dir(folder);
+        if let Some((user, group)) = self.user {
+            command.uid(user).gid(group);
+        }
+        command
+    }
 }
 
 /// PostgreSQL refuses to run as root; then it runs as a user who owns nothing.
@@ -163,7 +191,7 @@ impl Redis {
         }
         let folder = tempfile::tempdir()?;
         let port = free_port()?;
-        let process = Command::new("redis-server")
+        let process = reaper::bind(&mut Command::new("redis-server"))?
             .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()])
             .current_dir(folder.path())
             .stdin(Stdio::null())
@@ -174,15 +202,20 @@ impl Redis {
             service: Service { process, signal: "TERM", _folder: folder },
             address: format!("redis://127.0.0.1:{port}"),
         };
-        let patience = Instant::now() + PATIENCE;
-        while std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            if Instant::now() > patience {
-                bail!("Redis did not start in time");
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_until("Redis", || std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok())?;
         Ok(Some(redis))
     }
+}
+
+fn wait_until(what: &str, ready: impl Fn() -> bool) -> anyhow::Result<()> {
+    let patience = Instant::now() + PATIENCE;
+    while !ready() {
+        if Instant::now() > patience {
+            bail!("{what} did not start in time");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
 }
 
 fn free_port() -> anyhow::Result<u16> {

@@ -1,5 +1,6 @@
 //! Three nodes beside one, on one PostgreSQL and one Redis of this machine, with the same load in all at a fixed rate (horizontal
-//! scaling): what a request costs the nodes, the database and Redis together, and that limits are exact over all nodes.
+//! scaling): what a request costs the nodes, the database and Redis together, and that limits are exact over all nodes. And
+//! confirmations from three nodes at once, which all add to one count of members: in batches beside one transaction each.
 //!
 //! The nodes of a turn are started for it: idle ones would ask the database now and then, and their share would be in every figure.
 
@@ -45,7 +46,8 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         return Ok(());
     };
     let mut installation = postgres::installation(lab, &database, "nodes", SIZES[0])?;
-    installation.variables.push(("UNIONHALL_LIMITS".to_owned(), redis.address.clone()));
+    let limits = ("UNIONHALL_LIMITS".to_owned(), redis.address.clone());
+    installation.variables.push(limits.clone());
     let records = Records::Postgres(&database, "nodes");
     let count =
         "SELECT (SELECT count(*) FROM people) + (SELECT count(*) FROM sign_ups) + (SELECT count(*) FROM outbox)";
@@ -55,7 +57,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     let (mut signed_up, mut next) = (0, 0);
     for _ in 0..lab.plan.rounds.div_ceil(2) {
         for nodes in NODES {
-            let servers = start(lab, &installation, nodes)?;
+            let servers = start(lab, &installation, nodes, Manner::default())?;
             for (n, (name, _, a_second, make)) in LOADS.into_iter().enumerate() {
                 let mut target = make(&servers[0], &installation);
                 target.addresses = servers.iter().map(|server| server.address).collect();
@@ -94,12 +96,17 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     } else {
         lab.report.void(what);
     }
-    limit(lab, &installation)
+    limit(lab, &installation)?;
+    let place = format!("{} nodes", NODES[1]);
+    postgres::confirm(lab, &database, "nodes", &place, "nodes.confirm", |lab, mut installation, manner| {
+        installation.variables.push(limits.clone());
+        start(lab, &installation, NODES[1], manner)
+    })
 }
 
 /// So many nodes, each with a folder of its own, once they have done what a start brings with it.
-fn start(lab: &mut Lab, installation: &Installation, nodes: usize) -> anyhow::Result<Vec<Server>> {
-    let node = |_| Installation { data: lab.new_folder()?, ..installation.clone() }.serve(Manner::default());
+fn start(lab: &mut Lab, installation: &Installation, nodes: usize, manner: Manner) -> anyhow::Result<Vec<Server>> {
+    let node = |_| Installation { data: lab.new_folder()?, ..installation.clone() }.serve(manner);
     let servers = (0..nodes).map(node).collect::<anyhow::Result<_>>()?;
     std::thread::sleep(STARTED_AFTER);
     Ok(servers)
@@ -110,7 +117,7 @@ fn limit(lab: &mut Lab, installation: &Installation) -> anyhow::Result<()> {
     let issue = ["keys", "issue", "Bench limited", "--per-minute", &A_MINUTE.to_string()];
     let key = output(installation.command().args(issue))?;
     let limited = Installation { keys: vec![key], ..installation.clone() };
-    let servers = start(lab, installation, NODES[1])?;
+    let servers = start(lab, installation, NODES[1], Manner::default())?;
     let mut target = linking(&servers[0], &limited, SIZES[0]);
     target.addresses = servers.iter().map(|server| server.address).collect();
     let outcome = Load::connect(&target, CONNECTIONS)?.run(Pace::Count(TRIES))?;

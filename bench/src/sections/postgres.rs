@@ -1,5 +1,5 @@
 //! Reads, sign-ups and confirmations on PostgreSQL: throughput beside bare hyper, group commit beside one transaction
-//! each, and scalability from 10 k people to 2 M.
+//! each, and scalability from 10 k people to 2 M; and confirmations whose commits wait for a synchronous standby.
 
 use anyhow::{Context, bail};
 use unionhall::domain::sign_up::{SignUpId, SignUpRef};
@@ -8,9 +8,9 @@ use unionhall::domain::time::Timestamp;
 use super::{READS_A_SECOND, WRITES_A_SECOND};
 use crate::compare::Variant;
 use crate::lab::Lab;
-use crate::people::{self, SIZES};
+use crate::people::{self, INVITED_EVERY, SIZES};
 use crate::plot::short;
-use crate::server::{Installation, Manner};
+use crate::server::{Installation, Manner, Server};
 use crate::services::Postgres;
 use crate::targets::{SECRET, STATS, confirming, inviting, linking, reading};
 
@@ -19,17 +19,27 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         lab.report.skipped("postgres", "PostgreSQL is not installed");
         return Ok(());
     };
-    let mut installations = Vec::new();
-    for (name, people) in [("small", SIZES[0]), ("yardstick", SIZES[0]), ("large", SIZES[3])] {
-        installations.push(installation(lab, &postgres, name, people)?);
+    alone(lab, &postgres)?;
+    // The standby begins as a copy, and needs none of this.
+    for name in DATABASES {
+        postgres.query("postgres", &format!("DROP DATABASE {name} WITH (FORCE)"))?;
     }
-    let rows = |name: &str| -> anyhow::Result<[u64; 3]> {
-        let text = postgres.query(
-            name,
-            "SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM sign_ups), (SELECT count(*) FROM outbox)",
-        )?;
-        let counts: Vec<u64> = text.split('|').map(str::parse).collect::<Result<_, _>>()?;
-        counts.try_into().map_err(|_| anyhow::anyhow!("three counts"))
+    with_standby(lab, &postgres)
+}
+
+/// What has no standby: few people, as few with one transaction for each write, and many.
+const DATABASES: [&str; 3] = ["small", "yardstick", "large"];
+
+fn alone(lab: &mut Lab, postgres: &Postgres) -> anyhow::Result<()> {
+    let (most, mut installations) = (lab.most(), Vec::new());
+    let at_most = |what: &str| format!("{what}, PostgreSQL, {} people", short(most));
+    for (name, people) in DATABASES.into_iter().zip([SIZES[0], SIZES[0], most]) {
+        installations.push(installation(lab, postgres, name, people)?);
+    }
+    let rows = |name: &str| {
+        let query =
+            "SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM sign_ups), (SELECT count(*) FROM outbox)";
+        counts(postgres, name, query)
     };
     let [small, yardstick, large] = &installations[..] else { bail!("three were made") };
     let before = [rows("small")?, rows("yardstick")?, rows("large")?];
@@ -41,9 +51,9 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     let mut reads = [
         Variant::new("bare hyper, stats", &bare, reading(&bare, STATS)),
         Variant::new("stats, PostgreSQL", &server, reading(&server, STATS)),
-        Variant::new("stats, PostgreSQL, 2 M people", &crowded, reading(&crowded, STATS)),
+        Variant::new(at_most("stats"), &crowded, reading(&crowded, STATS)),
         Variant::new("referral link, PostgreSQL", &server, linking(&server, small, SIZES[0])),
-        Variant::new("referral link, PostgreSQL, 2 M people", &crowded, linking(&crowded, large, SIZES[3])),
+        Variant::new(at_most("referral link"), &crowded, linking(&crowded, large, most)),
     ];
     let all = lab.compare(&mut reads);
     lab.report.compared("postgres", &all, 0);
@@ -55,7 +65,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         Variant::new("invite, PostgreSQL, one transaction each", &one_by_one, inviting(&one_by_one, yardstick, "p"))
             .signing_up(),
         Variant::new("invite, PostgreSQL", &server, inviting(&server, small, "p")).signing_up(),
-        Variant::new("invite, PostgreSQL, 2 M people", &crowded, inviting(&crowded, large, "p")).signing_up(),
+        Variant::new(at_most("invite"), &crowded, inviting(&crowded, large, "p")).signing_up(),
     ];
     let all = lab.compare(&mut writes);
     lab.report.compared("postgres", &all, 0);
@@ -69,33 +79,100 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         lab.check_rows(&format!("PostgreSQL, {name}"), before, after, &[server]);
     }
 
-    let members = |name: &str| -> anyhow::Result<u64> {
-        Ok(postgres.query(name, "SELECT member_count FROM installation")?.parse()?)
-    };
-    let before = [members("yardstick")?, members("small")?, members("large")?];
+    let before = [joined(postgres, "yardstick")?, joined(postgres, "small")?, joined(postgres, "large")?];
     let proxied = Manner { proxied: true, ..Manner::default() };
     let one_by_one = yardstick.serve(Manner { one_by_one: true, ..proxied })?;
     let (server, crowded) = (small.serve(proxied)?, large.serve(proxied)?);
-    // Signing up is quicker than confirming, so what was signed up above is enough.
+    // What was signed up above, and each turn its share of it.
     let mut clicks = [
         Variant::new(
             "confirm, PostgreSQL, one transaction each",
             &one_by_one,
-            confirming(&one_by_one, &pending(&postgres, "yardstick")?)?,
+            confirming(&one_by_one, &pending(postgres, "yardstick")?)?,
         ),
-        Variant::new("confirm, PostgreSQL", &server, confirming(&server, &pending(&postgres, "small")?)?),
-        Variant::new("confirm, PostgreSQL, 2 M people", &crowded, confirming(&crowded, &pending(&postgres, "large")?)?),
+        Variant::new("confirm, PostgreSQL", &server, confirming(&server, &pending(postgres, "small")?)?),
+        Variant::new(at_most("confirm"), &crowded, confirming(&crowded, &pending(postgres, "large")?)?),
     ];
     let all = lab.compare(&mut clicks);
     lab.report.compared("postgres", &all, 0);
     lab.report.found_ratio("postgres.confirm.batched", &[&all[0], &all[1]], all[1].rate_to(&all[0]));
     lab.report.found_ratio("postgres.sizes.confirm", &[&all[1], &all[2]], all[2].cost_at_rate(&all[1]));
     for ((name, before), click) in ["yardstick", "small", "large"].into_iter().zip(before).zip(&clicks) {
-        let (joined, answered) = (members(name)? - before, click.target.next);
-        let what = format!("PostgreSQL, {name}: {answered} confirmations answered, {joined} more members");
-        if joined == answered { lab.report.note(what) } else { lab.report.void(what) }
+        check_joined(lab, click, before, joined(postgres, name)?);
     }
     Ok(())
+}
+
+fn with_standby(lab: &mut Lab, postgres: &Postgres) -> anyhow::Result<()> {
+    let _follows_until_the_end = postgres.standby()?;
+    let place = "PostgreSQL with a standby";
+    confirm(lab, postgres, "postgres", place, "postgres.confirm.standby", |_, installation, manner| {
+        Ok(vec![installation.serve(manner)?])
+    })
+}
+
+/// Sign-ups that wait for a click in each of the two records. A turn ends before its time when its share of them is used up.
+const CLICKS: u64 = 20_000;
+
+/// Confirmations in batches beside one transaction each, in records where everybody waits for a click. In half of a run's rounds:
+/// what is looked for is no small ratio.
+pub(super) fn confirm(
+    lab: &mut Lab,
+    postgres: &Postgres,
+    section: &'static str,
+    place: &str,
+    goal: &'static str,
+    start: impl Fn(&mut Lab, Installation, Manner) -> anyhow::Result<Vec<Server>>,
+) -> anyhow::Result<()> {
+    let mut places = Vec::new();
+    for (database, one_by_one) in [("each", true), ("batched", false)] {
+        let installation = installation_with(lab, postgres, database, CLICKS, 1)?;
+        let servers = start(lab, installation, Manner { one_by_one, proxied: true, ..Manner::default() })?;
+        places.push((database, servers, joined(postgres, database)?));
+    }
+    lab.progress.begin(&format!("confirmations, {place}"));
+    let names = [format!("confirm, {place}, one transaction each"), format!("confirm, {place}")];
+    let mut clicks = Vec::new();
+    for ((database, servers, _), name) in places.iter().zip(names) {
+        let first = servers.first().context("a server was started")?;
+        clicks.push(Variant::of_nodes(name, servers, confirming(first, &pending(postgres, database)?)?));
+    }
+    let all = lab.compare_in(lab.plan.rounds.div_ceil(2), &mut clicks);
+    lab.report.compared(section, &all, 0);
+    lab.report.found_ratio(goal, &[&all[0], &all[1]], all[1].rate_to(&all[0]));
+    for ((database, _, before), click) in places.iter().zip(&clicks) {
+        check_joined(lab, click, *before, joined(postgres, database)?);
+    }
+    Ok(())
+}
+
+/// What a confirmation adds one to: the count of members, people who are members, sign-ups that were confirmed.
+fn joined(postgres: &Postgres, name: &str) -> anyhow::Result<[u64; 3]> {
+    counts(
+        postgres,
+        name,
+        "SELECT (SELECT member_count FROM installation), (SELECT count(*) FROM people WHERE state = 'member'),
+                (SELECT count(*) FROM sign_ups WHERE state = 'confirmed')",
+    )
+}
+
+/// Voids the run unless the records hold exactly the confirmations that were answered with success.
+fn check_joined(lab: &mut Lab, click: &Variant<'_>, before: [u64; 3], after: [u64; 3]) {
+    let (name, answered) = (&click.name, click.target.next);
+    let expected = before.map(|count| count + answered);
+    if after == expected {
+        lab.report.note(format!("{name}: {answered} answered, as many more members and confirmed sign-ups"));
+    } else {
+        lab.report.void(format!(
+            "{name}: the records hold {after:?} counted members, members and confirmed sign-ups, and should hold {expected:?}"
+        ));
+    }
+}
+
+fn counts(postgres: &Postgres, name: &str, query: &str) -> anyhow::Result<[u64; 3]> {
+    let text = postgres.query(name, query)?;
+    let counts: Vec<u64> = text.split('|').map(str::parse).collect::<Result<_, _>>()?;
+    counts.try_into().map_err(|_| anyhow::anyhow!("three counts"))
 }
 
 /// An installation on a database of that name with so many people, its keys issued.
@@ -104,6 +181,17 @@ pub(super) fn installation(
     postgres: &Postgres,
     name: &str,
     people: u64,
+) -> anyhow::Result<Installation> {
+    installation_with(lab, postgres, name, people, INVITED_EVERY)
+}
+
+/// The same where everyone whose number is a multiple of that is only invited.
+fn installation_with(
+    lab: &mut Lab,
+    postgres: &Postgres,
+    name: &str,
+    people: u64,
+    invited_every: u64,
 ) -> anyhow::Result<Installation> {
     lab.progress.begin(&format!("making records of {} people in PostgreSQL", short(people)));
     let address = postgres.database(name)?;
@@ -117,7 +205,7 @@ pub(super) fn installation(
     };
     // Making the tables is the product's own business; it does so before it serves.
     bare.serve(Manner::default())?.stop()?;
-    postgres.query(name, &people::script(people))?;
+    postgres.query(name, &people::script(people, invited_every))?;
     Installation::make(&lab.binary, &folder, variables.to_vec())
 }
 

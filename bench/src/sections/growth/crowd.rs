@@ -9,7 +9,6 @@ use unionhall::domain::secret::token::TokenMaker;
 use unionhall::domain::sign_in::{SignInId, SignInRef};
 use unionhall::domain::time::Timestamp;
 
-use crate::compare::Plan;
 use crate::load::{CONNECTIONS, Load, Numbers, Pace, Request, Target, shuffled};
 use crate::people::{self, EXPIRES_AT, INVITED_EVERY, JOINED_AT, SIZES};
 use crate::records::Place;
@@ -22,8 +21,8 @@ pub(super) const MEMBERS: usize = 9000;
 /// Sign-ups that partners sent with an idempotency key, and ask about.
 const SIGN_UPS: usize = 4000;
 
-/// Links that are opened in a turn; each works once.
-pub(super) const LINKS_A_TURN: u64 = 10_000;
+/// The most links that are opened in a turn; each works once.
+const LINKS_A_TURN: u64 = 10_000;
 
 /// The campaigns that members are counted in, and whose offer they accept.
 pub(super) const GATHERING: &str = "internet-2099";
@@ -97,7 +96,7 @@ exit_fee = "Ninguno"
 
 impl Crowd {
     /// Fills the records of a place, and prepares who visits it.
-    pub(super) fn gather(place: &Place<'_>, plan: Plan, receiver: &Server) -> anyhow::Result<Self> {
+    pub(super) fn gather(place: &Place<'_>, rounds: usize, receiver: &Server) -> anyhow::Result<Self> {
         let secret = Secret::new(SECRET.1)?;
         let (sessions, tokens) = (SessionMaker::new(&secret), TokenMaker::new(&secret));
         let ends_at = Timestamp::from_millis(EXPIRES_AT);
@@ -136,7 +135,7 @@ impl Crowd {
             nonces.join(", ")
         );
         // Each connection is served once before a turn counts.
-        let links = plan.rounds * (LINKS_A_TURN as usize + CONNECTIONS);
+        let links = rounds * (LINKS_A_TURN as usize + CONNECTIONS);
         for _ in 0..links.div_ceil(MEMBERS) {
             statements.push_str(&format!(
                 ";INSERT INTO sign_ins (person_id, browser, mailed, created_at, expires_at)

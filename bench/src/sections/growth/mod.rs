@@ -159,7 +159,7 @@ fn measure(
     for place in places.iter_mut() {
         jobs::configure(&mut place.installation);
         let bare = place.records.bytes()? / place.people;
-        crowds.push(Crowd::gather(place, lab.plan, receiver)?);
+        crowds.push(Crowd::gather(place, rounds(lab), receiver)?);
         let (all, people) = (place.records.bytes()? / place.people, short(place.people));
         lab.report.note(format!(
             "{section}: {people} people take {bare} bytes of the disk each, {all} with campaigns, sign-ins, keys and events"
@@ -176,9 +176,7 @@ fn measure(
         for ((place, server), crowd) in places.iter().zip(&servers).zip(&crowds) {
             let (numbers, expected) = (part.numbers, part.expected);
             let load = Target { numbers, expected, ..target(server, (part.requests)(crowd)) };
-            let mut variant = Variant::new(format!("{}, {} people", part.name, short(place.people)), server, load);
-            variant.a_turn = (numbers == Numbers::EachOnce).then_some(crowd::LINKS_A_TURN);
-            variants.push(variant);
+            variants.push(Variant::new(format!("{}, {} people", part.name, short(place.people)), server, load));
         }
         at_sizes(lab, section, rounds(lab), &mut variants, part.goals[engine]);
         for ((place, variant), before) in places.iter().zip(&variants).zip(before) {
