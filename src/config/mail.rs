@@ -105,7 +105,7 @@ impl MailSettings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Bounces and complaints")]
 pub struct MailHookSettings {
-    /// The signing secret (whsec_…) of a webhook of Resend to /hooks/mail/resend, for bounces and complaints [default: shut].
+    /// The signing secret (whsec_…) of a webhook of Resend to /hooks/mail/resend, for bounces and complaints [default: not set (the address is closed)].
     #[arg(long, env = "UNIONHALL_RESEND_WEBHOOK_SECRET", value_name = "SECRET", hide_env_values = true)]
     pub resend_webhook_secret: Option<Concealed>,
 
@@ -118,7 +118,7 @@ pub struct MailHookSettings {
     )]
     pub resend_webhook_secret_file: Option<PathBuf>,
 
-    /// NAME:PASSWORD of a webhook of Postmark to /hooks/mail/postmark, for bounces and complaints [default: shut].
+    /// NAME:PASSWORD of a webhook of Postmark to /hooks/mail/postmark, for bounces and complaints [default: not set (the address is closed)].
     #[arg(long, env = "UNIONHALL_POSTMARK_WEBHOOK_LOGIN", value_name = "LOGIN", hide_env_values = true)]
     pub postmark_webhook_login: Option<Concealed>,
 

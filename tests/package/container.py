@@ -54,6 +54,9 @@ same(re.search(r"UNIONHALL_DATA=(\S+)", dockerfile)[1], settings["UNIONHALL_DATA
 same(re.search(r"^VOLUME (\S+)", dockerfile, re.MULTILINE)[1], settings["UNIONHALL_DATA"], "the volume of the image")
 promised = re.search(r'^rust-version = "(.*)"', (root / "Cargo.toml").read_text(), re.MULTILINE)[1]
 same(re.search(r"^FROM rust:([0-9.]+)-", dockerfile, re.MULTILINE)[1], promised, "the compiler")
+# One service builds the image; the others wait for it, and ask no registry.
+same([name for name in nodes if "build" in nodes[name]], ["node1"], "what builds the image")
+same({(service["image"], service["pull_policy"]) for service in nodes.values()}, {("unionhall", "build"), ("unionhall", "never")}, "the image")
 for name, service in services.items():
     same((service["read_only"], service["cap_drop"]), (True, ["ALL"]), name)
     same(name in nodes or "healthcheck" in service, True, f"{name} has a health check")
@@ -66,15 +69,20 @@ with tempfile.TemporaryDirectory() as folder:
     (folder / "deploy").mkdir()
     for file in ("catalog.sample.toml", "deploy/redis.conf", "deploy/unionhall.env"):
         shutil.copy(root / file, folder / file)
-    # The last needs another user.
-    script = "sudo() { [ \"$1 $2\" = 'chown 10001' ] && shift 2 && ls \"$@\" >owned; }\n" + commands
+    # The last two need other users.
+    script = "sudo() { [ \"$1\" = chown ] && ls \"${@:3}\" >\"owned-$2\"; }\n" + commands
     subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=folder, check=True)
     for name, secret in compose["secrets"].items():
         file = folder / secret["file"]
         same((file.stat().st_mode & 0o777, len(file.read_text().splitlines())), (0o600, 1), f"secret {name}")
     given = {"secrets/" + secret["source"] for secret in nodes["node1"]["secrets"]}
-    same(set((folder / "owned").read_text().split()), given, "what the service may read")
-    password = re.search("^requirepass (.*)$", (folder / "deploy/redis.conf").read_text(), re.MULTILINE)[1]
+    same(set((folder / "owned-10001").read_text().split()), given, "what the service may read")
+    redis = folder / services["redis"]["volumes"][0].split(":")[0]
+    owner = services["redis"]["user"].split(":")[0]
+    same([folder / file for file in (folder / f"owned-{owner}").read_text().split()], [redis], "what Redis may read")
+    same(redis.stat().st_mode & 0o777, 0o600, "the file of Redis")
+    same((folder / "deploy/redis.conf").read_text(), (root / "deploy/redis.conf").read_text(), "the sample, which has no password")
+    password = re.search("^requirepass (.*)$", redis.read_text(), re.MULTILINE)[1]
     same((folder / "secrets/limits").read_text().strip(), f"redis://:{password}@{address['redis']}:6379/", "the password of Redis")
     same(f"@{address['postgres']}/" in (folder / "secrets/store").read_text(), True, "where the store is")
     sources = {secret["target"]: folder / "secrets" / secret["source"] for secret in nodes["node1"]["secrets"]}

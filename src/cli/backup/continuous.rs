@@ -24,8 +24,8 @@ use crate::domain::time::{Timestamp, show_span};
 pub(super) struct ContinuousSettings {
     /// The folder of the copies, where a new one is written again and again, each under the time it was made at.
     ///
-    /// Runs until it is stopped. A turn in which nothing has changed writes no copy, except once a day. One that fails is told on
-    /// standard error, and tried again at the next turn; the first must succeed. Other files in the folder are left alone.
+    /// Runs until it is stopped. If nothing has changed, no copy is written, except once a day. A copy that fails is reported on
+    /// standard error, and the next is tried after the same time; the first must succeed. Other files in the folder are left alone.
     #[arg(long, value_name = "FOLDER", requires = "every")]
     to: Option<PathBuf>,
 
@@ -33,7 +33,7 @@ pub(super) struct ContinuousSettings {
     #[arg(long, value_name = "TIME", requires = "to", conflicts_with_all = ["file", "done"], value_parser = interval)]
     every: Option<Duration>,
 
-    /// How many copies stay in the folder: older ones are deleted after each that was made.
+    /// How many copies stay in the folder: older ones are deleted, before a copy is made and after it.
     #[arg(long, value_name = "N", requires = "to", conflicts_with_all = ["file", "done"], default_value_t = 96, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     keep: u32,
 
@@ -89,6 +89,9 @@ fn turn(
     is_first: bool,
 ) -> anyhow::Result<()> {
     let database = find_records(task)?;
+    let delete_old = || thin(folder, task.continuous.keep, u64::from(task.continuous.keep_gb) * GB);
+    // First, where fewer are kept than before: on a full disk no copy would ever be made after which they go.
+    delete_old()?;
     check_room(folder, &database)?;
     let last = copies(folder)?.pop();
     // One that cannot be read is not relied on.
@@ -102,7 +105,7 @@ fn turn(
             let path = folder.join(name_of(now));
             let (_, examined) = copy.keep(&path, now, &mut Bar::quiet())?;
             let size = in_words(std::fs::metadata(&path)?.len());
-            let kept = thin(folder, task.continuous.keep, u64::from(task.continuous.keep_gb) * GB)?;
+            let kept = delete_old()?;
             let (members, kept) = (counted(examined.members, "member"), counted(kept, "file"));
             print_line(&format!("{} holds the records of {now}: {members}, {size}; {kept} kept.", path.display()))?;
         }

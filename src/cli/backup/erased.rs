@@ -41,6 +41,11 @@ impl ErasureLogs {
         let given: Vec<_> = given.iter().map(|path| ErasureLog::at(path)).collect();
         for log in &given {
             let path = log.path().display();
+            ensure!(
+                is_there(log.path())?,
+                "there is no log of erasures at {path}; give the right path, or leave out --erasures if nobody was ever erased: \
+                 then there is none"
+            );
             let is_one = log.is_one().with_context(|| format!("cannot read the log of erasures {path}"))?;
             ensure!(is_one, "{path} is not a log of erasures: no line names one; leave out --erasures");
         }

@@ -19,11 +19,13 @@ pub(in crate::cli) fn say_so(command: clap::Command) -> clap::Command {
         Some(variable) => {
             let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
             let end = if help.ends_with('.') { "" } else { "." };
+            let flag = format!("--{}", argument.get_long().unwrap_or_default());
+            let what = if SECRETS.contains(&flag.as_str()) { "It" } else { "A secret in it" };
             let file = format!("{}-file", argument.get_long().unwrap_or_default());
             let file = if flags.contains(&file) { format!(" or --{file}") } else { String::new() };
             argument.long_help(format!(
-                "{help}{end}\n\nA secret in it belongs in {variable}{file}: anyone on this machine reads flags in the list of \
-                 processes. One that is given as a flag is moved to its variable at once."
+                "{help}{end}\n\n{what} belongs in {variable}{file}: anyone on this machine can read flags in the list of processes. A \
+                 secret that is given as a flag is moved to its variable at once."
             ))
         }
     });

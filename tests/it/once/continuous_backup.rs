@@ -11,6 +11,8 @@ use unionhall::clock::Clock;
 use crate::records::Home;
 use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
 
+use super::full_disk::SmallDisk;
+
 const FLAGS: &[&str] = &["--store", "sqlite:", "--mail", "hold", "--key-per-minute", "1000000"];
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -189,6 +191,30 @@ fn a_turn_that_fails_ends_nothing() {
         let copied = copier.said().matches("holds the records of").count();
         std::fs::rename(&aside, &secret).unwrap();
         copier.wait_for("holds the records of", copied + 1).await;
+        assert_eq!(copier.stop(), Some(0));
+    });
+}
+
+/// The disk is full of copies. Whoever keeps fewer, as the refusal advises, gets the room of the others.
+#[test]
+fn keeping_fewer_makes_room_for_the_next() {
+    block_on(async {
+        let (disk, server) = (SmallDisk::new(32), Server::start_with(FLAGS));
+        std::os::unix::fs::symlink(disk.path(), server.data().parent().unwrap().join("copies")).unwrap();
+        let old = [1, 2].map(|day| disk.path().join(format!("unionhall-2026-01-0{day}T000000.000Z.backup")));
+        for copy in &old {
+            std::fs::write(copy, vec![0; 31 << 19]).unwrap();
+        }
+        let keep_both = ["backup", "--to", "copies", "--every", "1h", "--keep", "2"];
+        let refused = server.command().args(keep_both).output().unwrap();
+        let told = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && told.contains("keep fewer with --keep or --keep-gb"), "{told}");
+        assert_eq!(copies(disk.path()), old);
+
+        let mut copier = Copier::start(&server, &["--keep", "1"]);
+        copier.wait_for("; 1 file kept.", 1).await;
+        let left = copies(disk.path());
+        assert!(left.len() == 1 && !old.contains(&left[0]), "{left:?}");
         assert_eq!(copier.stop(), Some(0));
     });
 }

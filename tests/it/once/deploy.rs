@@ -184,7 +184,15 @@ fn one_machine_runs_as_the_readme_says() {
 
         // The nightly backup.
         let old = installed.home.path().join("backups/2026-01-01-030000.backup");
-        succeeds(&Command::new("touch").args(["-d", "40 days ago"]).arg(&old).output().unwrap());
+        let due = installed.home.path().join("backups/30.backup");
+        // What is in a folder of its own is somebody else's to delete.
+        let apart = installed.home.path().join("backups/apart");
+        std::fs::create_dir(&apart).unwrap();
+        let (apart, month) = (apart.join("2026-01-01-030000.backup"), installed.home.path().join("backups/29.backup"));
+        for (days, file) in [("40", &old), ("40", &apart), ("30", &due), ("29", &month)] {
+            let touch = Command::new("touch").args(["-d", &format!("{days} days ago")]).arg(file).output();
+            succeeds(&touch.unwrap());
+        }
         let unit = installed.here(&shipped("unionhall-backup.service"));
         let commands: Vec<_> =
             unit.lines().filter_map(|line| Some(line.strip_prefix("ExecStart")?.split_once('=')?.1)).collect();
@@ -194,8 +202,9 @@ fn one_machine_runs_as_the_readme_says() {
             let command = command.replace("$$", "$").replace("%%", "%");
             succeeds(&installed.shell(&installed.here(&format!("set -fa; . /etc/unionhall/unionhall.env; {command}"))));
         }
-        let made: Vec<_> = std::fs::read_dir(old.parent().unwrap()).unwrap().map(|file| file.unwrap().path()).collect();
-        assert!(made.len() == 1 && made[0] != old, "{made:?}");
+        assert_eq!([&old, &due, &month, &apart].map(|file| file.exists()), [false, false, true, true]);
+        let made = std::fs::read_dir(old.parent().unwrap()).unwrap().count();
+        assert_eq!(made, 3, "the new one besides");
 
         // And the copies, until they are stopped.
         let unit = installed.here(&shipped("unionhall-copies.service"));

@@ -12,19 +12,19 @@ use crate::records::{Home, Records, SECRET};
 use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
 
 /// A file system in memory that has so much room and no more.
-struct SmallDisk {
+pub(super) struct SmallDisk {
     folder: tempfile::TempDir,
 }
 
 impl SmallDisk {
-    fn new(megabytes: u32) -> Self {
+    pub(super) fn new(megabytes: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let size = format!("size={megabytes}m,mode=0700");
         run(as_root("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()));
         Self { folder }
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.folder.path()
     }
 

@@ -14,7 +14,7 @@ const FIRST: &str = "\
 
 Every setting of `unionhall serve`. Each is a variable and a flag; a flag overrides its variable, and a variable that is set to
 nothing counts as not set. `unionhall settings` shows each with its value and where that comes from, `unionhall doctor` what is wrong
-with them, and `unionhall serve --help` this text. Samples: [one machine](../deploy/one-machine.env), [many
+with them, and `unionhall serve --help` prints this text. Samples: [one machine](../deploy/one-machine.env), [many
 nodes](../deploy/unionhall.env). This page is made from the program: a test compares the two.
 ";
 
