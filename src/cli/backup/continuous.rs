@@ -89,11 +89,11 @@ fn turn(
     is_first: bool,
 ) -> anyhow::Result<()> {
     let database = find_records(task)?;
-    let delete_old = || thin(folder, task.continuous.keep, u64::from(task.continuous.keep_gb) * GB);
+    let delete_old = || thin(folder, now, task.continuous.keep, u64::from(task.continuous.keep_gb) * GB);
     // First, where fewer are kept than before: on a full disk no copy would ever be made after which they go.
     delete_old()?;
     check_room(folder, &database)?;
-    let last = copies(folder)?.pop();
+    let last = copies(folder, now)?.pop();
     // One that cannot be read is not relied on.
     let known = last.as_ref().and_then(|(path, _)| BackupFile::open(path).ok()).map(|file| file.manifest);
     let copy = Copy::take(task, &database, unfinished, &mut Bar::quiet())?;
@@ -131,8 +131,10 @@ fn is_copy(name: &str) -> bool {
     name.len() == LIKE.len() && name.bytes().zip(LIKE.bytes()).all(is_like)
 }
 
-/// The copies in the folder with their sizes, the oldest first.
-fn copies(folder: &Path) -> anyhow::Result<Vec<(PathBuf, u64)>> {
+/// The copies in the folder with their sizes, the oldest first. A clock that ran ahead made what is named later than now: those come
+/// before all others, so that none of them outlives what is made from now on.
+fn copies(folder: &Path, now: Timestamp) -> anyhow::Result<Vec<(PathBuf, u64)>> {
+    let newest = folder.join(name_of(now));
     let look = || {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(folder)? {
@@ -141,16 +143,16 @@ fn copies(folder: &Path) -> anyhow::Result<Vec<(PathBuf, u64)>> {
                 found.push((entry.path(), entry.metadata()?.len()));
             }
         }
-        found.sort();
+        found.sort_by(|(a, _), (b, _)| (*a <= newest, a).cmp(&(*b <= newest, b)));
         std::io::Result::Ok(found)
     };
     look().with_context(|| format!("cannot look into {}", folder.display()))
 }
 
 /// Deletes the oldest copies past what is kept. Says how many stay.
-fn thin(folder: &Path, most: u32, most_bytes: u64) -> anyhow::Result<u64> {
+fn thin(folder: &Path, now: Timestamp, most: u32, most_bytes: u64) -> anyhow::Result<u64> {
     let (mut kept, mut bytes) = (0, 0_u64);
-    for (path, size) in copies(folder)?.into_iter().rev() {
+    for (path, size) in copies(folder, now)?.into_iter().rev() {
         bytes = bytes.saturating_add(size);
         if kept > 0 && (kept >= u64::from(most) || bytes > most_bytes) {
             // What is deleted takes no room, and neither does anything older.
@@ -200,22 +202,27 @@ mod tests {
 
     #[test]
     fn the_last_copy_stays_and_the_oldest_go_first() {
+        const NOW: Timestamp = Timestamp::from_millis(100);
         let folder = tempfile::tempdir().unwrap();
         let make = |n: i64, size: usize| {
             std::fs::write(folder.path().join(name_of(Timestamp::from_millis(n))), vec![0; size]).unwrap();
         };
-        let left = || copies(folder.path()).unwrap().into_iter().map(|(_, size)| size).collect::<Vec<_>>();
+        let left = || copies(folder.path(), NOW).unwrap().into_iter().map(|(_, size)| size).collect::<Vec<_>>();
         std::fs::write(folder.path().join("other"), "").unwrap();
         for (n, size) in [(1, 10), (2, 20), (3, 30), (4, 40)] {
             make(n, size);
         }
-        assert_eq!((thin(folder.path(), 3, 1000).unwrap(), left()), (3, vec![20, 30, 40]));
-        assert_eq!((thin(folder.path(), 3, 70).unwrap(), left()), (2, vec![30, 40]));
-        assert_eq!((thin(folder.path(), 3, 39).unwrap(), left()), (1, vec![40]), "whatever its size");
+        assert_eq!((thin(folder.path(), NOW, 3, 1000).unwrap(), left()), (3, vec![20, 30, 40]));
+        assert_eq!((thin(folder.path(), NOW, 3, 70).unwrap(), left()), (2, vec![30, 40]));
+        assert_eq!((thin(folder.path(), NOW, 3, 39).unwrap(), left()), (1, vec![40]), "whatever its size");
         // None is skipped for a smaller one that is older.
         make(2, 1);
         make(5, 10);
-        assert_eq!((thin(folder.path(), 9, 20).unwrap(), left()), (1, vec![10]));
+        assert_eq!((thin(folder.path(), NOW, 9, 20).unwrap(), left()), (1, vec![10]));
         assert!(folder.path().join("other").exists());
+        // What a clock that ran ahead has left goes before what is made now.
+        make(200, 50);
+        make(100, 60);
+        assert_eq!((thin(folder.path(), NOW, 2, 1000).unwrap(), left()), (2, vec![10, 60]));
     }
 }
