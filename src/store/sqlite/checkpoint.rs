@@ -74,7 +74,7 @@ impl LogWatch {
         }
         self.last = pages;
         if pages >= self.wake_at {
-            // Full if it was woken already, and gone if it could not go on: the writer does it all then.
+            // Full if it was woken already, and gone if it could not go on: the writer does it all then, at its last limit.
             let _woken_already = self.wake.try_send(());
             self.wake_at = pages + BESIDE_AGAIN;
         }

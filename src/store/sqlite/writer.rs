@@ -59,7 +59,7 @@ impl Writer {
         self.queue.figures()
     }
 
-    /// Commits what waits, writes the log back into the database and ends the thread.
+    /// Commits what waits and ends the thread, which writes the log back into the database if there is time for it.
     pub(super) fn close(&self) -> StoreReply<'_, ()> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         Reply::later(async move {
