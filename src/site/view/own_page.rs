@@ -1,7 +1,8 @@
 //! A member's own page and the way into it.
 
 use askama::Template;
-use qrcode::{Color, EcLevel, QrCode};
+use qrcode::canvas::{Canvas, MaskPattern};
+use qrcode::{Color, EcLevel, QrResult, bits, ec};
 
 use super::campaign::{MemberCards, MemberPart, PartPlace};
 use super::join::{Bills, ReferralOffer};
@@ -361,8 +362,8 @@ fn obstacles(
 fn qr(link: &str) -> Option<QrView> {
     // What readers want free around it.
     const QUIET: usize = 4;
-    let code = QrCode::with_error_correction_level(link, EcLevel::M).ok()?;
-    let (width, colors) = (code.width(), code.to_colors());
+    let colors = modules(link).ok()?;
+    let width = colors.len().isqrt();
     let mut path = String::new();
     for (y, row) in colors.chunks(width).enumerate() {
         let mut x = 0;
@@ -375,6 +376,19 @@ fn qr(link: &str) -> Option<QrView> {
         }
     }
     Some(QrView { size: width + 2 * QUIET, path })
+}
+
+/// The light and dark squares, row by row. Always the same mask, which any reader takes: to choose the best of eight, as the crate
+/// does, costs more than the rest of the page.
+fn modules(link: &str) -> QrResult<Vec<Color>> {
+    let bits = bits::encode_auto(link.as_bytes(), EcLevel::M)?;
+    let version = bits.version();
+    let (data, correction) = ec::construct_codewords(&bits.into_bytes(), version, EcLevel::M)?;
+    let mut canvas = Canvas::new(version, EcLevel::M);
+    canvas.draw_all_functional_patterns();
+    canvas.draw_data(&data, &correction);
+    canvas.apply_mask(MaskPattern::Checkerboard);
+    Ok(canvas.into_colors())
 }
 
 #[cfg(test)]

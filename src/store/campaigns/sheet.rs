@@ -49,12 +49,15 @@ pub(super) async fn is_uncounted(sql: &mut dyn Sql, campaign: CampaignId) -> Res
 }
 
 pub(super) async fn count_part(sql: &mut dyn Sql, campaign: CampaignId, after: i64) -> Result<CountedPart, Failure> {
+    // The part is chosen before anybody is looked up: PostgreSQL would go through all people up to it, part after part.
     let some = concat!(
         "SELECT part.person_id, part.state, ",
         answers_now!(),
-        " FROM participations part JOIN people p ON p.id = part.person_id ",
+        " FROM (SELECT person_id, state FROM participations WHERE campaign_id = $1 AND person_id > $2
+                ORDER BY person_id LIMIT $3) part
+          JOIN people p ON p.id = part.person_id ",
         joined_by!(),
-        " WHERE part.campaign_id = $1 AND part.person_id > $2 ORDER BY part.person_id LIMIT $3"
+        " ORDER BY part.person_id"
     );
     let mut last = None;
     let read = |row: &Row<'_>| {

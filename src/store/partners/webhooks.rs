@@ -197,12 +197,13 @@ area! {
         /// has no key that works.
         read due_endpoints(now: Timestamp) -> Vec<(EndpointRecord, bool)> {
             |sql| {
+                // One look at the index for each endpoint. For an EXISTS here PostgreSQL would read all that is due.
                 let due = concat!(
                     "SELECT ",
                     columns!(),
-                    " FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND EXISTS
+                    " FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND 1 =
                           (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL
-                           AND d.send_after <= $1 AND d.leased_until <= $1)
+                           AND d.send_after <= $1 AND d.leased_until <= $1 LIMIT 1)
                         AND EXISTS (SELECT 1 FROM api_keys k WHERE k.partner_id = e.partner_id AND k.revoked_at IS NULL
                                     AND (k.expires_at IS NULL OR k.expires_at > $1))
                       ORDER BY e.id"

@@ -163,6 +163,18 @@ mod tests {
     }
 
     #[test]
+    fn a_cached_statement_is_prepared_once_whatever_its_values() {
+        let connection = Connection::open_in_memory().unwrap();
+        crate::store::sqlite::set_up(&connection).unwrap();
+        connection.execute_batch("CREATE TABLE a (b TEXT); CREATE INDEX some ON a (b) WHERE b = 'x'").unwrap();
+        for (b, most) in [("x", 1), ("y", 2), ("x", 3)] {
+            let mut statement = connection.prepare_cached("SELECT b FROM a WHERE b = ?1 LIMIT ?2").unwrap();
+            assert!(!statement.exists((b, most)).unwrap());
+            assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+        }
+    }
+
+    #[test]
     fn values_stand_at_their_numbers_whatever_appears_first() {
         struct Ask;
 

@@ -102,7 +102,7 @@ impl Crowd {
         let ends_at = Timestamp::from_millis(EXPIRES_AT);
         let (mut members, mut nonces) = (Vec::new(), Vec::new());
         for (n, id) in ids(place.people).into_iter().enumerate() {
-            let nonce = Nonce::from_random(&(id as u128 * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes());
+            let nonce = Nonce::from_random(&(id as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes());
             nonces.push(format!("({id}, '{}')", nonce.as_str()));
             let [a, b, c, d] = (n as u32 | 10 << 24).to_be_bytes();
             members.push(Member {
