@@ -56,6 +56,11 @@ pub(super) fn greet(
         Records::Sqlite(_) => format!("{data}/"),
         records @ Records::Postgres(_) => records.to_string(),
     };
+    let base_url = settings.union.base_url.as_deref().unwrap_or(address);
+    let samples = match settings.union.figures.catalog {
+        Some(_) => "",
+        None => "   The savings shown are samples until you give a --catalog.",
+    };
     let contact = match settings.union.contact_email {
         Some(_) => "",
         None => {
@@ -77,17 +82,17 @@ pub(super) fn greet(
 This is its first start. What it keeps is in {kept}{keep}.
 
 1. Read something that needs no key:
-     curl {address}/v1/negotiate-categories
+     curl {base_url}/v1/negotiate-categories
 2. Issue a key to a partner, from another terminal in this folder:
      KEY=$({program} keys issue \"Acme Assistant\"{flags})
 3. Sign a user up with it:
-     curl {address}/v1/invite -H \"Authorization: Bearer $KEY\" -H \"Content-Type: application/json\" \\
+     curl {base_url}/v1/invite -H \"Authorization: Bearer $KEY\" -H \"Content-Type: application/json\" \\
        -d '{{\"email\": \"ana@example.com\", \"categories\": {{\"internet\": true}}}}'
 4. Make a sample campaign, a draft that nobody sees until you open it:
      {program} campaigns sample | {program} campaigns new -{flags}
 
 {mail}
-Reference: {address}/docs   Settings: {program} serve --help   The savings shown are samples until you give a --catalog.{contact}
+Reference: {base_url}/docs   Settings: {program} serve --help{samples}{contact}
 "
     ))
 }

@@ -11,8 +11,13 @@ const TEXT: (&str, &str) = ("UNIONHALL_LOG_FORMAT", "text");
 
 /// Runs `serve` until it stops printing its greeting, then ends it.
 fn greeting(folder: &Path) -> String {
+    greeting_with(folder, &[])
+}
+
+fn greeting_with(folder: &Path, flags: &[&str]) -> String {
     let mut process = unionhall(folder)
         .args(["serve", "--listen", "127.0.0.1:0"])
+        .args(flags)
         .envs([TEXT])
         .stdout(Stdio::piped())
         .spawn()
@@ -62,6 +67,21 @@ Contact: people find none on the pages, and partners none in the documents, unti
     use std::os::unix::fs::PermissionsExt;
     let mode = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("data"), mode("data/secret"), mode("data/unionhall.db")), (0o700, 0o600, 0o600));
+}
+
+/// Behind a proxy nobody reaches the address it listens on, and who gave a catalog shows no samples.
+#[test]
+fn the_first_start_names_the_address_that_people_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = concat!(env!("CARGO_MANIFEST_DIR"), "/catalog.sample.toml");
+    let text = greeting_with(folder.path(), &["--base-url", "https://union.example", "--catalog", catalog]);
+    assert!(text.starts_with("unionhall VERSION listens on http://HOST:PORT\n"), "{text}");
+    assert!(text.contains("curl https://union.example/v1/negotiate-categories\n"), "{text}");
+    assert!(text.contains("curl https://union.example/v1/invite -H"), "{text}");
+    assert!(
+        text.contains("\nReference: https://union.example/docs   Settings: unionhall serve --help\nContact:"),
+        "{text}"
+    );
 }
 
 /// What the greeting tells the newcomer to type works as it stands, in a folder with an odd name too.
