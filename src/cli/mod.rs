@@ -172,7 +172,7 @@ enum Command {
         /// The shell to complete them in.
         shell: shell::CompletedShell,
     },
-    /// Print the manual, a man page: `unionhall manual > /usr/local/share/man/man1/unionhall.1`.
+    /// Print the manual, a man page: `unionhall manual | sudo install -D -m 0644 /dev/stdin /usr/local/share/man/man1/unionhall.1`.
     Manual,
 }
 

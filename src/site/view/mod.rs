@@ -14,6 +14,7 @@ mod outcome;
 mod own_page;
 mod person;
 mod policy;
+mod qr_code;
 mod rewards;
 
 use std::sync::LazyLock;

@@ -1,11 +1,10 @@
 //! A member's own page and the way into it.
 
 use askama::Template;
-use qrcode::canvas::{Canvas, MaskPattern};
-use qrcode::{Color, EcLevel, QrResult, bits, ec};
 
 use super::campaign::{MemberCards, MemberPart, PartPlace};
 use super::join::{Bills, ReferralOffer};
+use super::qr_code::QrCode;
 use super::rewards::RewardsView;
 use super::{Frame, rendered, states};
 use crate::domain::campaign::participation::{ParticipationState, Press};
@@ -148,7 +147,7 @@ struct OwnPage<'a> {
     left_kept: String,
     link: &'a str,
     ways: ShareWays,
-    qr: Option<QrView>,
+    qr: Option<QrCode>,
     signed_up: String,
     members: String,
     offer: ReferralOffer,
@@ -168,12 +167,6 @@ struct OwnPage<'a> {
     campaign_mail: [(&'static str, &'static Phrase, bool); CampaignMail::ALL.len()],
     kept_language: Language,
     sign_ups_paused: bool,
-}
-
-/// A QR code as the outline of its dark parts.
-struct QrView {
-    size: usize,
-    path: String,
 }
 
 /// A sign-up, as its person reads how it came about.
@@ -235,7 +228,7 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
             left_on: day(person.left_at),
             left_kept: words.days(view.times.left),
             ways: ShareWays::of(words, &union.name, &link),
-            qr: qr(&link),
+            qr: QrCode::of(&link),
             link: &link,
             signed_up: match referrals.signed_up < Referrals::MOST_COUNTED.into() {
                 true => grouped(referrals.signed_up),
@@ -356,50 +349,4 @@ fn obstacles(
     obstacles
         .extend(mailbox.stopped.iter().map(|stop| words.own.stopped.put("partner", source(&stop.partner)).plain()));
     obstacles
-}
-
-/// The QR code of a link; none for one that is too long to be read off a screen.
-fn qr(link: &str) -> Option<QrView> {
-    // What readers want free around it.
-    const QUIET: usize = 4;
-    let colors = modules(link).ok()?;
-    let width = colors.len().isqrt();
-    let mut path = String::new();
-    for (y, row) in colors.chunks(width).enumerate() {
-        let mut x = 0;
-        while x < width {
-            let run = row[x..].iter().take_while(|color| **color == row[x]).count();
-            if row[x] == Color::Dark {
-                path.push_str(&format!("M{} {}h{run}v1h-{run}z", x + QUIET, y + QUIET));
-            }
-            x += run;
-        }
-    }
-    Some(QrView { size: width + 2 * QUIET, path })
-}
-
-/// The light and dark squares, row by row. Always the same mask, which any reader takes: to choose the best of eight, as the crate
-/// does, costs more than the rest of the page.
-fn modules(link: &str) -> QrResult<Vec<Color>> {
-    let bits = bits::encode_auto(link.as_bytes(), EcLevel::M)?;
-    let version = bits.version();
-    let (data, correction) = ec::construct_codewords(&bits.into_bytes(), version, EcLevel::M)?;
-    let mut canvas = Canvas::new(version, EcLevel::M);
-    canvas.draw_all_functional_patterns();
-    canvas.draw_data(&data, &correction);
-    canvas.apply_mask(MaskPattern::Checkerboard);
-    Ok(canvas.into_colors())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_code_has_its_corners_and_room_around_it() {
-        let qr = qr("https://union.example/joinus0123456789ab").unwrap();
-        assert_eq!(qr.size, 29 + 8, "a link of 40 characters");
-        assert!(qr.path.starts_with("M4 4h7v1h-7z"), "{}", &qr.path[..40]);
-        assert!(super::qr(&"x".repeat(4000)).is_none());
-    }
 }
