@@ -12,6 +12,7 @@ use crate::goals::Finding;
 use crate::lab::Lab;
 use crate::people;
 use crate::plot::short;
+use crate::records::Records;
 use crate::server::Manner;
 use crate::targets::inviting;
 
@@ -83,16 +84,15 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         lab.report.void("no mailing ran beside the sign-ups".to_owned());
     }
     // It goes on from the start of the server; with half a million it may outlast the sign-ups.
-    let sheet =
-        || Connection::open(&database)?.query_row("SELECT count(*) FROM demand_sheets", [], |row| row.get::<_, i64>(0));
-    while sheet()? == 0 && since.elapsed() < PATIENCE {
+    let sheets = || Records::Sqlite(database.clone()).number("SELECT count(*) FROM demand_sheets");
+    while sheets()? == 0 && since.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(300));
     }
     let (participants, ended) = (most / 4, since.elapsed().as_secs());
     lab.report.note(format!(
         "the count of {participants} participants ended {ended} seconds after the sign-ups began, or sooner"
     ));
-    if sheet()? == 0 {
+    if sheets()? == 0 {
         lab.report.void("no count ran beside the sign-ups".to_owned());
     }
     Ok(())
