@@ -99,7 +99,7 @@ impl PostgresStore {
             identity::check(&pool, prepare).await?;
         }
         let batch = if is_sandbox { 1 } else { batch };
-        let batched = || Pool::new(address.clone(), shares.batched, Arc::clone(&expected));
+        let batched = || Pool::for_batches(address.clone(), shares.batched, Arc::clone(&expected));
         Ok(Self {
             sign_ups: Batcher::start(batched()?, batch),
             confirmations: Batcher::start(batched()?, batch),

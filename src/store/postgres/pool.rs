@@ -112,7 +112,26 @@ pub(super) struct Pool(managed::Pool<Connector>);
 impl Pool {
     /// `expected` is what every connection has to lead to, once that is known.
     pub(super) fn new(address: Address, connections: usize, expected: ExpectedIdentity) -> Result<Self, StoreError> {
-        let connector = Connector { address, good: AtomicUsize::new(0), expected };
+        Self::with_plans(address, connections, expected, "auto")
+    }
+
+    /// For statements over a list. Each is planned once: for a short list PostgreSQL would rather plan it anew at each use, which
+    /// takes several times as long as the work.
+    pub(super) fn for_batches(
+        address: Address,
+        connections: usize,
+        expected: ExpectedIdentity,
+    ) -> Result<Self, StoreError> {
+        Self::with_plans(address, connections, expected, "force_generic_plan")
+    }
+
+    fn with_plans(
+        address: Address,
+        connections: usize,
+        expected: ExpectedIdentity,
+        plans: &'static str,
+    ) -> Result<Self, StoreError> {
+        let connector = Connector { address, plans, good: AtomicUsize::new(0), expected };
         let pool = managed::Pool::builder(connector)
             .max_size(connections)
             .wait_timeout(Some(WAIT_TIMEOUT))
@@ -288,6 +307,8 @@ impl fmt::Debug for Pool {
 /// Makes connections.
 pub(super) struct Connector {
     address: Address,
+    /// When a statement is planned: `plan_cache_mode`.
+    plans: &'static str,
     /// Which host took writes the last time: it is asked first.
     good: AtomicUsize,
     expected: ExpectedIdentity,
@@ -344,6 +365,7 @@ const SET_UP: &str = concat!(
            set_config('default_transaction_isolation', 'read committed', false),
            set_config('search_path', coalesce($3, current_setting('search_path')), false),
            set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
+           set_config('plan_cache_mode', $4, false),
            CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END,
            current_setting('transaction_read_only') = 'on' AS read_only, ",
     database_identity!(),
@@ -362,7 +384,7 @@ impl Connector {
         let schema = self.address.schema.as_deref().map(quoted);
         let row = connection
             .client
-            .query_one(SET_UP, &[&STATEMENT_TIMEOUT, &LOCK_TIMEOUT, &schema])
+            .query_one(SET_UP, &[&STATEMENT_TIMEOUT, &LOCK_TIMEOUT, &schema, &self.plans])
             .await
             .map_err(|error| describe(&error))?;
         let read_only: bool = row.try_get("read_only").map_err(|error| describe(&error))?;

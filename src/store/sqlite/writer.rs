@@ -39,7 +39,7 @@ impl Writer {
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
         let thread = thread.spawn(move || {
             let _vital = supervise::vital("the writer of the database");
-            run(&mut connection, inbox, &file, most, &batches);
+            run(&mut connection, inbox, &file, most, &batches, &checkpoints);
             let _nobody_waits = commit_done.send(());
             checkpoints.end(&mut connection);
             // Only tidiness: what is in the log is safe there, and the next start reads it. So it waits for nobody, and the first
@@ -85,11 +85,15 @@ fn run(
     file: &OpenedFile,
     most: usize,
     batches: &BatchCounts,
+    checkpoints: &CheckpointThread,
 ) {
     let mut batch: Vec<WaitingJob> = Vec::with_capacity(most);
     let mut open = true;
     while open {
-        let mut next = inbox.blocking_recv();
+        let mut next = inbox.try_recv().ok().or_else(|| {
+            checkpoints.idle();
+            inbox.blocking_recv()
+        });
         loop {
             match next {
                 Some(Queued::Job(job)) => batch.push(job),
