@@ -149,7 +149,15 @@ area! {
             |sql| {
                 keep_last_success(sql, *id).await?;
                 let tell = tell_again!("e.idempotency_key = $3");
-                Ok(sql.execute(tell, values![id.0, *now, key.as_str()]).await? > 0)
+                if sql.execute(tell, values![id.0, *now, key.as_str()]).await? > 0 {
+                    return Ok(true);
+                }
+                // One that is left alone is being sent at this moment.
+                let being_sent = "SELECT d.id FROM webhook_endpoints w
+                                      JOIN partner_events e ON e.partner_id = w.partner_id AND e.idempotency_key = $2
+                                      JOIN webhook_deliveries d ON d.event_id = e.id AND d.endpoint_id = w.id
+                                  WHERE w.id = $1";
+                Ok(sql.row(being_sent, values![id.0, key.as_str()], |row| row.get::<i64>("id")).await?.is_some())
             }
         };
 

@@ -309,9 +309,11 @@ pub(super) async fn deliveries_are_leased_tried_again_and_given_up(fixture: &Fix
 
     // Once more, by name and since a time; what is on its way is left alone.
     let resent = IdempotencyKey::parse(two[1].key.as_str()).unwrap();
-    assert!(fixture.store.resend_event(endpoint, resent, after(HOUR)).await.unwrap());
+    assert!(fixture.store.resend_event(endpoint, resent.clone(), after(HOUR)).await.unwrap());
     assert!(!fixture.store.resend_event(endpoint, IdempotencyKey::parse("none").unwrap(), NOW).await.unwrap());
     assert_eq!(fixture.due(endpoint, after(HOUR)).await.len(), 1);
+    assert!(fixture.store.resend_event(endpoint, resent, after(HOUR)).await.unwrap(), "it is being sent");
+    assert!(fixture.due(endpoint, after(HOUR)).await.is_empty(), "and by one worker");
     let (last, all) = fixture.store.recover_events(endpoint, NOW, 0, after(2 * HOUR)).await.unwrap();
     assert_eq!(all, 3);
     let (at, last) = last.unwrap();
