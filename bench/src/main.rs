@@ -125,18 +125,19 @@ impl Section {
 
     /// Steps of progress: slices, mostly.
     fn steps(self, plan: Plan) -> usize {
-        plan.rounds
-            * match self {
-                Self::Static | Self::Stats | Self::Mcp => 6,
-                Self::Invite => 7,
-                Self::Sizes => 20,
-                Self::Postgres => 14,
-                Self::Redis | Self::Nodes => 4,
-                Self::Campaigns | Self::Rewards => 2,
-                Self::Growth => 21,
-                Self::Footprint => 3,
-                Self::Limiter | Self::Instructions => 1,
-            }
+        let rounds = plan.rounds;
+        match self {
+            Self::Static | Self::Stats | Self::Mcp => 6 * rounds,
+            Self::Invite => 7 * rounds,
+            Self::Sizes => 20 * rounds,
+            Self::Postgres => 14 * rounds,
+            Self::Redis => 4 * rounds,
+            Self::Nodes => 11 * rounds.div_ceil(2),
+            Self::Campaigns | Self::Rewards => 2 * rounds,
+            Self::Growth => 21 * rounds,
+            Self::Footprint => 3 * rounds,
+            Self::Limiter | Self::Instructions => rounds,
+        }
     }
 
     /// What its time is spent on.

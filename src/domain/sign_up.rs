@@ -236,10 +236,10 @@ pub struct SignUpRef {
 }
 
 /// What came of a person's click on their confirmation link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confirmation {
     /// They are a member from now on; counted once.
-    Joined,
+    Joined(NewMember),
     /// This sign-up was confirmed before, or they were a member already.
     AlreadyMember,
     Expired,
@@ -247,6 +247,18 @@ pub enum Confirmation {
     Unknown,
     /// The answers were replaced after the person saw them; nothing was confirmed.
     Changed,
+}
+
+/// What somebody who has just joined is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMember {
+    pub code: ReferralCode,
+    /// Theirs, or else that of whoever filled in the form.
+    pub language: Option<Language>,
+    /// As they count now: those that they sent, and those that were kept of them.
+    pub answers: SignUpAnswers,
+    /// The campaign whose page their sign-up was begun at.
+    pub campaign: Option<CampaignSlug>,
 }
 
 /// What came of a person's "this wasn't me".

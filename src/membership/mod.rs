@@ -275,7 +275,7 @@ impl Membership {
 
     /// Whoever asked for it may have to be told.
     fn notify_partner(&self, done: Result<Confirmation, StoreError>) -> Result<Confirmation, StoreError> {
-        if matches!(done, Ok(Confirmation::Joined | Confirmation::AlreadyMember)) {
+        if matches!(done, Ok(Confirmation::Joined(_) | Confirmation::AlreadyMember)) {
             self.webhooks.notify();
         }
         done

@@ -12,9 +12,10 @@ use super::own_page::session::keep_apart;
 use super::view::{self, JoinForm, MemberPart, NextCampaigns, Outcome, ShownAgain, Welcome};
 use super::{PRESS_BYTES, PageResult, Visit, WITH_OUR_SCRIPT, field};
 use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::referral::ReferralCode;
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_in::SESSION_FOR;
-use crate::domain::sign_up::{Confirmation, SeenPage, SignUpRecord, SignUpState};
+use crate::domain::sign_up::{Confirmation, NewMember, SeenPage, SignUpRecord, SignUpState};
 use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
@@ -27,7 +28,7 @@ const MOST_NEXT: usize = 3;
 
 pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     visit.check_link(Purpose::Confirm).await?;
-    page(visit, Shown::AsAsked).await
+    page(visit, false).await
 }
 
 /// The person pressed the button.
@@ -41,79 +42,62 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     let notice = field(&body, "notice");
     let known = notice.as_ref().and_then(|hash| visit.app().union.notices.find(hash));
     if notice.is_some() && known.is_none() {
-        return page(visit, Shown::Changed).await;
+        return page(visit, true).await;
     }
     let seen = SeenPage {
         answers: field(&body, "seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis),
         notice: known.map(|notice| Arc::clone(&notice.hash)),
         language: language.map(|_| visit.reader.language),
     };
-    let shown = match visit.stored(visit.app().membership.confirm(visit.parameter, seen, visit.now.time).await)? {
-        Confirmation::Joined => Shown::Joined,
-        Confirmation::Changed => Shown::Changed,
+    match visit.stored(visit.app().membership.confirm(visit.parameter, seen, visit.now.time).await)? {
+        Confirmation::Joined(member) => joined(visit, Purpose::Confirm, &member, &head).await,
+        Confirmation::Changed => page(visit, true).await,
         // The same as for somebody who only looks.
         Confirmation::AlreadyMember | Confirmation::Expired | Confirmation::Declined | Confirmation::Unknown => {
-            Shown::AsAsked
+            page(visit, false).await
         }
-    };
-    match shown {
-        Shown::Joined => joined(visit, Purpose::Confirm, &head).await,
-        Shown::AsAsked | Shown::Changed => page(visit, shown).await,
     }
 }
 
 /// Welcomes whoever became a member by this very press, which signs them in, too, where our own page sent it: another site must
 /// not sign its reader in as somebody else (login CSRF). What they can do next is beside their link.
-pub(super) async fn joined(visit: Visit<'_>, purpose: Purpose, head: &Parts) -> PageResult {
-    let found = visit.find_sign_up(purpose).await?;
-    let visit = visit.who_chose(found.record.language);
-    if !found.record.is_member {
-        return Ok(visit.outcome(StatusCode::OK, Outcome::Left));
-    }
+pub(super) async fn joined(visit: Visit<'_>, purpose: Purpose, member: &NewMember, head: &Parts) -> PageResult {
+    let visit = visit.who_chose(member.language);
     if visit.app().is_sandbox() || !visit.says_own(head) {
-        return Ok(share(visit, &found, Welcome::FirstTime, &[]).await);
+        return Ok(share(visit, &member.code, Welcome::FirstTime, &[]).await);
     }
     let entered = match visit.app().own_pages.enter_by_joining(purpose, visit.parameter, visit.now.time).await {
         Ok(Some(entered)) => entered,
-        Ok(None) => return Ok(share(visit, &found, Welcome::FirstTime, &[]).await),
+        Ok(None) => return Ok(share(visit, &member.code, Welcome::FirstTime, &[]).await),
         // They are a member all the same, and can sign in by mail.
         Err(error) => {
             visit.report(&error.to_string());
-            return Ok(share(visit, &found, Welcome::FirstTime, &[]).await);
+            return Ok(share(visit, &member.code, Welcome::FirstTime, &[]).await);
         }
     };
-    let (answers, campaigns) = (&found.record.answers, visit.public_campaigns().await);
+    let (answers, campaigns) = (&member.answers, visit.public_campaigns().await);
     let part = MemberPart { token: &entered.token, state: None, us_state: answers.us_state };
-    let came_from = found.record.campaign.as_ref();
+    let came_from = member.campaign.as_ref();
     let next =
         campaigns.after_joining(came_from, answers.us_state, answers.categories.unwrap_or_default(), visit.now.time);
     let next: Vec<_> = next.into_iter().take(MOST_NEXT).map(|campaign| (campaign, part)).collect();
-    let mut answer = share(visit, &found, Welcome::FirstTime, &next).await;
+    let mut answer = share(visit, &member.code, Welcome::FirstTime, &next).await;
     SiteCookie::Session.set(&mut answer, visit.site.secure, &entered.cookie, SESSION_FOR);
     keep_apart(&mut answer);
     Ok(answer)
 }
 
-/// Why the page is shown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    AsAsked,
-    /// It is not what the person saw before they pressed.
-    Changed,
-    /// They are a member since this very moment.
-    Joined,
-}
-
-async fn page(visit: Visit<'_>, shown: Shown) -> PageResult {
+/// What became of the sign-up; `changed` says that it is not what the person saw before they pressed.
+async fn page(visit: Visit<'_>, changed: bool) -> PageResult {
     let found = visit.find_sign_up(Purpose::Confirm).await?;
     let visit = visit.who_chose(found.record.language);
     let record = &found.record;
     Ok(match record.state {
         SignUpState::Confirmed if !record.is_member => visit.outcome(StatusCode::OK, Outcome::Left),
-        SignUpState::Confirmed => share(visit, &found, Welcome::Again, &[]).await,
+        SignUpState::Confirmed => share(visit, &record.code, Welcome::Again, &[]).await,
         // Whatever became of it, they are in.
         SignUpState::Expired | SignUpState::Declined if record.is_member => {
-            share(visit, &found, Welcome::Member, &[]).await
+            share(visit, &record.code, Welcome::Member, &[]).await
         }
         SignUpState::Expired => form_again(visit, &found).await,
         SignUpState::Declined if !record.can_take_back => form_again(visit, &found).await,
@@ -121,7 +105,7 @@ async fn page(visit: Visit<'_>, shown: Shown) -> PageResult {
             let take_back = visit.place(format!("/not-me/{}", visit.app().membership.decline_token(&found)));
             visit.outcome(StatusCode::GONE, Outcome::WasDeclined { take_back: &take_back })
         }
-        SignUpState::Pending => ask(visit, &found, shown == Shown::Changed),
+        SignUpState::Pending => ask(visit, &found, changed),
     })
 }
 
@@ -204,11 +188,11 @@ impl<'a> SignUpFacts<'a> {
 /// The person's own link to share, once they are in, and the campaigns that they can take part in next.
 pub(super) async fn share(
     visit: Visit<'_>,
-    found: &LinkedSignUp,
+    code: &ReferralCode,
     welcome: Welcome,
     next: &[(&CampaignRecord, MemberPart<'_>)],
 ) -> Answer {
-    let link = found.record.code.link(&visit.app().union.join_site);
+    let link = code.link(&visit.app().union.join_site);
     let count = visit.member_count().await;
     let campaigns = NextCampaigns { campaigns: next, now: visit.now.time };
     let mut answer = visit.page(view::share(visit.frame(), welcome, &link, count, campaigns));

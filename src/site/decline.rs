@@ -25,7 +25,10 @@ pub async fn read(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     visit.check_link(Purpose::Decline).await?;
     let found = visit.find_sign_up(Purpose::Decline).await?;
     match found.record.is_member {
-        true => Ok(super::confirm::share(visit.who_chose(found.record.language), &found, Welcome::Member, &[]).await),
+        true => {
+            Ok(super::confirm::share(visit.who_chose(found.record.language), &found.record.code, Welcome::Member, &[])
+                .await)
+        }
         false => page(visit, false).await,
     }
 }
@@ -72,10 +75,10 @@ async fn take_back(visit: Visit<'_>, head: &Parts, notice: Option<&str>, answers
     let language = Some(visit.reader.language);
     let seen = SeenPage { answers, notice: Some(Arc::clone(&notice.hash)), language };
     match visit.stored(visit.app().membership.take_back(visit.parameter, seen, visit.now.time).await)? {
-        Confirmation::Joined => super::confirm::joined(visit, Purpose::Decline, head).await,
+        Confirmation::Joined(member) => super::confirm::joined(visit, Purpose::Decline, &member, head).await,
         Confirmation::AlreadyMember => {
             let found = visit.find_sign_up(Purpose::Decline).await?;
-            Ok(super::confirm::share(visit, &found, Welcome::Member, &[]).await)
+            Ok(super::confirm::share(visit, &found.record.code, Welcome::Member, &[]).await)
         }
         // The same as for somebody who only looks.
         Confirmation::Expired | Confirmation::Declined | Confirmation::Changed => page(visit, false).await,

@@ -1,5 +1,6 @@
-//! Three nodes beside one, on one PostgreSQL and one Redis of this machine, with the same load in all at a fixed rate (horizontal
-//! scaling): what a request costs the nodes, the database and Redis together, and that limits are exact over all nodes. And
+//! Three nodes on one PostgreSQL and one Redis of this machine, at a fixed rate (horizontal scaling): what a request costs the nodes,
+//! the database and Redis together, and that limits are exact over all nodes. Beside one node that has a third of the load,
+//! as where nodes are added because there is more to do; and beside one that has all of it, whose requests share more. And
 //! confirmations from three nodes at once, which all add to one count of members: in batches beside one transaction each.
 //!
 //! The nodes of a turn are started for it: idle ones would ask the database now and then, and their share would be in every figure.
@@ -20,7 +21,16 @@ use crate::server::{Installation, Manner, Server, output, processor_time};
 use crate::services::{Postgres, Redis};
 use crate::targets::{STATS, inviting, linking, reading};
 
-const NODES: [usize; 2] = [1, 3];
+/// So many nodes, and their part of a load.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Layout {
+    nodes: u32,
+    one_in: u32,
+}
+
+const ALONE: Layout = Layout { nodes: 1, one_in: 1 };
+const THREE: Layout = Layout { nodes: 3, one_in: 1 };
+const ONE_OF_THREE: Layout = Layout { nodes: 1, one_in: 3 };
 
 /// The workers of a node look for work when it starts.
 const STARTED_AFTER: Duration = Duration::from_secs(1);
@@ -34,10 +44,15 @@ const TRIES: u64 = 300;
 
 type Make = fn(&Server, &Installation) -> Target;
 
-const LOADS: [(&str, &str, u32, Make); 3] = [
-    ("stats", "nodes.stats", READS_A_SECOND, |server, _| reading(server, STATS)),
-    ("invite", "nodes.invite", WRITES_A_SECOND, |server, installation| inviting(server, installation, "p")),
-    ("referral link", "nodes.link", WRITES_A_SECOND, |server, installation| linking(server, installation, SIZES[0])),
+/// What is asked for, its goals, and how often in a second.
+const LOADS: [(&str, [&str; 2], u32, Make); 3] = [
+    ("stats", ["nodes.stats.added", "nodes.stats"], READS_A_SECOND, |server, _| reading(server, STATS)),
+    ("invite", ["nodes.invite.added", "nodes.invite"], WRITES_A_SECOND, |server, installation| {
+        inviting(server, installation, "p")
+    }),
+    ("referral link", ["nodes.link.added", "nodes.link"], WRITES_A_SECOND, |server, installation| {
+        linking(server, installation, SIZES[0])
+    }),
 ];
 
 pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
@@ -53,41 +68,46 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         "SELECT (SELECT count(*) FROM people) + (SELECT count(*) FROM sign_ups) + (SELECT count(*) FROM outbox)";
     let before = records.number(count)?;
     lab.progress.begin("one node and three");
-    let mut samples: HashMap<(usize, usize), Vec<Sample>> = HashMap::new();
+    let mut samples: HashMap<(usize, Layout), Vec<Sample>> = HashMap::new();
     let (mut signed_up, mut next) = (0, 0);
     for _ in 0..lab.plan.rounds.div_ceil(2) {
-        for nodes in NODES {
-            let servers = start(lab, &installation, nodes, Manner::default())?;
+        for layout in [ALONE, THREE, ONE_OF_THREE] {
+            let servers = start(lab, &installation, layout.nodes, Manner::default())?;
             for (n, (name, _, a_second, make)) in LOADS.into_iter().enumerate() {
                 let mut target = make(&servers[0], &installation);
                 target.addresses = servers.iter().map(|server| server.address).collect();
                 target.next = next;
-                let mut load = Load::connect(&target, CONNECTIONS)?;
+                let a_second = a_second / layout.one_in;
+                let mut load = Load::connect(&target, CONNECTIONS / layout.one_in as usize)?;
                 let warm = load.run(Pace::Open { a_second, lasting: WARM_UP })?;
                 let used = used(&servers, &database, &redis)?;
                 let outcome = load.run(Pace::Open { a_second, lasting: lab.plan.slice })?;
                 let used = spent(&used, &self::used(&servers, &database, &redis)?);
                 if let Some(error) = warm.first_error.or(outcome.first_error) {
-                    bail!("{name} on {nodes} nodes: {error}");
+                    bail!("{name} on {} nodes: {error}", layout.nodes);
                 }
                 if name == "invite" {
                     signed_up += warm.answered + outcome.answered;
                     next = load.next;
                 }
                 let sample = Sample::of(outcome.answered, outcome.elapsed, Some(used))?;
-                samples.entry((n, nodes)).or_default().push(sample);
+                samples.entry((n, layout)).or_default().push(sample);
                 lab.progress.step();
             }
             servers.into_iter().try_for_each(Server::stop)?;
         }
     }
-    for (n, (name, goal, ..)) in LOADS.into_iter().enumerate() {
-        let all = NODES.map(|nodes| {
-            let name = format!("{name}, {nodes} {}", if nodes == 1 { "node" } else { "nodes" });
-            Measured::of(name, samples.remove(&(n, nodes)).unwrap_or_default())
-        });
-        lab.report.compared("nodes, their database and Redis", &all, 0);
-        lab.report.found_ratio(goal, &[&all[0], &all[1]], all[1].cost_to(&all[0]));
+    for (n, (name, goals, ..)) in LOADS.into_iter().enumerate() {
+        let mut measured =
+            |layout, what| Measured::of(format!("{name}, {what}"), samples.remove(&(n, layout)).unwrap_or_default());
+        let three = measured(THREE, "3 nodes");
+        let others =
+            [measured(ONE_OF_THREE, "1 node, a third of the load"), measured(ALONE, "1 node, all of the load")];
+        for (goal, other) in goals.into_iter().zip(&others) {
+            lab.report.found_ratio(goal, &[other, &three], three.cost_to(other));
+        }
+        let [third, all] = others;
+        lab.report.compared("nodes, their database and Redis", &[third, three, all], 0);
     }
     let added = records.number(count)? - before;
     let what = format!("nodes: {signed_up} sign-ups answered, {added} rows of people, sign-ups and mail");
@@ -97,15 +117,15 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         lab.report.void(what);
     }
     limit(lab, &installation)?;
-    let place = format!("{} nodes", NODES[1]);
+    let place = format!("{} nodes", THREE.nodes);
     postgres::confirm(lab, &database, "nodes", &place, "nodes.confirm", |lab, mut installation, manner| {
         installation.variables.push(limits.clone());
-        start(lab, &installation, NODES[1], manner)
+        start(lab, &installation, THREE.nodes, manner)
     })
 }
 
 /// So many nodes, each with a folder of its own, once they have done what a start brings with it.
-fn start(lab: &mut Lab, installation: &Installation, nodes: usize, manner: Manner) -> anyhow::Result<Vec<Server>> {
+fn start(lab: &mut Lab, installation: &Installation, nodes: u32, manner: Manner) -> anyhow::Result<Vec<Server>> {
     let node = |_| Installation { data: lab.new_folder()?, ..installation.clone() }.serve(manner);
     let servers = (0..nodes).map(node).collect::<anyhow::Result<_>>()?;
     std::thread::sleep(STARTED_AFTER);
@@ -117,7 +137,7 @@ fn limit(lab: &mut Lab, installation: &Installation) -> anyhow::Result<()> {
     let issue = ["keys", "issue", "Bench limited", "--per-minute", &A_MINUTE.to_string()];
     let key = output(installation.command().args(issue))?;
     let limited = Installation { keys: vec![key], ..installation.clone() };
-    let servers = start(lab, installation, NODES[1], Manner::default())?;
+    let servers = start(lab, installation, THREE.nodes, Manner::default())?;
     let mut target = linking(&servers[0], &limited, SIZES[0]);
     target.addresses = servers.iter().map(|server| server.address).collect();
     let outcome = Load::connect(&target, CONNECTIONS)?.run(Pace::Count(TRIES))?;

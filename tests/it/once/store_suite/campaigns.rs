@@ -70,7 +70,7 @@ impl Fixture {
         let email = EmailAddress::parse(email).unwrap();
         let file = self.file_at(email.normalized(), NOW).await.unwrap();
         let sign_up = of_entry(file.sign_ups.last().unwrap());
-        assert_eq!(self.store.confirm(sign_up, SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
+        assert!(matches!(self.store.confirm(sign_up, SeenPage::default(), NOW).await, Ok(Confirmation::Joined(_))));
         let browser = format!("browser {}", email.normalized());
         self.store.ask_sign_in(&email, browser.clone(), None, Lane::of(b"x"), NOW).await.unwrap();
         let asked = self.store.try_code(browser, NOW).await.unwrap().pop().unwrap();

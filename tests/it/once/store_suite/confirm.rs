@@ -1,5 +1,7 @@
 //! What every store makes of confirmations that come at once, whatever shares a commit.
 
+use unionhall::domain::language::Language;
+
 use super::*;
 use crate::server::together;
 
@@ -84,22 +86,28 @@ pub(super) async fn confirmations_at_once_are_each_done_as_if_alone(fixture: &Fi
 
     let asked = asked.into_iter().map(|(name, sign_up, seen, now)| {
         let confirming = fixture.store.confirm(sign_up, seen, now);
-        async move { (name, confirming.await.unwrap()) }
+        async move { (name, sign_up, confirming.await.unwrap()) }
     });
-    let mut answers: HashMap<String, Vec<Confirmation>> = HashMap::new();
-    for (name, answer) in together(asked.collect::<Vec<_>>().into_iter()).await {
-        answers.entry(name).or_default().push(answer);
+    let mut answers: HashMap<String, (usize, Vec<Confirmation>)> = HashMap::new();
+    for (name, sign_up, answer) in together(asked.collect::<Vec<_>>().into_iter()).await {
+        let (joined, others) = answers.entry(name).or_default();
+        match answer {
+            Confirmation::Joined(member) => {
+                fixture.check_new_member(sign_up, &member, after(MINUTE)).await;
+                *joined += 1;
+            }
+            answer => others.push(answer),
+        }
     }
-    for (name, mut answers) in answers {
-        answers.sort_by_key(|answer| *answer != Confirmation::Joined);
+    for (name, answers) in answers {
         let expected = match name.as_str() {
-            "declined" => vec![Confirmation::Declined],
-            "changed" => vec![Confirmation::Changed],
-            "expired" => vec![Confirmation::Expired],
-            "unknown" => vec![Confirmation::Unknown; 2],
-            "both" => vec![Confirmation::Joined, Confirmation::AlreadyMember],
-            "often" => [vec![Confirmation::Joined], vec![Confirmation::AlreadyMember; 49]].concat(),
-            _ => vec![Confirmation::Joined],
+            "declined" => (0, vec![Confirmation::Declined]),
+            "changed" => (0, vec![Confirmation::Changed]),
+            "expired" => (0, vec![Confirmation::Expired]),
+            "unknown" => (0, vec![Confirmation::Unknown; 2]),
+            "both" => (1, vec![Confirmation::AlreadyMember]),
+            "often" => (1, vec![Confirmation::AlreadyMember; 49]),
+            _ => (1, vec![]),
         };
         assert_eq!(answers, expected, "{name}");
     }
@@ -125,6 +133,30 @@ pub(super) async fn confirmations_at_once_are_each_done_as_if_alone(fixture: &Fi
     ] {
         assert_eq!(sums[what], expected.to_string(), "{what}");
     }
+}
+
+/// Whoever left and comes back without an answer joins with those that are kept of them.
+pub(super) async fn a_new_member_is_told_with_the_answers_that_count(fixture: &Fixture) {
+    let kept = answers(Some(UsState::CA), None, Some("Please hurry."));
+    let first = NewSignUp { answers: kept.clone(), ..fixture.new_sign_up("ana@example.com") };
+    fixture.store.sign_up(first, NOW).await.unwrap();
+    fixture.confirm(1).await;
+    fixture.leave("ana@example.com").await;
+    let chosen = answers(None, Some(CategorySet::from_slugs("internet")), None);
+    let back = NewSignUp {
+        answers: chosen.clone(),
+        partner: None,
+        language: Some(Language::Spanish),
+        ..fixture.new_sign_up("ana@example.com")
+    };
+    fixture.store.sign_up(back, after(HOUR)).await.unwrap();
+    let again = linked_at(2, after(HOUR));
+    let Ok(Confirmation::Joined(member)) = fixture.store.confirm(again, SeenPage::default(), after(HOUR)).await else {
+        panic!("they are no member");
+    };
+    assert_eq!(member.answers, SignUpAnswers { categories: chosen.categories, ..kept });
+    assert_eq!((member.language, member.campaign.as_ref()), (Some(Language::Spanish), None));
+    fixture.check_new_member(again, &member, after(HOUR)).await;
 }
 
 /// The same where each has a transaction of its own.

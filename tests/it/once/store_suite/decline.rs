@@ -150,9 +150,10 @@ pub(super) async fn it_was_me_after_all_confirms_and_lets_mail_through(fixture: 
     assert!(fixture.store.find_sign_up(linked(1), NOW).await.unwrap().unwrap().can_take_back);
     // Meanwhile somebody signs them up once more, in the same place.
     fixture.sign_up_at("ana@example.com", after(MINUTE)).await;
-    for expected in [Confirmation::Joined, Confirmation::AlreadyMember] {
-        assert_eq!(back(1, after(MINUTE)).await, expected);
-    }
+    let Confirmation::Joined(member) = back(1, after(MINUTE)).await else { panic!("they are no member") };
+    fixture.check_new_member(linked(1), &member, after(MINUTE)).await;
+    assert_eq!(member.language, Some(Language::Spanish));
+    assert_eq!(back(1, after(MINUTE)).await, Confirmation::AlreadyMember);
     assert_eq!(fixture.members().await, 1);
     let file = fixture.file("ana@example.com").await.unwrap();
     assert_eq!((file.mailbox.suppressed_until, file.mailbox.stopped.len()), (None, 0));

@@ -25,8 +25,8 @@ use unionhall::domain::person::{RetentionTimes, SignUpEntry};
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{
-    Confirmation, DecidedHow, Declining, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, Partner, SUPPRESSED_FOR,
-    SeenPage, SignUpAnswers, SignUpId, SignUpRecord, SignUpRef, SignUpState, SignUpsOf, SignedUp,
+    Confirmation, DecidedHow, Declining, NamedPerson, NewMember, NewSignUp, PENDING_FOR, POSTS_PENDING, Partner,
+    SUPPRESSED_FOR, SeenPage, SignUpAnswers, SignUpId, SignUpRecord, SignUpRef, SignUpState, SignUpsOf, SignedUp,
 };
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
@@ -141,6 +141,7 @@ suite! {
     a_confirmed_sign_up_counts_once
     confirming_in_any_number_at_once_counts_once
     confirmations_at_once_are_each_done_as_if_alone
+    a_new_member_is_told_with_the_answers_that_count
     only_what_was_seen_is_confirmed
     a_sign_up_expires
     a_clock_that_was_ahead_for_a_while_decides_nothing
@@ -332,7 +333,20 @@ impl Fixture {
     }
 
     async fn confirm(&self, id: i64) -> Confirmation {
-        self.store.confirm(linked(id), SeenPage::default(), NOW).await.unwrap()
+        let done = self.store.confirm(linked(id), SeenPage::default(), NOW).await.unwrap();
+        if let Confirmation::Joined(member) = &done {
+            self.check_new_member(linked(id), member, NOW).await;
+        }
+        done
+    }
+
+    /// What their page shows is what it shows whenever they look again.
+    async fn check_new_member(&self, sign_up: SignUpRef, member: &NewMember, now: Timestamp) {
+        let found = self.store.find_sign_up(sign_up, now).await.unwrap().unwrap();
+        let SignUpRecord { code, language, answers, campaign, is_member: true, .. } = found else {
+            panic!("they are no member")
+        };
+        assert_eq!(*member, NewMember { code, language, answers, campaign });
     }
 
     async fn members(&self) -> u64 {
@@ -458,7 +472,7 @@ async fn sign_ups_are_attributed_to_another_mailbox_only(fixture: &Fixture) {
 async fn a_confirmed_sign_up_counts_once(fixture: &Fixture) {
     assert_eq!(fixture.sign_up("ana@example.com").await.joined_count, 0);
     assert_eq!(fixture.members().await, 0);
-    assert_eq!(fixture.confirm(1).await, Confirmation::Joined);
+    assert!(matches!(fixture.confirm(1).await, Confirmation::Joined(_)));
     assert_eq!(fixture.confirm(1).await, Confirmation::AlreadyMember);
     assert_eq!(fixture.members().await, 1);
     let again = fixture.sign_up("ana@example.com").await;
@@ -475,7 +489,7 @@ async fn confirming_in_any_number_at_once_counts_once(fixture: &Fixture) {
         clicks.spawn(async move { store.confirm(linked(1), SeenPage::default(), NOW).await.unwrap() });
     }
     let clicks = clicks.join_all().await;
-    assert_eq!(clicks.iter().filter(|click| **click == Confirmation::Joined).count(), 1);
+    assert_eq!(clicks.iter().filter(|click| matches!(click, Confirmation::Joined(_))).count(), 1);
     assert_eq!(fixture.members().await, 1);
 }
 
@@ -483,7 +497,7 @@ async fn a_sign_up_expires(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
     fixture.sign_up("ben@example.com").await;
     let last = after(PENDING_FOR - Duration::from_millis(1));
-    assert_eq!(fixture.store.confirm(linked(1), SeenPage::default(), last).await, Ok(Confirmation::Joined));
+    assert!(matches!(fixture.store.confirm(linked(1), SeenPage::default(), last).await, Ok(Confirmation::Joined(_))));
     assert_eq!(
         fixture.store.confirm(linked(2), SeenPage::default(), after(PENDING_FOR)).await,
         Ok(Confirmation::Expired)
@@ -492,10 +506,10 @@ async fn a_sign_up_expires(fixture: &Fixture) {
     assert_eq!(fixture.confirm(2).await, Confirmation::Expired, "for good");
     let again = fixture.store.sign_up(fixture.new_sign_up("ben@example.com"), after(PENDING_FOR)).await.unwrap();
     assert_eq!(again.code, fixture.kept_code("ben@example.com").await.unwrap());
-    assert_eq!(
+    assert!(matches!(
         fixture.store.confirm(linked_at(3, after(PENDING_FOR)), SeenPage::default(), after(PENDING_FOR)).await,
-        Ok(Confirmation::Joined)
-    );
+        Ok(Confirmation::Joined(_))
+    ));
     assert_eq!(fixture.members().await, 2);
 }
 
@@ -505,10 +519,10 @@ async fn a_partner_replaces_its_own_pending_sign_up(fixture: &Fixture) {
     fixture.store.sign_up(fixture.new_sign_up("ANA@example.com"), later).await.unwrap();
     assert_eq!(fixture.confirm(2).await, Confirmation::Unknown, "no second sign-up was made");
     // The time to confirm runs from the newer one.
-    assert_eq!(
+    assert!(matches!(
         fixture.store.confirm(linked(1), SeenPage::default(), after(PENDING_FOR + HOUR)).await,
-        Ok(Confirmation::Joined)
-    );
+        Ok(Confirmation::Joined(_))
+    ));
 }
 
 /// A request of the test below, by its choices.
@@ -642,7 +656,7 @@ async fn two_partners_sign_ups_of_one_person_count_once(fixture: &Fixture) {
         .sign_up(NewSignUp { partner: Some(partner), ..fixture.new_sign_up("ana@example.com") }, NOW)
         .await
         .unwrap();
-    assert_eq!(fixture.confirm(2).await, Confirmation::Joined);
+    assert!(matches!(fixture.confirm(2).await, Confirmation::Joined(_)));
     assert_eq!(fixture.confirm(1).await, Confirmation::AlreadyMember);
     assert_eq!(fixture.members().await, 1);
 }
@@ -656,7 +670,7 @@ async fn paused_sign_ups_change_nothing(fixture: &Fixture) {
     assert_eq!(fixture.store.create_referral_code(ben().person, NOW).await, Err(StoreError::Paused));
     assert_eq!(fixture.store.referral_code(&ben().person.email).await, Err(StoreError::Paused));
     assert_eq!(fixture.members().await, 0, "the count stays readable");
-    assert_eq!(fixture.confirm(1).await, Confirmation::Joined, "who was mailed may still confirm");
+    assert!(matches!(fixture.confirm(1).await, Confirmation::Joined(_)), "who was mailed may still confirm");
     assert_eq!(fixture.store.pause_sign_ups(false).await, Ok(true));
     assert_eq!(fixture.kept_code("ben@example.com").await, None);
     fixture.sign_up("ben@example.com").await;
@@ -684,7 +698,7 @@ async fn first_requests_at_once_get_one_code(fixture: &Fixture) {
 async fn sign_ups_at_once_are_each_done_as_if_alone(fixture: &Fixture) {
     let now = after(PENDING_FOR + HOUR);
     let member = fixture.sign_up("member@example.com").await;
-    assert_eq!(fixture.confirm(1).await, Confirmation::Joined);
+    assert!(matches!(fixture.confirm(1).await, Confirmation::Joined(_)));
     fixture.sign_up("stale@example.com").await;
     fixture.sign_up_at("fresh@example.com", after(HOUR * 2)).await;
     fixture.store.create_referral_code(fixture.person("invited@example.com"), NOW).await.unwrap();
@@ -882,7 +896,7 @@ async fn a_sign_up_without_a_partner_is_its_own(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
     assert_eq!(fixture.store.list_mail().await.unwrap().len(), 3, "the partner's stands beside them");
     assert_eq!(fixture.store.find_sign_up(first, NOW).await.unwrap().unwrap().partner, None);
-    assert_eq!(fixture.store.confirm(first, SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
+    assert!(matches!(fixture.store.confirm(first, SeenPage::default(), NOW).await, Ok(Confirmation::Joined(_))));
 }
 
 /// A thief's post replaced the owner's referrer and comments, unseen.
@@ -917,10 +931,10 @@ async fn a_post_of_the_form_touches_no_other(fixture: &Fixture) {
     };
     assert_eq!(of_ana().await, POSTS_PENDING, "whose mail has left is kept, and two more wait");
     // Credit follows the button that is pressed.
-    assert_eq!(
+    assert!(matches!(
         fixture.store.confirm(about(own), SeenPage::default(), after(MINUTE * 7)).await,
-        Ok(Confirmation::Joined)
-    );
+        Ok(Confirmation::Joined(_))
+    ));
 }
 
 async fn only_what_was_seen_is_confirmed(fixture: &Fixture) {
@@ -936,13 +950,13 @@ async fn only_what_was_seen_is_confirmed(fixture: &Fixture) {
         Ok(Confirmation::Changed)
     );
     assert_eq!(fixture.members().await, 0);
-    assert_eq!(
+    assert!(matches!(
         fixture
             .store
             .confirm(linked(1), SeenPage { answers: Some(after(MINUTE)), ..SeenPage::default() }, after(MINUTE))
             .await,
-        Ok(Confirmation::Joined)
-    );
+        Ok(Confirmation::Joined(_))
+    ));
     assert_eq!(
         fixture.store.confirm(linked(1), SeenPage { answers: Some(NOW), ..SeenPage::default() }, after(MINUTE)).await,
         Ok(Confirmation::AlreadyMember)
