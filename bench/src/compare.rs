@@ -18,11 +18,14 @@ pub(crate) struct Plan {
     pub slice: Duration,
     pub rounds: usize,
     pub quick: bool,
+    /// Whether PostgreSQL is to say what each statement took.
+    pub statements: bool,
 }
 
 impl Plan {
-    pub(crate) const FULL: Self = Self { slice: Duration::from_secs(2), rounds: 12, quick: false };
-    pub(crate) const QUICK: Self = Self { slice: Duration::from_millis(300), rounds: 3, quick: true };
+    pub(crate) const FULL: Self = Self { slice: Duration::from_secs(2), rounds: 12, quick: false, statements: false };
+    pub(crate) const QUICK: Self =
+        Self { slice: Duration::from_millis(300), rounds: 3, quick: true, statements: false };
 }
 
 /// What takes turns with others: one line of a comparison.

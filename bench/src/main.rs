@@ -70,6 +70,11 @@ struct Settings {
     #[arg(long, value_name = "BINARY", conflicts_with = "write")]
     server: Option<PathBuf>,
 
+    /// Print what each statement took PostgreSQL while sign-ups and confirmations were measured (pg_stat_statements). To find causes, not
+    /// for figures.
+    #[arg(long, conflicts_with = "write")]
+    statements: bool,
+
     /// Write BENCHMARKS.md and the plot even from a quick or partial run.
     #[arg(long)]
     write: bool,
@@ -204,7 +209,7 @@ fn measure(settings: &Settings) -> anyhow::Result<bool> {
     let own = std::env::current_exe()?;
     let kept = own.parent().and_then(Path::parent).context("the bench is in the target folder")?.join("bench");
     let full = Plan { slice: Duration::from_secs(settings.slice.clamp(1, 60)), ..Plan::FULL };
-    let plan = if settings.quick { Plan::QUICK } else { full };
+    let plan = Plan { statements: settings.statements, ..if settings.quick { Plan::QUICK } else { full } };
     if let Some(other) = &settings.against {
         let other = other.canonicalize().with_context(|| format!("there is no {}", other.display()))?;
         // Nine loads on two builds.
@@ -239,7 +244,7 @@ fn measure(settings: &Settings) -> anyhow::Result<bool> {
         );
     }
     println!("It took {} seconds.", begun.elapsed().as_secs());
-    if (whole && !settings.quick && settings.server.is_none()) || settings.write {
+    if (whole && !settings.quick && settings.server.is_none() && !settings.statements) || settings.write {
         write(root, settings, &report, &machine)?;
     }
     Ok(!report.is_void())

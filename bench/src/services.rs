@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use crate::compare::Plan;
 use crate::reaper;
 use crate::server::{output, signal};
 
@@ -38,19 +39,26 @@ pub(crate) struct Postgres {
     service: Service,
     programs: Programs,
     port: u16,
+    /// Whether it says what each statement took.
+    statements: bool,
 }
+
+/// Milliseconds, calls and microseconds a call, from the dearest statement on.
+const STATEMENTS: &str = "
+    SELECT round(total_exec_time), calls, round(1000 * total_exec_time / calls), d.datname, left(regexp_replace(query, '\\s+', ' ', 'g'), 160)
+    FROM pg_stat_statements JOIN pg_database d ON d.oid = dbid WHERE total_exec_time > 5 ORDER BY total_exec_time DESC";
 
 /// The name by which a primary knows its standby.
 const STANDBY: &str = "standby";
 
 impl Postgres {
     /// Starts one; `None` where it is not installed.
-    pub(crate) fn start() -> anyhow::Result<Option<Self>> {
+    pub(crate) fn start(plan: Plan) -> anyhow::Result<Option<Self>> {
         let Some(programs) = Programs::find()? else { return Ok(None) };
         let folder = programs.new_folder()?;
         let make = ["--auth=trust", "--username=bench", "--encoding=UTF8", "--no-sync", "-D", "data"];
         output(programs.run("initdb", folder.path()).args(make))?;
-        Self::serve(programs, folder).map(Some)
+        Self::serve(programs, folder, plan.statements).map(Some)
     }
 
     /// Another that follows this one. From now on, what is committed here is on both disks before it is answered.
@@ -59,7 +67,7 @@ impl Postgres {
         let from = format!("host=127.0.0.1 port={} user=bench application_name={STANDBY}", self.port);
         let copy = ["--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "-D", "data", "-d", &from];
         output(self.programs.run("pg_basebackup", folder.path()).args(copy))?;
-        let standby = Self::serve(self.programs.clone(), folder)?;
+        let standby = Self::serve(self.programs.clone(), folder, self.statements)?;
         let follow = format!("ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'; SELECT pg_reload_conf()");
         self.query("postgres", &follow)?;
         let state = format!("SELECT sync_state FROM pg_stat_replication WHERE application_name = '{STANDBY}'");
@@ -68,8 +76,9 @@ impl Postgres {
     }
 
     /// Serves the data in that folder.
-    fn serve(programs: Programs, folder: tempfile::TempDir) -> anyhow::Result<Self> {
+    fn serve(programs: Programs, folder: tempfile::TempDir, statements: bool) -> anyhow::Result<Self> {
         let port = free_port()?;
+        let counted = ["-c", "shared_preload_libraries=pg_stat_statements", "-c", "pg_stat_statements.track=all"];
         let process = reaper::bind(&mut programs.run("postgres", folder.path()))?
             .args(["-D", "data", "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"])
             .args([
@@ -78,12 +87,14 @@ impl Postgres {
                 "-c",
                 &format!("unix_socket_directories={}", folder.path().display()),
             ])
+            .args(counted.iter().filter(|_| statements))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
         // SIGINT ends it at once and cleanly.
-        let postgres = Self { service: Service { process, signal: "INT", _folder: folder }, programs, port };
+        let postgres =
+            Self { service: Service { process, signal: "INT", _folder: folder }, programs, port, statements };
         wait_until("PostgreSQL", || postgres.query("postgres", "SELECT 1").is_ok())?;
         Ok(postgres)
     }
@@ -94,6 +105,17 @@ impl Postgres {
         let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"))?;
         let children = children.split_whitespace().map(str::parse).collect::<Result<Vec<_>, _>>()?;
         Ok([&[own], &children[..]].concat())
+    }
+
+    /// Does that work and, if asked to, prints what each statement took meanwhile.
+    pub(crate) fn observed<T>(&self, what: &str, work: impl FnOnce() -> T) -> anyhow::Result<T> {
+        if !self.statements {
+            return Ok(work());
+        }
+        self.query("postgres", "CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT pg_stat_statements_reset()")?;
+        let done = work();
+        eprintln!("{what}: ms|calls|us a call|database|statement\n{}", self.query("postgres", STATEMENTS)?);
+        Ok(done)
     }
 
     /// Makes a database and gives its address.

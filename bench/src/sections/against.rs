@@ -42,7 +42,7 @@ pub(crate) fn run(lab: &mut Lab, other: PathBuf) -> anyhow::Result<()> {
     }
     drop(beside);
 
-    let Some(postgres) = Postgres::start()? else {
+    let Some(postgres) = Postgres::start(lab.plan)? else {
         lab.report.note("PostgreSQL is not installed".to_owned());
         return Ok(());
     };

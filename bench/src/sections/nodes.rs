@@ -56,7 +56,7 @@ const LOADS: [(&str, [&str; 2], u32, Make); 3] = [
 ];
 
 pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
-    let (Some(database), Some(redis)) = (Postgres::start()?, Redis::start()?) else {
+    let (Some(database), Some(redis)) = (Postgres::start(lab.plan)?, Redis::start()?) else {
         lab.report.skipped("nodes", "PostgreSQL or Redis is not installed");
         return Ok(());
     };

@@ -15,7 +15,7 @@ use crate::services::Postgres;
 use crate::targets::{SECRET, STATS, confirming, inviting, linking, reading};
 
 pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
-    let Some(postgres) = Postgres::start()? else {
+    let Some(postgres) = Postgres::start(lab.plan)? else {
         lab.report.skipped("postgres", "PostgreSQL is not installed");
         return Ok(());
     };
@@ -67,7 +67,7 @@ fn alone(lab: &mut Lab, postgres: &Postgres) -> anyhow::Result<()> {
         Variant::new("invite, PostgreSQL", &server, inviting(&server, small, "p")).signing_up(),
         Variant::new(at_most("invite"), &crowded, inviting(&crowded, large, "p")).signing_up(),
     ];
-    let all = lab.compare(&mut writes);
+    let all = postgres.observed("sign-ups", || lab.compare(&mut writes))?;
     lab.report.compared("postgres", &all, 0);
     lab.report.found_ratio("postgres.invite.batched", &[&all[0], &all[1]], all[1].rate_to(&all[0]));
     lab.waits(&mut writes[1..2], WRITES_A_SECOND);
@@ -93,7 +93,7 @@ fn alone(lab: &mut Lab, postgres: &Postgres) -> anyhow::Result<()> {
         Variant::new("confirm, PostgreSQL", &server, confirming(&server, &pending(postgres, "small")?)?),
         Variant::new(at_most("confirm"), &crowded, confirming(&crowded, &pending(postgres, "large")?)?),
     ];
-    let all = lab.compare(&mut clicks);
+    let all = postgres.observed("confirmations", || lab.compare(&mut clicks))?;
     lab.report.compared("postgres", &all, 0);
     lab.report.found_ratio("postgres.confirm.batched", &[&all[0], &all[1]], all[1].rate_to(&all[0]));
     lab.report.found_ratio("postgres.sizes.confirm", &[&all[1], &all[2]], all[2].cost_at_rate(&all[1]));
@@ -137,7 +137,8 @@ pub(super) fn confirm(
         let first = servers.first().context("a server was started")?;
         clicks.push(Variant::of_nodes(name, servers, confirming(first, &pending(postgres, database)?)?));
     }
-    let all = lab.compare_in(lab.plan.rounds.div_ceil(2), &mut clicks);
+    let rounds = lab.plan.rounds.div_ceil(2);
+    let all = postgres.observed(&format!("confirmations, {place}"), || lab.compare_in(rounds, &mut clicks))?;
     lab.report.compared(section, &all, 0);
     lab.report.found_ratio(goal, &[&all[0], &all[1]], all[1].rate_to(&all[0]));
     for ((database, _, before), click) in places.iter().zip(&clicks) {

@@ -135,7 +135,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     jobs::back_up(lab, &places)?;
     drop(places);
 
-    let Some(engine) = Postgres::start()? else {
+    let Some(engine) = Postgres::start(lab.plan)? else {
         lab.report.skipped("growth, PostgreSQL", "PostgreSQL is not installed");
         return Ok(());
     };
