@@ -72,7 +72,7 @@ struct Settings {
 
     /// Print what each statement took PostgreSQL while sign-ups and confirmations were measured (pg_stat_statements). To find causes, not
     /// for figures.
-    #[arg(long, conflicts_with = "write")]
+    #[arg(long, conflicts_with_all = ["against", "write"])]
     statements: bool,
 
     /// Write BENCHMARKS.md and the plot even from a quick or partial run.

@@ -24,13 +24,11 @@ pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
 pub async fn read(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     visit.check_link(Purpose::Decline).await?;
     let found = visit.find_sign_up(Purpose::Decline).await?;
-    match found.record.is_member {
-        true => {
-            Ok(super::confirm::share(visit.who_chose(found.record.language), &found.record.code, Welcome::Member, &[])
-                .await)
-        }
-        false => page(visit, false).await,
+    if !found.record.is_member {
+        return page(visit, false).await;
     }
+    let visit = visit.who_chose(found.record.language);
+    Ok(super::confirm::share(visit, &found.record.code, Welcome::Member, &[]).await)
 }
 
 pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {

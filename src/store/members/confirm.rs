@@ -6,14 +6,14 @@
 
 use std::sync::LazyLock;
 
-use super::{count_member, mailbox_of};
+use super::{NEW_MEMBER, count_member, mailbox_of, new_member};
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::sign_up::{Confirmation, DecidedHow, NewMember, SeenPage, SignUpId, SignUpRef, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::partners::events::{queue_deliveries, record_events};
-use crate::store::sign_up::{ANSWER_OR_KEPT, answers, each_answer};
+use crate::store::sign_up::{ANSWER_OR_KEPT, each_answer};
 use crate::store::sources;
 use crate::store::sql::{Failure, Row, Sql, Unit, Value};
 
@@ -99,7 +99,6 @@ impl ConfirmSql {
     fn over(list: fn(&[JobColumn]) -> String) -> Self {
         let asked = list(&ASKED);
         let keep_answers = each_answer(&format!("{{}} = {ANSWER_OR_KEPT}"));
-        let answers = each_answer(&format!("{ANSWER_OR_KEPT} AS {{}}"));
         let steps = [
             // Whoever comes back joins with what they were shown: their new answers, and those that were kept.
             format!(
@@ -138,10 +137,10 @@ impl ConfirmSql {
             look: format!(
                 "WITH job AS ({asked})
                  SELECT s.id, s.created_at, s.state, s.updated_at, s.expires_at, s.person_id, s.referrer_id, s.partner_id, s.disposable,
-                     p.mailbox, p.state = 'member' AS is_member, p.code, coalesce(p.language, s.language) AS language,
-                     (SELECT c.slug FROM campaigns c WHERE c.id = s.campaign_id) AS campaign, {answers}
+                     p.mailbox, p.state = 'member' AS is_member, {}
                  FROM job JOIN sign_ups s ON s.id = job.id AND s.created_at = job.created_at JOIN people p ON p.id = s.person_id
-                 ORDER BY p.email_normalized FOR UPDATE OF s"
+                 ORDER BY p.email_normalized FOR UPDATE OF s",
+                *NEW_MEMBER
             ),
             steps: steps.map(|step| ConfirmStep::over(list, &step)),
         }
@@ -191,12 +190,7 @@ impl Undecided {
             referrer: row.get("referrer_id")?,
             source: row.get("partner_id")?,
             disposable: row.get("disposable")?,
-            new_member: NewMember {
-                code: row.get("code")?,
-                language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),
-                answers: answers(row)?,
-                campaign: row.get::<Option<&str>>("campaign")?.and_then(|slug| slug.parse().ok()),
-            },
+            new_member: new_member(row)?,
         })
     }
 }

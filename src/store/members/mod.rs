@@ -30,8 +30,8 @@ use crate::domain::person::{AccountId, Erased, Leaving, Lifted, RewardsDue, Waiv
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_up::{
-    Confirmation, DecidedHow, Declining, NamedPerson, NamedReferrer, NewSignUp, PendingPlace, SeenPage, SignUpId,
-    SignUpRecord, SignUpRef, SignUpState, SignedUp, Silence, SilenceChange,
+    Confirmation, DecidedHow, Declining, NamedPerson, NamedReferrer, NewMember, NewSignUp, PendingPlace, SeenPage,
+    SignUpId, SignUpRecord, SignUpRef, SignUpState, SignedUp, Silence, SilenceChange,
 };
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notice;
@@ -166,12 +166,29 @@ area! {
     }
 }
 
+/// What [`new_member`] reads, of a sign-up `s` and its person `p`.
+static NEW_MEMBER: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "p.code, coalesce(p.language, s.language) AS language,
+         (SELECT c.slug FROM campaigns c WHERE c.id = s.campaign_id) AS campaign, {}",
+        each_answer(&format!("{ANSWER_OR_KEPT} AS {{}}"))
+    )
+});
+
+fn new_member(row: &Row<'_>) -> Result<NewMember, Failure> {
+    Ok(NewMember {
+        code: row.get("code")?,
+        language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),
+        answers: answers(row)?,
+        campaign: row.get::<Option<&str>>("campaign")?.and_then(|slug| slug.parse().ok()),
+    })
+}
+
 static FIND_SIGN_UP: LazyLock<String> = LazyLock::new(|| {
     let what = concat!(
         state_at!("$2"),
-        " AS state, p.email, p.code, (SELECT named.name FROM partners named WHERE named.id = s.partner_id) AS partner,
-          r.code AS referrer_code, r.email AS referrer_email, s.updated_at, p.state = 'member' AS is_member,
-          coalesce(p.language, s.language) AS language, (SELECT c.slug FROM campaigns c WHERE c.id = s.campaign_id) AS campaign, ",
+        " AS state, p.email, (SELECT named.name FROM partners named WHERE named.id = s.partner_id) AS partner,
+          r.code AS referrer_code, r.email AS referrer_email, s.updated_at, p.state = 'member' AS is_member, ",
         can_take_back!("$2"),
         " AS can_take_back, ',' || p.unwanted_mail || ',' LIKE '%,already_member,%' AS wants_no_more,
           EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox
@@ -181,18 +198,19 @@ static FIND_SIGN_UP: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {what}, {} FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN people r ON r.id = s.referrer_id
          WHERE s.id = $1 AND s.created_at = $3",
-        each_answer(&format!("{ANSWER_OR_KEPT} AS {{}}"))
+        *NEW_MEMBER
     )
 });
 
 fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
     let silent_until: Option<Timestamp> = row.get("silent_until")?;
+    let NewMember { code, language, answers, campaign } = new_member(row)?;
     Ok(SignUpRecord {
         state: row.parsed("state", SignUpState::from_name)?,
         email: row.parsed("email", |text| EmailAddress::kept(text).ok())?,
-        code: row.get("code")?,
+        code,
         partner: row.get("partner")?,
-        answers: answers(row)?,
+        answers,
         referrer: match row.get("referrer_code")? {
             Some(code) => {
                 let email = row.get::<Option<&str>>("referrer_email")?.and_then(|email| EmailAddress::kept(email).ok());
@@ -202,8 +220,8 @@ fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
         },
         updated_at: row.get("updated_at")?,
         is_member: row.get("is_member")?,
-        language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),
-        campaign: row.get::<Option<&str>>("campaign")?.and_then(|slug| slug.parse().ok()),
+        language,
+        campaign,
         can_take_back: row.get("can_take_back")?,
         silence: Silence {
             again: row.get("wants_no_more")?,
