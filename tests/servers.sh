@@ -119,6 +119,7 @@ full_page_writes = off
 max_wal_size = 512MB
 autovacuum_naptime = 10min
 log_min_messages = fatal
+shared_preload_libraries = 'pg_stat_statements'
 CONF
     for _ in 1 2 3; do
         port=$(free_port)

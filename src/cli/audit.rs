@@ -3,20 +3,23 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{Prepare, print_line, with_records};
+use super::{Prepare, print_aside, print_line, with_records};
 use crate::config::StoreSettings;
 use crate::domain::api_key::Mode;
 use crate::domain::time::Timestamp;
-use crate::operator::{Act, AuditEntry};
+use crate::operator::{Act, AuditEntry, AuditPlace, Operator};
 
 #[derive(Debug, Args)]
 pub(super) struct ShowAudit {
-    /// Only what was done from that day (2027-01-31) or moment (2027-01-31T18:00:00Z) on.
+    /// Everything that was done from that day (2027-01-31) or moment (2027-01-31T18:00:00Z) on, not only the last 100 rows.
     #[arg(long, value_name = "DATE")]
     since: Option<Timestamp>,
     /// Only what was done before that day or moment: `--since 2027-01-01 --until 2027-02-01` is January (UTC).
     #[arg(long, value_name = "DATE")]
     until: Option<Timestamp>,
+    /// The whole log, however long it is, not only the last 100 rows.
+    #[arg(long, conflicts_with = "since")]
+    all: bool,
     /// Only what this user did: the whole name, as the column WHO shows it. `the member`: what members did on their own page.
     #[arg(long, value_name = "WHO")]
     by: Option<String>,
@@ -59,39 +62,78 @@ fn account_name(user: u32) -> Option<String> {
     })
 }
 
+/// Rows that are shown where none of `--since` and `--all` asks for more.
+const LAST: usize = 100;
+
 /// Rows that are read at a time: the log grows for ever.
 const PAGE: u32 = 1000;
 
 pub(super) fn run(task: &ShowAudit) -> anyhow::Result<()> {
-    let since = task.since.unwrap_or(Timestamp::from_millis(0));
     let until = task.until.unwrap_or(Timestamp::from_millis(i64::MAX));
-    let about = task.about.as_ref().map(|text| text.to_lowercase());
-    let is_asked_for = |entry: &AuditEntry| {
-        task.by.as_ref().is_none_or(|who| entry.who == *who)
-            && about.as_ref().is_none_or(|text| entry.about.to_lowercase().contains(text))
-    };
     with_records(&task.store, Mode::of_flag(task.test), Prepare::Expect, async |operator| {
-        let (mut last, mut listed) = (0, 0);
-        loop {
-            let entries = operator.audit_entries(since, until, last, PAGE).await?;
-            let Some(end) = entries.last() else { break };
-            last = end.id;
-            for entry in entries.iter().filter(|entry| is_asked_for(entry)) {
-                if listed == 0 && !task.json {
-                    print_line(&format!("{:<22}{:<16}{:<22}ABOUT", "WHEN", "WHO", "COMMAND"))?;
-                }
-                listed += 1;
-                let (at, who, command, about) = (entry.at.to_string(), &entry.who, &entry.command, &entry.about);
-                print_line(&match task.json {
-                    true => json!({ "at": at, "who": who, "command": command, "about": about }).to_string(),
-                    false => format!("{at:<22}{who:<15} {command:<21} {about}"),
-                })?;
-            }
-        }
-        match listed == 0 && !task.json {
+        let printed = match (task.since, task.all) {
+            (None, false) => task.print_last(&operator, until).await?,
+            (since, _) => task.print_all(&operator, since.unwrap_or(Timestamp::from_millis(0)), until).await?,
+        };
+        match printed == 0 && !task.json {
             true if task.by.is_some() || task.about.is_some() => print_line("Nothing in the log matches."),
             true => print_line("Nothing was changed with a command in that time."),
             false => Ok(()),
         }
     })
+}
+
+impl ShowAudit {
+    fn asks_for(&self, entry: &AuditEntry) -> bool {
+        let contains = |text: &String| entry.about.to_lowercase().contains(&text.to_lowercase());
+        self.by.as_ref().is_none_or(|who| entry.who == *who) && self.about.as_ref().is_none_or(contains)
+    }
+
+    /// Prints the last ones before `until`, oldest first; says how many.
+    async fn print_last(&self, operator: &Operator, until: Timestamp) -> anyhow::Result<usize> {
+        let (mut last, mut before) = (Vec::new(), AuditPlace::start_of(until));
+        while last.len() <= LAST {
+            let entries = operator.audit_before(Timestamp::from_millis(0), before, PAGE).await?;
+            let Some(end) = entries.last() else { break };
+            before = end.place();
+            last.extend(entries.into_iter().filter(|entry| self.asks_for(entry)));
+        }
+        let has_more = last.len() > LAST;
+        last.truncate(LAST);
+        for (place, entry) in last.iter().rev().enumerate() {
+            self.print(place, entry)?;
+        }
+        if has_more {
+            print_aside(&format!(
+                "These are the last {LAST}. `--all` shows the whole log, `--since DATE` a part of it."
+            ));
+        }
+        Ok(last.len())
+    }
+
+    /// Prints everything from `since` on and before `until`; says how many.
+    async fn print_all(&self, operator: &Operator, since: Timestamp, until: Timestamp) -> anyhow::Result<usize> {
+        let (mut printed, mut after) = (0, AuditPlace::start_of(since));
+        loop {
+            let entries = operator.audit_after(after, until, PAGE).await?;
+            let Some(end) = entries.last() else { return Ok(printed) };
+            after = end.place();
+            for entry in entries.iter().filter(|entry| self.asks_for(entry)) {
+                self.print(printed, entry)?;
+                printed += 1;
+            }
+        }
+    }
+
+    /// Prints a row, below the headings where it is the first.
+    fn print(&self, place: usize, entry: &AuditEntry) -> anyhow::Result<()> {
+        if place == 0 && !self.json {
+            print_line(&format!("{:<22}{:<16}{:<22}ABOUT", "WHEN", "WHO", "COMMAND"))?;
+        }
+        let (at, who, command, about) = (entry.at.to_string(), &entry.who, &entry.command, &entry.about);
+        print_line(&match self.json {
+            true => json!({ "at": at, "who": who, "command": command, "about": about }).to_string(),
+            false => format!("{at:<22}{who:<15} {command:<21} {about}"),
+        })
+    }
 }

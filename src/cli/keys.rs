@@ -247,11 +247,14 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
     // The budget is the partner's, over all its keys.
     let mail = |key: &KeyRecord| {
         let source = sources.iter().find(|source| source.source == key.partner.as_str()).cloned();
-        let SourceStatus { fixed, reputation, held, .. } = source.unwrap_or_default();
+        let source = source.unwrap_or_default();
+        let (held, held_text) = (source.held, source.held_text());
+        let SourceStatus { fixed, reputation, .. } = source;
         PartnersMail {
             today: reputation.mailed_today,
             may: budget.quota(key.partner.as_str(), fixed, &reputation),
             held,
+            held_text,
         }
     };
     if task.json {
@@ -280,10 +283,10 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
     for (key, KeyFigures { signed_up, confirmed, declined }) in &keys {
         let state = key.status(now).name();
         let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
-        let PartnersMail { today, may, held } = mail(key);
+        let PartnersMail { today, may, held_text, .. } = mail(key);
         let today = may.map_or_else(|| today.to_string(), |may| format!("{today}/{may}"));
         print_line(&format!(
-            "{:<10}{state:<11}{:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held:>7}  {:<22}{:<22}{:<22}{}",
+            "{:<10}{state:<11}{:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held_text:>7}  {:<22}{:<22}{:<22}{}",
             key.id.as_str(),
             key.per_minute.unwrap_or(task.key_per_minute),
             key.created_at.to_string(),
@@ -300,6 +303,7 @@ struct PartnersMail {
     today: u64,
     may: Option<u64>,
     held: u64,
+    held_text: String,
 }
 
 fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail: &PartnersMail) -> serde_json::Value {

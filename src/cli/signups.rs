@@ -128,7 +128,7 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
         "STATE", "TODAY", "MAY", "HELD", "MAILED", "CONFIRMED", "DECLINED", "BOUNCED", "COMPLAINED"
     ))?;
     for source in &sources {
-        let SourceStatus { reputation, held, .. } = source;
+        let (reputation, held) = (&source.reputation, source.held_text());
         let may = quota(source, &budget).map_or_else(|| "-".to_owned(), |quota| quota.to_string());
         print_line(&format!(
             "{:<10}{:>8}{may:>8}{held:>8}{:>10}{:>12}{:>10}{:>9}{:>12}  {}",
@@ -168,6 +168,7 @@ fn as_json(source: &SourceStatus, budget: &MailBudget) -> serde_json::Value {
         "mailBudgetToday": quota(source, budget),
         "mailBudgetIsFixed": source.fixed.is_some(),
         "held": source.held,
+        "heldInPart": source.held_in_part,
         "mailed7d": reputation.mailed_before + reputation.mailed_today,
         "confirmed7d": reputation.confirmed,
         "unwanted7d": reputation.unwanted(),

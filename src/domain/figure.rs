@@ -13,6 +13,11 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// A count that stops at a bound: 1,234, or 10,000+ where it was reached.
+pub fn capped(count: u64, most: u32) -> String {
+    format!("{}{}", grouped(count), if count < most.into() { "" } else { "+" })
+}
+
 /// So many of something: 1 member, 1,234 members, 2 drafts of an offer.
 pub fn counted(count: u64, what: &str) -> String {
     let (noun, rest) = what.find(' ').map_or((what, ""), |end| what.split_at(end));

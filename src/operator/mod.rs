@@ -213,15 +213,9 @@ impl Operator {
         self.store.source_statuses(now)
     }
 
-    /// A page of the audit log from `since` on and before `until`, after that id.
-    pub fn audit_entries(
-        &self,
-        since: Timestamp,
-        until: Timestamp,
-        after: i64,
-        most: u32,
-    ) -> StoreReply<'_, Vec<AuditEntry>> {
-        self.store.audit_entries(since, until, after, most)
+    /// What was done after that place and before `until`, oldest first.
+    pub fn audit_after(&self, after: AuditPlace, until: Timestamp, most: u32) -> StoreReply<'_, Vec<AuditEntry>> {
+        self.store.audit_after(after, until, most)
     }
 
     /// What was done from `since` on and before that place, newest first.

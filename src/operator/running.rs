@@ -9,7 +9,8 @@ use tokio::sync::Mutex;
 
 use super::Operator;
 use super::findings::{self, BACKUP, Finding, Grade, MAIL, SEE_TO_IT};
-use crate::domain::figure::counted;
+use crate::domain::figure::capped;
+use crate::domain::mail::MOST_COUNTED;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
 use crate::store::StoreError;
@@ -155,8 +156,10 @@ async fn of_records(
     }
     let mail = operator.store.mail_figures().await?;
     if mail.held > 0 {
-        let are = if mail.held == 1 { "is" } else { "are" };
-        let message = format!("{} {are} held until you decide", counted(mail.held, "mail"));
+        let message = match mail.held {
+            1 => "1 mail is held until you decide".to_owned(),
+            held => format!("{} mails are held until you decide", capped(held, MOST_COUNTED)),
+        };
         found.push(Finding::warn(
             MAIL,
             message,

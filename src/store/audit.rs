@@ -18,12 +18,12 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 area! {
     /// Who did what.
     AuditStore {
-        /// What was done from `since` on and before `until`, oldest first, after that id.
-        read audit_entries(since: Timestamp, until: Timestamp, after: i64, most: u32) -> Vec<AuditEntry> {
+        /// What was done after that place and before `until`, oldest first.
+        read audit_after(after: AuditPlace, until: Timestamp, most: u32) -> Vec<AuditEntry> {
             |sql| {
                 let list = "SELECT id, at, who, command, about FROM audit
-                            WHERE id > $3 AND at >= $1 AND at < $2 ORDER BY id LIMIT $4";
-                sql.rows(list, values![*since, *until, *after, *most], entry).await
+                            WHERE (at, id) > ($1, $2) AND at < $3 ORDER BY at, id LIMIT $4";
+                sql.rows(list, values![after.at, after.id, *until, *most], entry).await
             }
         };
 
@@ -62,6 +62,13 @@ pub struct AuditPlace {
     pub id: i64,
 }
 
+impl AuditPlace {
+    /// Before everything that was done at that time, and after all that was done before it.
+    pub const fn start_of(at: Timestamp) -> Self {
+        Self { at, id: 0 }
+    }
+}
+
 /// A row of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
@@ -70,6 +77,12 @@ pub struct AuditEntry {
     pub who: String,
     pub command: String,
     pub about: String,
+}
+
+impl AuditEntry {
+    pub fn place(&self) -> AuditPlace {
+        AuditPlace { at: self.at, id: self.id }
+    }
 }
 
 fn entry(row: &Row<'_>) -> Result<AuditEntry, Failure> {

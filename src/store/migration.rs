@@ -16,12 +16,20 @@ pub struct Migration {
 }
 
 /// Each once, in order.
-pub const MIGRATIONS: &[Migration] = &[Migration {
-    sqlite: include_str!("../../migrations/sqlite/0001_schema.sql"),
-    postgres: include_str!("../../migrations/postgres/0001_schema.sql"),
-    serves: 1,
-    rebuilds: false,
-}];
+pub const MIGRATIONS: &[Migration] = &[
+    Migration {
+        sqlite: include_str!("../../migrations/sqlite/0001_schema.sql"),
+        postgres: include_str!("../../migrations/postgres/0001_schema.sql"),
+        serves: 1,
+        rebuilds: false,
+    },
+    Migration {
+        sqlite: include_str!("../../migrations/sqlite/0002_indexes.sql"),
+        postgres: include_str!("../../migrations/postgres/0002_indexes.sql"),
+        serves: 1,
+        rebuilds: false,
+    },
+];
 
 /// What identifies the text of a step: the start of its hash, without comments and white space. It is stored with the
 /// records when the step is taken.
@@ -51,7 +59,7 @@ mod tests {
 
     /// Of SQLite and PostgreSQL, one line for each step. A line is added with its step and stays: every database of a release
     /// holds these, and is refused by a build whose steps differ.
-    const FINGERPRINTS: &[[&str; 2]] = &[["1ab589deb44d", "903d3564ea5c"]];
+    const FINGERPRINTS: &[[&str; 2]] = &[["1ab589deb44d", "903d3564ea5c"], ["71174bfd1531", "71174bfd1531"]];
 
     #[test]
     fn a_released_step_is_never_changed() {

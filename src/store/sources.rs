@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::installation::is_paused;
 use super::sql::{Failure, Row, Sql, expected, values};
+use crate::domain::mail::MOST_COUNTED;
 use crate::domain::mail::budget::{DAYS, MailBudget, PROOFS_OF_A_SITE, Reputation, SourceStatus, day_of};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::secret::proof::Proof;
@@ -54,6 +55,17 @@ macro_rules! reputation_columns {
     };
 }
 
+/// Counts mails in the order of an index, and says when the oldest of those was asked for.
+macro_rules! counted_mail {
+    ($which:literal) => {
+        concat!(
+            "SELECT count(*) AS mails, min(created_at) AS oldest FROM (SELECT created_at FROM outbox ",
+            $which,
+            " LIMIT $1) counted"
+        )
+    };
+}
+
 area! {
     /// How each source behaves.
     SourceStore {
@@ -66,8 +78,9 @@ area! {
                 // However much waits: where this much does, the form is throttled.
                 let waiting = "
                     SELECT count(*) FROM (
-                        SELECT s.partner_id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
-                        WHERE o.given_up_at IS NULL AND o.held_at IS NULL AND o.send_after <= $1 AND o.attempts = 0 AND o.priority = 0
+                        SELECT s.partner_id FROM outbox o /*+ INDEXED BY outbox_due */ JOIN sign_ups s ON s.id = o.sign_up_id
+                        WHERE o.campaign_mail_id IS NULL AND o.given_up_at IS NULL AND o.held_at IS NULL AND o.send_after <= $1
+                            AND o.attempts = 0 AND o.priority = 0
                         ORDER BY o.send_after LIMIT 2000) w
                     WHERE w.partner_id IS NULL";
                 let waiting: Option<u64> = sql.row(waiting, values![*now], |row| row.get(0)).await?;
@@ -77,7 +90,7 @@ area! {
         };
 
         /// Every source that did something in the last days, whose mail is held, or whose budget is its own.
-        read source_statuses(now: Timestamp) -> Vec<SourceStatus> {
+        scan source_statuses(now: Timestamp) -> Vec<SourceStatus> {
             |sql| {
                 let days = concat!(
                     "SELECT ",
@@ -92,11 +105,17 @@ area! {
                 let held = concat!(
                     "SELECT ",
                     source_name!("s.partner_id"),
-                    " AS source, count(*) AS held FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
-                     WHERE o.held_at IS NOT NULL GROUP BY s.partner_id"
+                    " AS source, count(s.id) AS held, count(*) AS looked_at
+                     FROM (SELECT sign_up_id FROM outbox WHERE held_at IS NOT NULL ORDER BY held_at LIMIT $1) o
+                         LEFT JOIN sign_ups s ON s.id = o.sign_up_id GROUP BY s.partner_id"
                 );
-                let of_source = |row: &Row<'_>| Ok((row.get::<String>("source")?, row.get::<u64>("held")?));
-                let held = sql.rows(held, values![], of_source).await?;
+                let mut looked_at = 0;
+                let of_source = |row: &Row<'_>| {
+                    looked_at += row.get::<u64>("looked_at")?;
+                    Ok((row.get::<String>("source")?, row.get::<u64>("held")?))
+                };
+                let held = sql.rows(held, values![MOST_COUNTED], of_source).await?;
+                let held_in_part = looked_at >= MOST_COUNTED.into();
                 let controlled = "SELECT name, mails_a_day, suspended_at IS NOT NULL AS is_suspended FROM partners
                                   WHERE mails_a_day IS NOT NULL OR suspended_at IS NOT NULL";
                 let control = |row: &Row<'_>| Ok((row.get::<String>("name")?, row.get("mails_a_day")?, row.get("is_suspended")?));
@@ -106,40 +125,38 @@ area! {
                 for (source, reputation) in days {
                     sources.entry(source).or_insert_with_key(new).reputation = reputation;
                 }
-                for (source, held) in held {
+                for (source, held) in held.into_iter().filter(|(_, held)| *held > 0) {
                     sources.entry(source).or_insert_with_key(new).held = held;
                 }
                 for (source, fixed, is_suspended) in controlled {
                     let status = sources.entry(source).or_insert_with_key(new);
                     (status.fixed, status.is_suspended) = (fixed, is_suspended);
                 }
-                Ok(sources.into_values().collect())
+                Ok(sources.into_values().map(|status| SourceStatus { held_in_part, ..status }).collect())
             }
         };
 
-        /// What monitoring reads of mail.
-        read mail_figures() -> MailFigures {
+        /// What monitoring reads of mail; [`MOST_COUNTED`] of a kind stands for that or more.
+        scan mail_figures() -> MailFigures {
             |sql| {
-                let all = "
-                    SELECT CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN 1 ELSE 0 END), 0) AS BIGINT)
-                               AS waiting,
-                           CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NULL AND campaign_mail_id IS NOT NULL
-                                                  THEN 1 ELSE 0 END), 0) AS BIGINT) AS about_campaigns,
-                           CAST(coalesce(sum(CASE WHEN held_at IS NULL THEN 0 ELSE 1 END), 0) AS BIGINT) AS held,
-                           CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NOT NULL THEN 1 ELSE 0 END), 0) AS BIGINT)
-                               AS given_up,
-                           min(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN created_at END) AS oldest
-                    FROM outbox";
-                let figures = |row: &Row<'_>| {
-                    Ok(MailFigures {
-                        waiting: row.get("waiting")?,
-                        about_campaigns: row.get("about_campaigns")?,
-                        held: row.get("held")?,
-                        given_up: row.get("given_up")?,
-                        oldest: row.get("oldest")?,
-                    })
-                };
-                expected(sql.row(all, values![], figures).await?)
+                let mut counts = [(0, None); 4];
+                for (count, which) in counts.iter_mut().zip([
+                    counted_mail!("/*+ INDEXED BY outbox_due */ WHERE campaign_mail_id IS NULL AND given_up_at IS NULL AND held_at IS NULL ORDER BY send_after"),
+                    counted_mail!("WHERE campaign_mail_id IS NOT NULL AND given_up_at IS NULL AND held_at IS NULL ORDER BY send_after"),
+                    counted_mail!("WHERE held_at IS NOT NULL ORDER BY held_at"),
+                    counted_mail!("WHERE given_up_at IS NOT NULL AND held_at IS NULL ORDER BY given_up_at"),
+                ]) {
+                    let read = |row: &Row<'_>| Ok((row.get::<u64>("mails")?, row.get::<Option<Timestamp>>("oldest")?));
+                    *count = expected(sql.row(which, values![MOST_COUNTED], read).await?)?;
+                }
+                let [of_people, about_campaigns, held, given_up] = counts;
+                Ok(MailFigures {
+                    waiting: (of_people.0 + about_campaigns.0).min(MOST_COUNTED.into()),
+                    about_campaigns: about_campaigns.0,
+                    held: held.0,
+                    given_up: given_up.0,
+                    oldest: of_people.1.into_iter().chain(about_campaigns.1).min(),
+                })
             }
         };
 
@@ -166,7 +183,7 @@ area! {
     }
 }
 
-/// What monitoring reads of mail, over all nodes.
+/// What monitoring reads of mail, over all nodes. Each kind is counted up to [`MOST_COUNTED`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MailFigures {
     pub waiting: u64,
@@ -175,7 +192,7 @@ pub struct MailFigures {
     pub held: u64,
     /// Mail that failed for good, and waits for nobody but the operator.
     pub given_up: u64,
-    /// When the oldest that waits was asked for.
+    /// When the oldest was asked for, of those that wait and were counted.
     pub oldest: Option<Timestamp>,
 }
 

@@ -13,7 +13,7 @@ use crate::own_page::{Browser, enter, invite, join, newest_request, start};
 use crate::pages::{form, page};
 use crate::server::{Answer, Server, block_on, wait_until};
 
-const OFFER: &str = r#"
+pub(crate) const OFFER: &str = r#"
 supplier = "Example Fiber"
 annual_saving = 240
 term_months = 12
@@ -60,7 +60,7 @@ pub(crate) async fn step(server: &Server, slug: &str, state: &str) {
     .await;
 }
 
-async fn publish(server: &Server, slug: &str, offer: &str) {
+pub(crate) async fn publish(server: &Server, slug: &str, offer: &str) {
     server.execute(&format!("UPDATE campaigns SET offer = '{offer}', decide_by = 47190 WHERE slug = '{slug}'"));
     step(server, slug, "offered").await;
     let day = offer.split("decide_by = ").nth(1).unwrap()[..10].to_owned();

@@ -75,7 +75,7 @@ fn lines(file: &CampaignFile, rewards: &CampaignRewards, now: Timestamp) -> Vec<
     lines.extend([String::new(), "Members".to_owned()]);
     lines.push(format!(
         "  now {}{} in, {} out, {} accepted, {} passed: only for you, never publish these",
-        if counts.is_whole() { "" } else { "of the first 100,000 " },
+        if counts.is_whole() { "" } else { "of the first 10,000 " },
         grouped(counts.members_in),
         grouped(counts.out),
         grouped(counts.accepted),

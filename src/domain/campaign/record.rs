@@ -276,7 +276,7 @@ pub struct ParticipationCounts {
 
 impl ParticipationCounts {
     /// Members that are looked at; where there are more the counts are of the first.
-    pub const MOST: u32 = 100_000;
+    pub const MOST: u32 = 10_000;
 
     /// Whether that was all of them.
     pub fn is_whole(&self) -> bool {

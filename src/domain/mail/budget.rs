@@ -5,6 +5,7 @@
 //! quota instead. What is past the budget is held for the
 //! operator; a person at the form can pay for theirs with a proof of work, within bounds.
 
+use crate::domain::figure::grouped;
 use crate::domain::time::Timestamp;
 
 /// The days that a source is judged by, today among them.
@@ -77,8 +78,17 @@ pub struct SourceStatus {
     /// Whether its partner is suspended: all of its mail is held.
     pub is_suspended: bool,
     pub reputation: Reputation,
-    /// Mails that wait for the operator's decision.
+    /// Mails that wait for the operator's decision, of those that were counted.
     pub held: u64,
+    /// More mail is held than was counted, of this source or another.
+    pub held_in_part: bool,
+}
+
+impl SourceStatus {
+    /// How many are held, as operators read it: 12, or 12+ where there may be more.
+    pub fn held_text(&self) -> String {
+        format!("{}{}", grouped(self.held), if self.held_in_part { "+" } else { "" })
+    }
 }
 
 impl MailBudget {

@@ -57,6 +57,9 @@ pub const UNDELIVERABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Mails that wait for one mailbox at the most; the others would wait for days.
 pub const MAX_WAITING_PER_MAILBOX: usize = 4;
 
+/// Mails of a kind that operators see counted, at the most: a page or a scrape costs the same however much waits.
+pub const MOST_COUNTED: u32 = 10_000;
+
 /// Names one waiting mail inside the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MailId(pub i64);

@@ -90,16 +90,16 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let since = moment(&filter.since, "From", &mut mistakes).unwrap_or(Timestamp::from_millis(0));
     let until = moment(&filter.until, "Before", &mut mistakes).unwrap_or(Timestamp::from_millis(i64::MAX));
     let before = field(query, "before").and_then(|text| place(&text)).filter(|place| place.at < until);
-    let before = before.unwrap_or(AuditPlace { at: until, id: 0 });
+    let before = before.unwrap_or(AuditPlace::start_of(until));
     let (mut entries, mut older, mut looked_back_to) = (Vec::new(), None, None);
     if mistakes.is_empty() {
         let looked = found.stored(HERE, found.operator().audit_before(since, before, ROWS_LOOKED_AT).await)?;
         let is_whole = looked.len() < ROWS_LOOKED_AT as usize;
-        let end = looked.last().map(|entry| AuditPlace { at: entry.at, id: entry.id });
+        let end = looked.last().map(AuditEntry::place);
         entries = looked.into_iter().filter(|entry| filter.matches(entry)).take(ROWS_SHOWN + 1).collect();
         let has_more = entries.len() > ROWS_SHOWN;
         entries.truncate(ROWS_SHOWN);
-        let last = entries.last().map(|entry| AuditPlace { at: entry.at, id: entry.id });
+        let last = entries.last().map(AuditEntry::place);
         let next = if has_more { last } else { end.filter(|_| !is_whole) };
         looked_back_to = next.filter(|_| !has_more).map(|place| place.at.to_string());
         older = next.map(|place| filter.path(place));

@@ -162,7 +162,7 @@ fn facts(file: &CampaignFile) -> Vec<(&'static str, String)> {
             "Members now",
             format!(
                 "{}{} in, {} out, {} accepted, {} passed: only for you, never publish these",
-                if counts.is_whole() { "" } else { "of the first 100,000 " },
+                if counts.is_whole() { "" } else { "of the first 10,000 " },
                 grouped(counts.members_in),
                 grouped(counts.out),
                 grouped(counts.accepted),

@@ -32,22 +32,23 @@ struct MailSource {
     key: String,
     name: String,
     is_suspended: bool,
-    held: u64,
+    may_be_held: bool,
     held_text: String,
     figures: [String; 5],
 }
 
 impl MailSource {
     fn of(status: SourceStatus) -> Self {
-        let SourceStatus { source, is_suspended, reputation, held, .. } = status;
+        let held_text = status.held_text();
+        let SourceStatus { source, is_suspended, reputation, held, held_in_part, .. } = status;
         let mailed = reputation.mailed_before + reputation.mailed_today;
         let counts = [mailed, reputation.confirmed, reputation.declined, reputation.bounced, reputation.complained];
         Self {
             name: if source == FORM { "The join form".to_owned() } else { source.clone() },
             key: source,
             is_suspended,
-            held,
-            held_text: grouped(held),
+            may_be_held: held > 0 || held_in_part,
+            held_text,
             figures: counts.map(grouped),
         }
     }
@@ -88,11 +89,12 @@ pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
         }
         Some("drop") => {
             let statuses = found.stored(HERE, found.operator().source_statuses(now).await)?;
-            let held = statuses.iter().find(|status| status.source == source).map_or(0, |status| status.held);
+            let status = statuses.into_iter().find(|status| status.source == source).unwrap_or_default();
+            let at_least = if status.held_in_part { "at least " } else { "" };
             let says = [
                 format!(
-                    "To be deleted: {} held for {about}. These people are not asked to confirm.",
-                    counted(held, "mail")
+                    "To be deleted: {at_least}{} held for {about}. These people are not asked to confirm.",
+                    counted(status.held, "mail")
                 ),
                 "Their sign-ups end. Nobody is told. It cannot be undone.".to_owned(),
             ];

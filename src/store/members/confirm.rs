@@ -111,8 +111,13 @@ impl ConfirmSql {
             "UPDATE idempotency_keys AS k SET confirmed_at = job.now FROM job
              WHERE k.sign_up_id = job.id AND k.confirmed_at IS NULL AND k.closed_at IS NULL AND k.closes_at > job.now"
                 .to_owned(),
-            record_events!("(k.sign_up_id, k.confirmed_at) IN (SELECT id, now FROM job)").to_owned(),
-            queue_deliveries!("k.confirmed_at", "(k.sign_up_id, k.confirmed_at) IN (SELECT id, now FROM job)").to_owned(),
+            // Joined by `=`: beside `(sign_up_id, …) IN` SQLite does not use the index, which is a partial one.
+            record_events!("job JOIN idempotency_keys k ON k.sign_up_id = job.id AND k.confirmed_at = job.now").to_owned(),
+            queue_deliveries!(
+                "k.confirmed_at",
+                "job JOIN idempotency_keys k ON k.sign_up_id = job.id AND k.confirmed_at = job.now"
+            )
+            .to_owned(),
             format!(
                 "UPDATE people AS p SET state = 'member', referrer_id = {CREDITED}, joined_at = job.now, own_us_state = NULL,
                      own_categories = NULL, own_comments = NULL, answered_at = NULL,

@@ -25,7 +25,7 @@ pub(super) struct Candidate {
 
 /// A mail that is due, as [`candidate`] reads it. What has expired is left to retention, which decides so for good.
 macro_rules! due {
-    ($($which:expr),*) => {
+    ($hint:literal, $($which:expr),*) => {
         concat!(
             "SELECT o.id, o.sign_up_id, o.sign_in_id, o.kind, o.recipient, o.attempts, o.lane, o.priority, s.partner_id,
                     (SELECT named.name FROM partners named WHERE named.id = s.partner_id) AS partner,
@@ -41,7 +41,7 @@ macro_rules! due {
                     (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox) AS suppressed_until,
                     EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL) AS complained,
                     coalesce(p.language, CASE WHEN o.kind = 'confirm' THEN s.language END) AS language
-             FROM outbox o LEFT JOIN sign_ups s ON s.id = o.sign_up_id LEFT JOIN sign_ins i ON i.id = o.sign_in_id
+             FROM outbox o ", $hint, " LEFT JOIN sign_ups s ON s.id = o.sign_up_id LEFT JOIN sign_ins i ON i.id = o.sign_in_id
              JOIN people p ON p.id = coalesce(s.person_id, i.person_id)
              WHERE ",
             $($which,)*
@@ -90,7 +90,7 @@ pub(super) async fn first_of_each_lane(
         first_of_lane!(""),
         ") AS id FROM lanes) ",
         // Once more of the row as it is when it is locked: another node may have taken it since.
-        due!("o.id IN (SELECT id FROM firsts) AND ", is_due!(), " ORDER BY (o.lane + $4) % $3 LIMIT $5")
+        due!("", "o.id IN (SELECT id FROM firsts) AND ", is_due!(), " ORDER BY (o.lane + $4) % $3 LIMIT $5")
     );
     let lanes = i64::from(Lane::COUNT);
     let values = values![now, never(now), lanes, now.as_millis().rem_euclid(lanes), places(most)];
@@ -98,7 +98,7 @@ pub(super) async fn first_of_each_lane(
 }
 
 pub(super) async fn oldest(sql: &mut dyn Sql, most: usize, now: Timestamp) -> Result<Vec<Candidate>, Failure> {
-    let oldest = due!(is_due!(), " ORDER BY o.send_after LIMIT $3");
+    let oldest = due!("/*+ INDEXED BY outbox_due */", is_due!(), " ORDER BY o.send_after LIMIT $3");
     sql.rows(oldest, values![now, never(now), places(most)], candidate).await
 }
 

@@ -46,6 +46,10 @@ pub(super) async fn hold_mailbox(sql: &mut dyn Sql, mailbox: &str) -> Result<Mai
     Ok(sql.row(hold, values![mailbox], mailbox_record).await?.unwrap_or_default())
 }
 
+/// Other spellings of a mailbox's address whose mail is put in order. Past that somebody makes them up; the caps of the mailbox hold
+/// for theirs, too.
+const MOST_TAGGED: u32 = 1000;
+
 /// The mails that wait for a mailbox, in order; drops those that are too many.
 ///
 /// Few rows, and each found by its key however PostgreSQL guesses: a plan that was made while the tables were empty joined
@@ -59,7 +63,8 @@ pub(super) async fn waiting_for(
     let waiting = "
         WITH mine AS MATERIALIZED (
             SELECT id, 1 AS plain FROM people WHERE email_normalized = $1 AND mailbox = $1
-            UNION ALL SELECT id, 0 FROM people WHERE mailbox = $1 AND mailbox <> email_normalized
+            UNION ALL SELECT id, 0 FROM
+                (SELECT id FROM people WHERE mailbox = $1 AND mailbox <> email_normalized LIMIT $3) tagged
         )
         SELECT (SELECT o.id FROM outbox o WHERE o.sign_up_id = s.id AND o.given_up_at IS NULL AND o.held_at IS NULL) AS mail,
                coalesce((SELECT named.name FROM partners named WHERE named.id = s.partner_id), '') AS source,
@@ -76,7 +81,7 @@ pub(super) async fn waiting_for(
             is_due: row.get("is_due")?,
         }))
     };
-    let waiting = sql.rows(waiting, values![mailbox, now], read).await?;
+    let waiting = sql.rows(waiting, values![mailbox, now, MOST_TAGGED], read).await?;
     let (queue, too_many) = mailbox_queue(record, waiting.into_iter().flatten().collect());
     for dropped in too_many {
         // What another node is looking at is left to it: it may be waiting for this mailbox.

@@ -10,22 +10,37 @@ mod settle;
 use self::campaign::LeaseCampaignMail;
 use self::lease::Lease;
 use self::settle::Settle;
-use super::sql::{Failure, Row, Sql, Unit, values};
+use super::sql::{Failure, Row, Sql, Unit, Value, values};
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{DueMail, HeldMail, LONGEST_WAIT, Leased, MailId, MailKind, MailOutcome, WaitingMail};
 use crate::domain::sign_up::{PENDING_FOR, SignUpId};
 use crate::domain::time::Timestamp;
 
-/// What is held of a key `$1` or of the form `$2`, or at all; of a key that was revoked or whose partner is suspended also what
-/// no worker has looked at since. What is held because a partner is suspended is meant only where its key is named.
-macro_rules! is_held {
-    () => {
-        "(o.held_at IS NOT NULL OR (s.key_id = $1 AND o.priority = 0 AND EXISTS
-             (SELECT 1 FROM api_keys k JOIN partners p ON p.id = k.partner_id
-              WHERE k.id = s.key_id AND (k.revoked_at IS NOT NULL OR p.suspended_at IS NOT NULL)))) AND o.leased_by IS NULL
-         AND (s.key_id = $1 OR (CAST($1 AS TEXT) IS NULL AND NOT o.held_suspended))
-         AND (CAST($2 AS BIGINT) = 0 OR coalesce(s.partner_id, -1) = $2)"
+/// A statement about each held mail `o` of a sign-up `s`: of the key `$1`, or of the partner `$1`, where -1 is the form and 0 is
+/// anybody. Of a key that was revoked or whose partner is suspended also what no worker has looked at since. What is held because a
+/// partner is suspended is meant only where its key is named.
+macro_rules! of_held {
+    ($which:expr, $act:literal, $column:literal) => {
+        match $which {
+            HeldMail::OfKey(_) => concat!(
+                $act,
+                " IN (SELECT ",
+                $column,
+                " FROM outbox o CROSS JOIN sign_ups s
+                  WHERE s.id = o.sign_up_id AND s.key_id = $1 AND o.leased_by IS NULL AND (o.held_at IS NOT NULL OR (o.priority = 0 AND EXISTS
+                      (SELECT 1 FROM api_keys k JOIN partners p ON p.id = k.partner_id
+                       WHERE k.id = $1 AND (k.revoked_at IS NOT NULL OR p.suspended_at IS NOT NULL)))))"
+            ),
+            HeldMail::All | HeldMail::OfPartner(_) | HeldMail::OfTheForm => concat!(
+                $act,
+                " IN (SELECT ",
+                $column,
+                " FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
+                  WHERE o.held_at IS NOT NULL AND NOT o.held_suspended AND o.leased_by IS NULL
+                    AND (CAST($1 AS BIGINT) = 0 OR coalesce(s.partner_id, -1) = $1))"
+            ),
+        }
     };
 }
 
@@ -89,10 +104,15 @@ area! {
         write release_mail(worker: &str) -> u64 = Release { worker: worker.to_owned() };
 
         /// Lets mail go that waits for a time which only a wrong clock can have written; says how much.
-        write heal_clock(now: Timestamp) -> u64 {
+        transact heal_clock(now: Timestamp) -> u64 {
             |sql| {
-                let heal = "UPDATE outbox SET send_after = $1 WHERE given_up_at IS NULL AND send_after > $2";
-                sql.execute(heal, values![*now, now.plus(LONGEST_WAIT)]).await
+                // One index each. What is held waits for no time.
+                let heal = "UPDATE outbox /*+ INDEXED BY outbox_due */ SET send_after = $1
+                            WHERE campaign_mail_id IS NULL AND given_up_at IS NULL AND held_at IS NULL AND send_after > $2";
+                let of_campaigns = "UPDATE outbox SET send_after = $1
+                                    WHERE campaign_mail_id IS NOT NULL AND given_up_at IS NULL AND send_after > $2";
+                let values = values![*now, now.plus(LONGEST_WAIT)];
+                Ok(sql.execute(heal, values).await? + sql.execute(of_campaigns, values).await?)
             }
         };
 
@@ -118,11 +138,11 @@ area! {
         /// none if that was all.
         transact wake_mail(from: Timestamp, now: Timestamp) -> Option<Timestamp> {
             |sql| {
-                let next = concat!("SELECT o.send_after FROM outbox o WHERE ", is_waiting_after_failure!(), " ORDER BY o.send_after LIMIT $3");
+                let next = concat!("SELECT o.send_after FROM outbox o /*+ INDEXED BY outbox_failed */ WHERE ", is_waiting_after_failure!(), " ORDER BY o.send_after LIMIT $3");
                 let next: Vec<Timestamp> = sql.rows(next, values![*from, *now, WAKE_BATCH], |row| row.get(0)).await?;
                 let Some(end) = next.last().copied() else { return Ok(None) };
                 let wake = concat!(
-                    "UPDATE outbox SET send_after = $2 + (id % 60) * 1000 WHERE id IN (SELECT o.id FROM outbox o WHERE ",
+                    "UPDATE outbox SET send_after = $2 + (id % 60) * 1000 WHERE id IN (SELECT o.id FROM outbox o /*+ INDEXED BY outbox_failed */ WHERE ",
                     is_waiting_after_failure!(),
                     " AND o.send_after <= $3)"
                 );
@@ -135,7 +155,7 @@ area! {
         /// recipient's fault.
         transact probe_mail(now: Timestamp) -> () {
             |sql| {
-                let next = concat!("SELECT o.id FROM outbox o WHERE ", is_waiting_after_failure!(), " ORDER BY o.send_after LIMIT 2");
+                let next = concat!("SELECT o.id FROM outbox o /*+ INDEXED BY outbox_failed */ WHERE ", is_waiting_after_failure!(), " ORDER BY o.send_after LIMIT 2");
                 let next: Vec<i64> = sql.rows(next, values![*now, *now], |row| row.get(0)).await?;
                 let [first, _] = next[..] else { return Ok(()) };
                 sql.execute("UPDATE outbox SET send_after = $2 WHERE id = $1", values![first, *now]).await.map(|_| ())
@@ -169,53 +189,40 @@ area! {
         /// Lets mail go that is held, each with the whole time to confirm; says how much.
         transact release_held(which: HeldMail, now: Timestamp) -> u64 {
             |sql| {
-                let (key, form) = of(which);
-                let anew = concat!(
-                    "UPDATE sign_ups SET expires_at = $3 WHERE state = 'pending' AND id IN
-                         (SELECT o.sign_up_id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id WHERE ",
-                    is_held!(),
-                    ")"
+                let anew = of_held!(which, "UPDATE sign_ups SET expires_at = $2 WHERE state = 'pending' AND id", "o.sign_up_id");
+                sql.execute(anew, values![of(which), now.plus(PENDING_FOR)]).await?;
+                let release = of_held!(
+                    which,
+                    "UPDATE outbox SET held_at = NULL, held_suspended = FALSE, priority = 1, send_after = $2 WHERE id",
+                    "o.id"
                 );
-                sql.execute(anew, values![key, form, now.plus(PENDING_FOR)]).await?;
-                let release = concat!(
-                    "UPDATE outbox SET held_at = NULL, held_suspended = FALSE, priority = 1, send_after = $3 WHERE id IN
-                         (SELECT o.id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id WHERE ",
-                    is_held!(),
-                    ")"
-                );
-                sql.execute(release, values![key, form, *now]).await
+                sql.execute(release, values![of(which), *now]).await
             }
         };
 
         /// Deletes mail that is held, and ends its sign-ups: nothing else mails those people. Says how much.
         transact drop_held(which: HeldMail, now: Timestamp) -> u64 {
             |sql| {
-                let (key, form) = of(which);
-                let end = concat!(
-                    "UPDATE sign_ups SET state = 'expired', decided_at = $3 WHERE state = 'pending' AND id IN
-                         (SELECT o.sign_up_id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id WHERE ",
-                    is_held!(),
-                    ")"
+                let end = of_held!(
+                    which,
+                    "UPDATE sign_ups SET state = 'expired', decided_at = $2 WHERE state = 'pending' AND id",
+                    "o.sign_up_id"
                 );
-                sql.execute(end, values![key, form, *now]).await?;
-                let drop = concat!(
-                    "DELETE FROM outbox WHERE id IN
-                         (SELECT o.id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id WHERE ",
-                    is_held!(),
-                    ")"
-                );
-                sql.execute(drop, values![key, form]).await
+                sql.execute(end, values![of(which), *now]).await?;
+                let drop = of_held!(which, "DELETE FROM outbox WHERE id", "o.id");
+                sql.execute(drop, values![of(which)]).await
             }
         };
     }
 }
 
-fn of(which: &HeldMail) -> (Option<&str>, i64) {
+/// `$1` of [`of_held!`].
+fn of(which: &HeldMail) -> Value<'_> {
     match which {
-        HeldMail::All => (None, 0),
-        HeldMail::OfKey(key) => (Some(key.as_str()), 0),
-        HeldMail::OfPartner(partner) => (None, partner.0),
-        HeldMail::OfTheForm => (None, -1),
+        HeldMail::All => Value::Number(0),
+        HeldMail::OfKey(key) => key.as_str().into(),
+        HeldMail::OfPartner(partner) => (*partner).into(),
+        HeldMail::OfTheForm => Value::Number(-1),
     }
 }
 

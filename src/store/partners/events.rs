@@ -111,15 +111,15 @@ fn delivery(row: &Row<'_>) -> Result<(i64, EventDelivery), Failure> {
     Ok((row.get("event_id")?, delivery))
 }
 
-/// An event for each of some decided requests `k`.
+/// An event for each of some decided requests, `k` of the tables that are given.
 macro_rules! record_events {
-    ($which:literal) => {
+    ($requests:literal) => {
         concat!(
             "INSERT INTO partner_events (partner_id, idempotency_key, kind, at)
              SELECT k.partner_id, k.key, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
                  coalesce(k.confirmed_at, k.closes_at)
-             FROM idempotency_keys k WHERE ",
-            $which
+             FROM ",
+            $requests
         )
     };
 }
@@ -127,17 +127,16 @@ pub(in crate::store) use record_events;
 
 /// A row for each endpoint of the partner and each of these events, due at that time.
 macro_rules! queue_deliveries {
-    ($due:literal, $which:literal) => {
+    ($due:literal, $requests:literal) => {
         concat!(
             "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after)
              SELECT w.id, e.id, ",
             $due,
-            " FROM idempotency_keys k
-                 JOIN partner_events e ON e.partner_id = k.partner_id AND e.idempotency_key = k.key
+            " FROM ",
+            $requests,
+            "    JOIN partner_events e ON e.partner_id = k.partner_id AND e.idempotency_key = k.key
                      AND e.at = coalesce(k.confirmed_at, k.closes_at)
-                 JOIN webhook_endpoints w ON w.partner_id = k.partner_id AND w.disabled_at IS NULL
-             WHERE ",
-            $which
+                 JOIN webhook_endpoints w ON w.partner_id = k.partner_id AND w.disabled_at IS NULL"
         )
     };
 }
@@ -145,8 +144,9 @@ pub(in crate::store) use queue_deliveries;
 
 /// Records what came of a request that is decided, and has every endpoint of its partner told.
 pub(in crate::store) async fn record(sql: &mut dyn Sql, request: i64, now: Timestamp) -> Result<(), Failure> {
-    sql.execute(record_events!("k.id = $1"), values![request]).await?;
-    sql.execute(queue_deliveries!("$2", "k.id = $1"), values![request, now]).await.map(|_| ())
+    sql.execute(record_events!("idempotency_keys k WHERE k.id = $1"), values![request]).await?;
+    let queue = queue_deliveries!("$2", "(SELECT * FROM idempotency_keys WHERE id = $1) k");
+    sql.execute(queue, values![request, now]).await.map(|_| ())
 }
 
 async fn number(sql: &mut dyn Sql, partner: PartnerId) -> Result<u64, Failure> {

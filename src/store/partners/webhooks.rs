@@ -57,12 +57,14 @@ area! {
                     columns!(),
                     ", ",
                     last_success!(),
-                    " AS last_success, (SELECT count(*) FROM webhook_deliveries d
-                        WHERE d.endpoint_id = e.id AND d.settled_at IS NULL) AS waiting,
-                       (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL AND d.delivered_at IS NULL) AS given_up
+                    " AS last_success,
+                       (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL LIMIT $1) w)
+                           AS waiting,
+                       (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL
+                                              AND d.delivered_at IS NULL LIMIT $1) g) AS given_up
                      FROM webhook_endpoints e WHERE e.removed_at IS NULL ORDER BY e.id"
                 );
-                sql.rows(list, values![], listed_endpoint).await
+                sql.rows(list, values![MAX_COUNTED], listed_endpoint).await
             }
         };
 

@@ -120,9 +120,11 @@ impl ForgetTestData {
     async fn forget_by_time(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let mut deleted = 0;
         for forget in [
-            "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE received_at < $1 ORDER BY id LIMIT $2)",
+            // The oldest have the lowest ids.
+            "DELETE FROM inbox WHERE id IN
+                 (SELECT id FROM (SELECT id, received_at FROM inbox ORDER BY id LIMIT $2) oldest WHERE received_at < $1)",
             "DELETE FROM idempotency_keys WHERE id IN
-                 (SELECT id FROM idempotency_keys WHERE created_at < $1 ORDER BY id LIMIT $2)",
+                 (SELECT id FROM (SELECT id, created_at FROM idempotency_keys ORDER BY id LIMIT $2) oldest WHERE created_at < $1)",
         ] {
             deleted += sql.execute(forget, values![self.before, DELETE_BATCH]).await?;
         }

@@ -6,6 +6,8 @@
 mod backup;
 mod checkpoint;
 mod count;
+#[cfg(debug_assertions)]
+mod plan;
 mod quick_check;
 mod reader;
 mod schema;

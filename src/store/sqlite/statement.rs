@@ -20,6 +20,8 @@ pub(super) fn apply(job: &mut dyn Job, connection: &mut Connection) -> Result<()
 
 impl SqliteSql<'_> {
     fn prepare(&mut self, sql: &str, values: &[Value<'_>]) -> Result<CachedStatement<'_>, Failure> {
+        #[cfg(debug_assertions)]
+        super::plan::check(self.0, sql)?;
         let mut statement = self.0.prepare_cached(sql)?;
         if statement.parameter_count() != values.len() {
             return Err(rusqlite::Error::InvalidParameterCount(values.len(), statement.parameter_count()).into());
@@ -32,24 +34,32 @@ impl SqliteSql<'_> {
 
     /// Reads until `read` wants no more.
     fn read(&mut self, sql: &'static str, values: &[Value<'_>], read: ReadRow<'_>) -> Result<(), Failure> {
-        let mut statement = self.prepare(dialect(sql), values)?;
+        let sql = dialect(sql);
+        let mut statement = self.prepare(sql, values)?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
             if read(&Row(row))?.is_break() {
                 break;
             }
         }
+        drop(rows);
+        #[cfg(debug_assertions)]
+        super::plan::count(&statement, sql)?;
         Ok(())
     }
 
     fn add(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<Option<i64>, Failure> {
         let sql = dialect(sql);
-        let added = self.prepare(sql.strip_suffix(" RETURNING id").unwrap_or(sql), values)?.raw_execute()?;
+        let added = self.run(sql.strip_suffix(" RETURNING id").unwrap_or(sql), values)?;
         Ok((added == 1).then(|| self.0.last_insert_rowid()))
     }
 
-    fn change(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
-        Ok(self.prepare(dialect(sql), values)?.raw_execute()? as u64)
+    fn run(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, Failure> {
+        let mut statement = self.prepare(sql, values)?;
+        let changed = statement.raw_execute()?;
+        #[cfg(debug_assertions)]
+        super::plan::count(&statement, sql)?;
+        Ok(changed as u64)
     }
 }
 
@@ -67,7 +77,7 @@ impl Sql for SqliteSql<'_> {
     }
 
     fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>]) -> SqlReply<'a, u64> {
-        Reply::now(self.change(sql, values))
+        Reply::now(self.run(dialect(sql), values))
     }
 
     /// There is one writer, and it holds the whole database.
@@ -92,10 +102,11 @@ fn dialect(sql: &'static str) -> &'static str {
     translated
 }
 
-/// SQLite numbers `$2` by its appearance and `?2` as it says. `FOR UPDATE [OF table] [SKIP LOCKED]` and `FOR SHARE` it neither
+/// A comment `/*+ … */` is for SQLite alone: `INDEXED BY`, where it would choose an index that finds most of the table. It
+/// numbers `$2` by its appearance and `?2` as it says. `FOR UPDATE [OF table] [SKIP LOCKED]` and `FOR SHARE` it neither
 /// knows nor needs.
 fn translate(sql: &str) -> String {
-    let numbered = sql.replace('$', "?").replace(" FOR SHARE", "");
+    let numbered = sql.replace('$', "?").replace(" FOR SHARE", "").replace("/*+ ", "").replace(" */", "");
     let Some((before, after)) = numbered.split_once(" FOR UPDATE") else { return numbered };
     let after = after.strip_prefix(" OF ").map_or(after, |rest| rest.trim_start_matches(char::is_alphanumeric));
     [before, after.strip_prefix(" SKIP LOCKED").unwrap_or(after)].concat()
@@ -151,6 +162,7 @@ mod tests {
             ("SELECT $2, $1", "SELECT ?2, ?1"),
             ("SELECT 1 FOR UPDATE", "SELECT 1"),
             ("SELECT 1 FOR SHARE", "SELECT 1"),
+            ("SELECT 1 FROM o /*+ INDEXED BY i */ WHERE a = $1", "SELECT 1 FROM o INDEXED BY i WHERE a = ?1"),
             ("SELECT o.id FROM o LIMIT $1 FOR UPDATE OF o SKIP LOCKED", "SELECT o.id FROM o LIMIT ?1"),
             (
                 "DELETE FROM a WHERE id IN (SELECT 1 FOR UPDATE SKIP LOCKED) RETURNING id",

@@ -1,14 +1,16 @@
 //! The schema changes under existing records: a step keeps every row, a step that breaks references changes nothing, commands
-//! never migrate, and records of another build are refused. There is one released-to-be step; the next one is synthetic.
+//! never migrate, and records of another build are refused. Records of each released schema are brought up to date; the step
+//! after today's is synthetic.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rusqlite::Connection;
+use unionhall::domain::time::Timestamp;
 use unionhall::store::migration::{MIGRATIONS, Migration, Prepare};
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Claim, InstallationStore, MemberStore, Store};
+use unionhall::store::{Claim, InstallationStore, MailFigures, MemberStore, Store};
 
 use crate::database::Database;
 use crate::server::block_on;
@@ -21,6 +23,9 @@ const FILL: &str = "
         (2, 'gus@example.com', 'gus@example.com', 'gus@example.com', '0123456789cd', 'invited', 1, NULL);
     UPDATE people SET referrer_id = 1 WHERE id = 2;
     UPDATE installation SET member_count = 1";
+
+/// The schema of this build.
+const TODAY: i64 = MIGRATIONS.len() as i64;
 
 /// The step after the ones there are: a column more, and a table that is made anew.
 const NEXT: Migration = Migration {
@@ -90,15 +95,16 @@ fn a_step_keeps_every_row_on_sqlite() {
     let next = and(NEXT);
     let refused = SqliteStore::open_with(&path, Prepare::Expect, 256, next).unwrap_err().to_string();
     assert!(
-        refused.contains("older unionhall (schema 1") && refused.contains("use the unionhall that serves it"),
+        refused.contains(&format!("older unionhall (schema {TODAY}"))
+            && refused.contains("use the unionhall that serves it"),
         "{refused}"
     );
-    assert_eq!((schema_version(&path), rows(&path)), (1, before.clone()), "a command changes nothing");
+    assert_eq!((schema_version(&path), rows(&path)), (TODAY, before.clone()), "a command changes nothing");
     block_on(async {
         works(&SqliteStore::open_with(&path, Prepare::Upgrade, 256, next).unwrap()).await;
         SqliteStore::open_with(&path, Prepare::Expect, 256, next).unwrap().close().await.unwrap();
     });
-    assert_eq!((schema_version(&path), rows(&path)), (2, before));
+    assert_eq!((schema_version(&path), rows(&path)), (TODAY + 1, before));
     let connection = Connection::open(&path).unwrap();
     let added = "SELECT count(*) FROM people WHERE pronoun = 'they'";
     assert_eq!(connection.query_row(added, [], |row| row.get::<_, i64>(0)).unwrap(), 2);
@@ -118,11 +124,14 @@ fn a_step_keeps_every_row_on_postgres_and_nodes_before_it_go_on() {
         let (before, next) = (rows().await, and(NEXT));
         let refused =
             PostgresStore::open_with(database.address(), Prepare::Expect, 256, next).await.unwrap_err().to_string();
-        assert!(refused.contains("schema 1") && refused.contains("use the unionhall that serves them"), "{refused}");
+        assert!(
+            refused.contains(&format!("schema {TODAY}")) && refused.contains("use the unionhall that serves them"),
+            "{refused}"
+        );
         let newer = PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, next).await.unwrap();
         assert_eq!(rows().await, before);
         let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
-        assert_eq!(version.get::<_, i32>(0), 2);
+        assert_eq!(i64::from(version.get::<_, i32>(0)), TODAY + 1);
         assert_eq!(older.member_count().await, Ok(1));
         older.check(true).await.unwrap();
         let again = PostgresStore::open(database.address(), Prepare::Expect, 256).await.unwrap();
@@ -135,6 +144,63 @@ fn a_step_keeps_every_row_on_postgres_and_nodes_before_it_go_on() {
     });
 }
 
+/// Mail in every state that an outbox of 1.0.0 has, to be counted by the step that came after it.
+const MAIL_OF_1_0_0: &str = "
+    INSERT INTO sign_ups (id, person_id, state, consent_version, created_at, updated_at, expires_at) VALUES
+        (1, 1, 'confirmed', 1, 1, 1, 9), (2, 2, 'pending', 1, 1, 1, 9);
+    INSERT INTO sign_ins (id, person_id, browser, mailed, created_at, expires_at) VALUES
+        (1, 1, 'b', MAILED, 1, 9), (2, 1, 'b', MAILED, 1, 9);
+    INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, held_at, given_up_at) VALUES
+        (1, 'already_member', 'ana@example.com', 3, 3, NULL, 4), (2, 'confirm', 'gus@example.com', 2, 2, 2, NULL);
+    INSERT INTO outbox (sign_in_id, kind, recipient, created_at, send_after, given_up_at) VALUES
+        (1, 'sign_in', 'ana@example.com', 5, 5, 6), (2, 'sign_in', 'ana@example.com', 7, 7, NULL)";
+
+async fn counts_mail_of_1_0_0(store: &dyn Store) {
+    let MailFigures { waiting, held, given_up, oldest, .. } = store.mail_figures().await.unwrap();
+    assert_eq!((waiting, held, given_up, oldest), (1, 1, 2, Some(Timestamp::from_millis(7))));
+}
+
+#[test]
+fn records_of_1_0_0_are_brought_up_to_date_on_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("unionhall.db");
+    let released = SqliteStore::open_with(&path, Prepare::Upgrade, 256, &MIGRATIONS[..1]).unwrap();
+    block_on(async { released.close().await.unwrap() });
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(&format!("{FILL}; {}", MAIL_OF_1_0_0.replace("MAILED", "1")))
+        .unwrap();
+    let before = rows(&path);
+    block_on(async {
+        let store = SqliteStore::open(&path).unwrap();
+        counts_mail_of_1_0_0(&store).await;
+        works(&store).await;
+    });
+    assert_eq!((schema_version(&path), rows(&path)), (TODAY, before));
+}
+
+/// A node of 1.0.0 goes on beside the new one.
+#[test]
+fn records_of_1_0_0_are_brought_up_to_date_on_postgres() {
+    block_on(async {
+        let database = Database::make().await;
+        let released =
+            PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, &MIGRATIONS[..1]).await.unwrap();
+        let client = database.client().await;
+        client.batch_execute(&format!("{FILL}; {}", MAIL_OF_1_0_0.replace("MAILED", "TRUE"))).await.unwrap();
+        let store = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
+        counts_mail_of_1_0_0(&store).await;
+        counts_mail_of_1_0_0(&released).await;
+        released.check(true).await.unwrap();
+        released.close().await.unwrap();
+        works(&store).await;
+        let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
+        assert_eq!(i64::from(version.get::<_, i32>(0)), TODAY);
+        drop(client);
+        database.drop().await;
+    });
+}
+
 #[test]
 fn a_step_that_breaks_references_is_refused() {
     let (_folder, path) = records();
@@ -142,7 +208,7 @@ fn a_step_that_breaks_references_is_refused() {
     let breaking = Migration { sqlite: "DELETE FROM people WHERE id = 1", ..NEXT };
     let refused = SqliteStore::open_with(&path, Prepare::Upgrade, 256, and(breaking)).unwrap_err().to_string();
     assert!(refused.contains("was left as it was"), "{refused}");
-    assert_eq!((schema_version(&path), rows(&path)), (1, before));
+    assert_eq!((schema_version(&path), rows(&path)), (TODAY, before));
 }
 
 #[test]
@@ -199,7 +265,7 @@ fn records_that_were_moved_away_stay_as_they_were_left() {
         let refused = SqliteStore::open_with(&path, prepare, 256, and(NEXT)).unwrap_err().to_string();
         assert!(refused.contains("were moved to the database hall at a:5432"), "{refused}");
     }
-    assert_eq!(schema_version(&path), 1);
+    assert_eq!(schema_version(&path), TODAY);
 }
 
 /// Processes that start at once: one takes the step, all find it taken.
@@ -217,7 +283,7 @@ fn steps_are_taken_once_however_many_start() {
     for start in starts {
         start.join().unwrap().unwrap();
     }
-    assert_eq!(schema_version(&path), 2);
+    assert_eq!(schema_version(&path), TODAY + 1);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use unionhall::domain::webhook::DISABLED_AFTER;
 use unionhall::membership::people::withdraw_sign_ups;
 use unionhall::partners::Partners;
 use unionhall::store::Act;
+use unionhall::store::audit::AuditPlace;
 
 use super::*;
 
@@ -197,7 +198,7 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
     assert_eq!(withdraw(after(HOUR)).await, 1000 - ended.saturating_sub(100), "only what was asked for since");
     assert_eq!(withdraw(NOW).await, 100_u64.saturating_sub(ended), "then the rest");
     assert_eq!(withdraw(NOW).await, 0, "and nothing twice");
-    let rows = fixture.store.audit_entries(NOW, after(DAY), 0, 100).await.unwrap().len();
+    let rows = fixture.store.audit_after(AuditPlace::start_of(NOW), after(DAY), 100).await.unwrap().len();
     assert_eq!(rows, 1 + usize::from(ended < 100), "each command that changed something once");
 
     let state =

@@ -3,6 +3,7 @@
 use unionhall::domain::person::{AccountId, Erased, Leaving, Lifted, PersonFile, PersonState};
 use unionhall::domain::secret::mark::{AddressMarker, AddressMarks};
 use unionhall::store::Act;
+use unionhall::store::audit::AuditPlace;
 use unionhall::store::audit::BY_THEMSELVES;
 use unionhall::store::figures::{Demand, Funnel};
 
@@ -375,7 +376,7 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
         .erase(&email("ana@example.com"), marks("ana@example.com"), account(2), None, NOW)
         .await
         .unwrap();
-    let entries = fixture.store.audit_entries(NOW, after(DAY), 0, 10).await.unwrap();
+    let entries = fixture.store.audit_after(AuditPlace::start_of(NOW), after(DAY), 10).await.unwrap();
     let told: Vec<_> = entries.iter().map(|entry| (entry.command.as_str(), entry.about.clone())).collect();
     let person = format!("account {}", account(1).as_str());
     let expected = [
@@ -386,9 +387,13 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
     ];
     assert_eq!(told, expected, "what changed nothing leaves no row");
     assert!(entries.iter().all(|entry| entry.who == "kim" && entry.at == after(HOUR)));
-    assert_eq!(fixture.store.audit_entries(after(DAY), NEVER, 0, 10).await, Ok(vec![]));
-    assert_eq!(fixture.store.audit_entries(NOW, after(HOUR), 0, 10).await, Ok(vec![]), "before that, not at it");
-    assert_eq!(fixture.store.audit_entries(NOW, NEVER, entries[2].id, 10).await.unwrap(), entries[3..]);
+    assert_eq!(fixture.store.audit_after(AuditPlace::start_of(after(DAY)), NEVER, 10).await, Ok(vec![]));
+    assert_eq!(
+        fixture.store.audit_after(AuditPlace::start_of(NOW), after(HOUR), 10).await,
+        Ok(vec![]),
+        "before that, not at it"
+    );
+    assert_eq!(fixture.store.audit_after(entries[2].place(), NEVER, 10).await.unwrap(), entries[3..]);
 
     // What a member does on their own page is written down so often in a day, and no more.
     fixture.store.pause_sign_ups(false).await.unwrap();
@@ -405,7 +410,7 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
                 .await;
             assert!(lifted.unwrap().is_some_and(|lifted| lifted.suppression), "it is done each time");
         }
-        assert_eq!(fixture.store.audit_entries(after(DAY), NEVER, 0, 100).await.unwrap().len(), rows);
+        assert_eq!(fixture.store.audit_after(AuditPlace::start_of(after(DAY)), NEVER, 100).await.unwrap().len(), rows);
     }
 }
 

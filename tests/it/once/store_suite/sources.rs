@@ -52,6 +52,7 @@ pub(super) async fn a_source_that_has_had_its_share_is_held(fixture: &Fixture) {
         fixed: None,
         reputation: Reputation { mailed_today, ..Reputation::default() },
         held,
+        held_in_part: false,
     };
     assert_eq!(fixture.store.source_statuses(NOW).await.unwrap(), [standing("", 2, 3), standing("Acme", 3, 2)]);
     assert_eq!(fixture.store.mail_figures().await.unwrap().held, 5);

@@ -3,8 +3,9 @@
 use super::{CHART_ROWS, DataTable, Picture, PictureContent, row, share};
 use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::figure::{counted, grouped, money};
+use crate::domain::figure::{capped, counted, grouped, money};
 use crate::domain::language::Language;
+use crate::domain::mail::MOST_COUNTED;
 use crate::domain::mail::budget::source_name;
 use crate::operator::Funnel;
 use crate::operator::overview::{MONTH, Overview};
@@ -63,25 +64,25 @@ pub(super) fn mail(overview: &Overview) -> Picture {
         "{} waiting{}; {} held and {} failed for good. In the last 7 days {} bounced and {} complained.",
         mails(mail.waiting),
         oldest.unwrap_or_default(),
-        grouped(mail.held),
-        grouped(mail.given_up),
+        capped(mail.held, MOST_COUNTED),
+        capped(mail.given_up, MOST_COUNTED),
         grouped(bounced),
         grouped(complained),
     );
     let states = [
-        ("Waiting", mail.waiting, Tone::Plain),
-        ("Held until you decide", mail.held, Tone::Warning),
-        ("Failed for good", mail.given_up, Tone::Warning),
-        ("Bounced (7 days)", bounced, Tone::Warning),
-        ("Complaints (7 days)", complained, Tone::Warning),
+        ("Waiting", mail.waiting, MOST_COUNTED, Tone::Plain),
+        ("Held until you decide", mail.held, MOST_COUNTED, Tone::Warning),
+        ("Failed for good", mail.given_up, MOST_COUNTED, Tone::Warning),
+        ("Bounced (7 days)", bounced, u32::MAX, Tone::Warning),
+        ("Complaints (7 days)", complained, u32::MAX, Tone::Warning),
     ];
-    let most = states.iter().map(|(_, count, _)| *count).max().unwrap_or(0);
-    let item = |(label, count, tone): (&str, u64, Tone)| BarItem {
+    let most = states.iter().map(|(_, count, ..)| *count).max().unwrap_or(0);
+    let item = |(label, count, most, tone): (&str, u64, u32, Tone)| BarItem {
         label: label.to_owned(),
-        value: grouped(count),
+        value: capped(count, most),
         parts: vec![(count, tone)],
     };
-    let totals = states.iter().map(|(label, count, _)| row(*label, [grouped(*count)]));
+    let totals = states.iter().map(|(label, count, most, _)| row(*label, [capped(*count, *most)]));
     let senders = overview.senders.iter().map(|sender| {
         let reputation = &sender.reputation;
         let mailed = reputation.mailed_today + reputation.mailed_before;
@@ -101,7 +102,7 @@ pub(super) fn mail(overview: &Overview) -> Picture {
 }
 
 fn mails(count: u64) -> String {
-    if count == 1 { "1 mail is".to_owned() } else { format!("{} mails are", grouped(count)) }
+    if count == 1 { "1 mail is".to_owned() } else { format!("{} mails are", capped(count, MOST_COUNTED)) }
 }
 
 /// Some time, in its largest unit.

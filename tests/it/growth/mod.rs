@@ -1,0 +1,312 @@
+//! What somebody has stored makes nothing slower: forty thousand rows of every kind behind one person, one partner, one mailbox
+//! and one campaign. What is held to a bound is work, not time: the steps of SQLite's machine and the pages that PostgreSQL reads
+//! for each statement, whether a request, a page, a mailed link, a command or a worker runs it.
+
+mod crowd;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hyper::Request;
+use serde_json::json;
+
+use self::crowd::ROWS;
+use crate::campaign_pages;
+use crate::operator_page;
+use crate::own_page::Browser;
+use crate::records::{Home, Records, ask};
+use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+
+const FLAGS: &[&str] = &[
+    "--public-per-minute",
+    "1000000",
+    "--key-per-minute",
+    "1000000",
+    "--log",
+    "off",
+    "--trusted-proxies",
+    "127.0.0.0/8",
+    "--campaign-mails-an-hour",
+    "1000",
+    "--postal-address",
+    "1 Main St, Springfield",
+];
+
+/// What one run of a statement may take: steps on SQLite, pages on PostgreSQL. A look at every row of a table takes ten times as
+/// much.
+const MOST_STEPS: u64 = 40_000;
+const MOST_PAGES: u64 = 250;
+
+/// Statements that may take more, by a part of them: why, and how much more. Each reads up to a bound of its own.
+const MORE: &[(&str, &str, u64)] = &[
+    ("AS mails, min(created_at) AS oldest", "10,000 mails of a kind are counted", 4),
+    ("count(s.id) AS held", "10,000 held mails are counted by source", 8),
+    ("FROM outbox o ORDER BY o.id LIMIT", "`mail list` shows 10,000", 4),
+    ("SELECT state, count(*) AS members FROM", "10,000 members of a campaign are counted", 6),
+    ("looked_at, count(p.id) AS referred", "`rewards list` looks at 100,000 members who are on hold", 60),
+    (
+        "FROM sign_ups WHERE key_id = api_keys.id AND state",
+        "what was declined of a key in the last weeks is counted",
+        4,
+    ),
+    ("AS signed_up, looked_at, members FROM", "1,000 people whom somebody referred are counted", 2),
+    ("AS number_of, (SELECT count(*) FROM (SELECT 1 FROM reward_groups", "a page of accounts with what each earned", 3),
+    ("due.number_of, due.cents FROM", "a page of groups to review passes over those that were paid", 3),
+    ("p.id > ?1 AND p.erased_at IS NULL", "the export reads everybody, a page after the other", 8),
+    ("p.id > $1 AND p.erased_at IS NULL", "the export reads everybody, a page after the other", 8),
+    ("leased_by = ?1", "once, when a worker stops", 20),
+    ("leased_by = $1", "once, when a worker stops", 20),
+];
+
+/// What the statements of a server and of its commands take.
+struct Work {
+    records: Records,
+    file: PathBuf,
+}
+
+impl Work {
+    fn of(home: &Home) -> Self {
+        Self { records: home.records().clone(), file: home.path().join("steps") }
+    }
+
+    /// Forgets what was counted so far.
+    fn begin(&self) {
+        match &self.records {
+            Records::Sqlite { .. } => std::fs::write(&self.file, "").unwrap(),
+            Records::Postgres { store, .. } => {
+                let this = "(SELECT oid FROM pg_database WHERE datname = current_database())";
+                ask(store, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements").unwrap();
+                ask(store, &format!("SELECT pg_stat_statements_reset(0, {this}, 0)")).unwrap();
+            }
+        }
+    }
+
+    /// The most that a run of each statement took; on PostgreSQL on average.
+    fn counted(&self) -> BTreeMap<String, u64> {
+        let mut counted = BTreeMap::new();
+        match &self.records {
+            Records::Sqlite { .. } => {
+                for line in std::fs::read_to_string(&self.file).unwrap().lines() {
+                    let (steps, statement) = line.split_once('\t').unwrap();
+                    let most: &mut u64 = counted.entry(statement.to_owned()).or_default();
+                    *most = (*most).max(steps.parse().unwrap());
+                }
+            }
+            Records::Postgres { store, .. } => {
+                let list =
+                    "SELECT regexp_replace(query, '\\s+', ' ', 'g'), (shared_blks_hit + shared_blks_read) / calls
+                            FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+                            WHERE d.datname = current_database() AND query NOT LIKE '%pg_stat_statements%'";
+                for row in ask(store, list).unwrap() {
+                    counted.insert(row[0].clone(), row[1].parse().unwrap());
+                }
+            }
+        }
+        counted
+    }
+
+    fn has_run(&self, part: &str) -> bool {
+        self.counted().keys().any(|statement| statement.contains(part))
+    }
+
+    /// Every statement that took more than it may.
+    fn excess(&self) -> Vec<String> {
+        let most = if matches!(self.records, Records::Sqlite { .. }) { MOST_STEPS } else { MOST_PAGES };
+        let counted = self.counted().into_iter().filter(|(statement, work)| {
+            let more = MORE.iter().find(|(part, _, _)| statement.contains(part)).map_or(1, |(_, _, times)| *times);
+            *work > most * more
+        });
+        counted.map(|(statement, work)| format!("{work}: {statement}")).collect()
+    }
+}
+
+/// A server of which all work is counted.
+fn start(home: Home) -> Server {
+    let mut command = unionhall(home.path());
+    command.envs(home.records().settings()).env("UNIONHALL_TEST_STEPS", home.path().join("steps"));
+    Server::start_as(command, home, FLAGS)
+}
+
+/// Makes the union that [`crowd::fill`] fills.
+async fn found(server: &Server) -> String {
+    let key = server.key();
+    server.post("/v1/invite", &key, sign_up("ana@gmail.com")).await.good();
+    server.confirm(1).await;
+    campaign_pages::open(server, "gathers", "").await;
+    campaign_pages::open(server, "runs", "").await;
+    campaign_pages::publish(server, "runs", campaign_pages::OFFER).await;
+    server.execute(&format!(
+        "UPDATE campaigns SET state = 'active', active_at = {}, reward_cents = 10000, group_size = 5, max_groups = 20, hold_days = 30
+         WHERE slug = 'runs'",
+        server.number("SELECT max(created_at) FROM people")
+    ));
+    key
+}
+
+/// Everything that people, partners, operators and workers do, once; `turn` tells the names of one drive from those of another.
+async fn drive(server: &Server, key: &str, turn: u8) {
+    let work = Work { records: server.records().clone(), file: server.data().parent().unwrap().join("steps") };
+    partners(server, key, turn).await;
+    people(server, key, turn).await;
+    operators(server, turn).await;
+    commands(server, &work.file);
+    // Each worker has looked for something to do.
+    for part in [
+        "regroupings",
+        "requalifications",
+        "participations part",
+        "campaign_mailings",
+        "leased_until",
+        "webhook_endpoints e",
+    ] {
+        wait_until(Duration::from_secs(60), async || work.has_run(part)).await;
+    }
+}
+
+async fn partners(server: &Server, key: &str, turn: u8) {
+    let bearer = format!("Bearer {key}");
+    for n in 0..3 {
+        let name = format!("turn{turn}-{n}");
+        let request = Request::post("/v1/invite").header("authorization", &bearer).header("idempotency-key", &name);
+        let body = json!({ "email": format!("{name}@example.com"), "refCode": "100000000001" }).to_string();
+        assert_eq!(server.send(request, body).await.status, 200);
+    }
+    server.post("/v1/referral-link", key, json!({ "email": "ana@gmail.com" }).to_string()).await.good();
+    for path in [
+        "/v1/stats",
+        "/partner/v1/sign-ups",
+        "/partner/v1/sign-ups?since=2100-01-01T00:00:00Z",
+        "/partner/v1/sign-ups?limit=1",
+        "/partner/v1/sign-ups/old-7",
+        "/partner/v1/events",
+        "/partner/v1/usage",
+        "/partner/v1/keys",
+        "/partner/v1/webhooks",
+        "/partner/v1/webhooks/1",
+        "/partner/v1/webhooks/2",
+    ] {
+        let answer = server.send(Request::get(path).header("authorization", &bearer), "").await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    }
+}
+
+async fn people(server: &Server, key: &str, turn: u8) {
+    for path in
+        ["/", "/join", "/joinus100000000001", "/campaigns", "/campaigns.json", "/campaigns/gathers", "/campaigns/runs"]
+    {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+    let newest = async |name: &str| {
+        let body = json!({ "email": name, "refCode": "100000000001" });
+        server.post("/v1/invite", key, body.to_string()).await.good();
+        server.number("SELECT max(id) FROM sign_ups")
+    };
+    let (confirmed, declined) =
+        (newest(&format!("ana+new{turn}@gmail.com")).await, newest(&format!("not{turn}@example.com")).await);
+    assert_eq!(server.get(&server.confirm_path(confirmed)).await.status, 200);
+    assert_eq!(server.confirm(confirmed).await.status, 200);
+    server.decline(declined).await;
+    let mut ana = Browser::new(server, turn);
+    ana.sign_in("ana@gmail.com").await;
+    let page = ana.get("/me").await;
+    assert!(String::from_utf8_lossy(&page.body).contains("1,000+"), "{page:?}");
+    for path in ["/me/leave", "/me/erase", "/campaigns/gathers"] {
+        assert_eq!(ana.get(path).await.status, 200, "{path}");
+    }
+    ana.act("/campaigns/gathers", &[("press", "in")]).await;
+    ana.act("/me/answers", &[("us_state", "NY")]).await;
+    ana.act("/me/mail", &[]).await;
+}
+
+async fn operators(server: &Server, turn: u8) {
+    let mut operator = operator_page::signed_in(server, &format!("kim{turn}"), 40 + turn).await;
+    for path in [
+        "/operator",
+        "/operator/mail",
+        "/operator/audit",
+        "/operator/audit?what=nothing",
+        "/operator/people",
+        "/operator/partners",
+        "/operator/partners/1",
+        "/operator/campaigns",
+        "/operator/campaigns/gathers",
+        "/operator/campaigns/runs",
+        "/operator/rewards",
+    ] {
+        let answer = operator.get(path).await;
+        assert!([200, 404].contains(&answer.status.as_u16()), "{path}: {answer:?}");
+    }
+    for who in ["ana@gmail.com", "r7@example.com", "100000000001", "aaaaaaaaaaaaaaaa"] {
+        assert_eq!(operator_page::act(&mut operator, "/operator/people", &[("text", who)]).await.status, 200);
+    }
+}
+
+fn commands(server: &Server, steps: &Path) {
+    for arguments in [
+        &["keys", "list"][..],
+        &["partners", "list"],
+        &["partners", "show", "Acme Assistant"],
+        &["members", "count"],
+        &["members", "show", "ana@gmail.com"],
+        &["members", "find", "r7@"],
+        &["signups", "status"],
+        &["mail", "list"],
+        &["campaigns", "list"],
+        &["campaigns", "show", "gathers"],
+        &["campaigns", "demand", "gathers"],
+        &["campaigns", "rounds", "gathers"],
+        &["rewards", "list"],
+        &["rewards", "review"],
+        &["stats"],
+        &["audit"],
+        &["operator", "list"],
+        &["doctor"],
+    ] {
+        command(server, steps, arguments);
+    }
+}
+
+fn command(server: &Server, steps: &Path, arguments: &[&str]) {
+    let output = server.command().args(arguments).env("UNIONHALL_TEST_STEPS", steps).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    // What `doctor` finds fault with is no fault of this test's.
+    assert!(output.status.success() || arguments == ["doctor"], "{arguments:?}: {told}");
+}
+
+#[test]
+fn what_one_request_sets_off_does_not_grow_with_what_is_stored() {
+    block_on(async {
+        let server = start(Home::new());
+        let key = found(&server).await;
+        let home = server.stop().1;
+        let server = start(home);
+        crowd::fill(&server);
+        let mut home = server.stop().1;
+        let work = Work::of(&home);
+        // PostgreSQL plans for the values, and for any values: both are looked at. It knows the tables as autovacuum would.
+        let plans: &[&str] = match &work.records {
+            Records::Sqlite { .. } => &[""],
+            Records::Postgres { .. } => &["force_custom_plan", "force_generic_plan"],
+        };
+        let mut excess = Vec::new();
+        for (turn, plan) in (1..).zip(plans) {
+            if let Records::Postgres { store, .. } = &work.records {
+                let name = store.rsplit('/').next().unwrap();
+                ask(store, &format!("ALTER DATABASE {name} SET plan_cache_mode = {plan}")).unwrap();
+                ask(store, "ANALYZE").unwrap();
+            }
+            work.begin();
+            let server = start(home);
+            drive(&server, &key, turn).await;
+            if usize::from(turn) == plans.len() {
+                // Both are done in steps.
+                command(&server, &work.file, &["members", "export"]);
+                command(&server, &work.file, &["members", "erase", "ana@gmail.com", "--waive-rewards"]);
+            }
+            home = server.stop().1;
+            excess.extend(work.excess().into_iter().map(|found| format!("{plan} {found}")));
+        }
+        assert!(excess.is_empty(), "{ROWS} rows of each kind:\n{}", excess.join("\n"));
+    });
+}
