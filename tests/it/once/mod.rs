@@ -28,6 +28,7 @@ mod outbox;
 mod postgres;
 mod postgres_tls;
 mod redis_buckets;
+mod redis_server;
 mod reference;
 mod reload;
 mod resume;

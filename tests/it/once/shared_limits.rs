@@ -1,8 +1,8 @@
 //! Limits that several nodes share through Redis, and what happens while it is slow or away.
 
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
-use std::process::{Child, Command, Stdio};
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -22,6 +22,9 @@ const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 /// How long anything that must come may take on a busy machine.
 pub(super) const SOON: Duration = Duration::from_secs(20);
 
+pub(crate) use super::redis_server::Redis;
+use super::redis_server::{Passage, RedisProcess};
+
 /// The Redis of the tests, with a prefix that no other test has.
 pub(crate) fn redis_url() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -31,67 +34,6 @@ pub(crate) fn redis_url() -> String {
     let started = std::fs::metadata("/proc/self").unwrap().modified().unwrap();
     let started = started.duration_since(std::time::UNIX_EPOCH).unwrap().as_micros();
     format!("{base}?prefix=test-{}-{started}-{}:", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// A port that nobody listens on, below those that outgoing connections are given.
-fn free_port() -> u16 {
-    let first = std::process::id() as u16 % 10_000;
-    let mut ports = (0..10_000).map(|n| 20_000 + (first + n * 7) % 10_000);
-    ports.find(|port| TcpListener::bind((HERE, *port)).is_ok()).unwrap()
-}
-
-/// A Redis of a test's own, to be ended, stopped and started again. Dropping it ends the process.
-pub(crate) struct Redis {
-    process: Child,
-    port: u16,
-    flags: Vec<String>,
-}
-
-impl Redis {
-    pub(crate) fn start() -> Self {
-        Self::start_with(&[])
-    }
-
-    fn start_with(flags: &[&str]) -> Self {
-        let port = free_port();
-        let flags: Vec<_> = flags.iter().map(|flag| flag.replace("PORT", &port.to_string())).collect();
-        Self { process: launch(port, &flags), port, flags }
-    }
-
-    pub(crate) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
-    }
-
-    pub(super) fn signal(&self, name: &str) {
-        let done = Command::new("kill").args([&format!("-{name}"), &self.process.id().to_string()]).status().unwrap();
-        assert!(done.success());
-    }
-
-    pub(crate) fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-
-    pub(crate) fn start_again(&mut self) {
-        self.process = launch(self.port, &self.flags);
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        // It may have been ended already.
-        let _gone = self.process.kill();
-        let _waited = self.process.wait();
-    }
-}
-
-fn launch(port: u16, flags: &[String]) -> Child {
-    Command::new("redis-server")
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-        .args(flags)
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("redis-server is not installed: ./test.sh installs it")
 }
 
 pub(super) fn home() -> Bucket {
@@ -407,19 +349,12 @@ fn redis_is_reached_over_tls() {
         std::fs::write(path("cert"), certified.cert.pem()).unwrap();
         std::fs::write(path("key"), certified.signing_key.serialize_pem()).unwrap();
         let (cert, key) = (path("cert"), path("key"));
-        let redis = Redis::start_with(&[
-            "--port",
-            "0",
-            "--tls-port",
-            "PORT",
-            "--tls-cert-file",
-            &cert,
-            "--tls-key-file",
-            &key,
-            "--tls-auth-clients",
-            "no",
-        ]);
-        let url = format!("rediss://localhost:{}", redis.port);
+        let (_redis, port) = RedisProcess::on_some_port(folder.path(), |port| {
+            let port = port.to_string();
+            let (files, callers) = (["--tls-cert-file", &cert, "--tls-key-file", &key], ["--tls-auth-clients", "no"]);
+            [&["--port", "0", "--tls-port", &port][..], &files, &callers].concat().into_iter().map(str::to_owned).collect()
+        });
+        let url = format!("rediss://localhost:{port}");
         let trusted = [("UNIONHALL_LIMITS", url.as_str()), ("SSL_CERT_FILE", &cert)];
         let server = Watched::start(&trusted, &["--public-per-minute", "5"]);
         wait_until(SOON, async || limits(&server).await == "shared").await;
@@ -429,5 +364,26 @@ fn redis_is_reached_over_tls() {
 
         let stranger = Server::start_with_env(&[("UNIONHALL_LIMITS", &url)], &[]);
         assert_eq!(limits(&stranger).await, "local", "a certificate that nobody vouches for is not trusted");
+    });
+}
+
+/// A Redis that is late for eight calls, after a limit is spent.
+#[test]
+fn a_late_redis_lets_nobody_past_the_limit() {
+    block_on(async {
+        let redis = Redis::start();
+        let server = sharing(&redis.url(), &[]).await;
+        let key = server.key();
+        let mut admitted = 0;
+        for i in 0..60 {
+            match i {
+                31 => redis.link.set(Passage::Late(Duration::from_millis(60))),
+                40 => redis.link.set(Passage::Open),
+                _ => {}
+            }
+            let answer = server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await;
+            admitted += usize::from(answer.status == 200);
+        }
+        assert_eq!(admitted, 30);
     });
 }
