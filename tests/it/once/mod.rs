@@ -17,6 +17,7 @@ mod forgiveness;
 mod full_disk;
 pub(crate) mod https;
 mod limiter_suite;
+mod limiter_switches;
 mod mail_tls;
 mod mailed_links;
 mod malformed;

@@ -61,6 +61,11 @@ impl Redis {
         self.link.url()
     }
 
+    /// For a node that is to lose it alone.
+    pub(super) fn another_link(&self) -> Link {
+        Link::to(socket_in(self.folder.path()))
+    }
+
     pub(super) fn signal(&self, name: &str) {
         let id = self.process.0.id().to_string();
         assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
