@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::table::BucketTable;
+use super::table::{BucketTable, Reservation};
 use super::window::{MOST_STAMPS, Window};
 use super::{Bucket, Class, Limiter, LimiterStatus, Scope, Subject, Verdict};
 use crate::domain::time::Tick;
@@ -74,7 +74,7 @@ impl MemoryLimiter {
         let networks = |class: Class| match class {
             Class::Public => entries(eighth * 5, network_limit),
             // Counted by key alone.
-            Class::Action | Class::Partner => 0,
+            Class::Action | Class::Partner => 1,
             // A dozen a minute; the others a few hundred.
             Class::Form => entries(eighth, 12),
             Class::Protocol | Class::Link => entries(eighth, OTHERS),
@@ -85,7 +85,8 @@ impl MemoryLimiter {
         }
     }
 
-    /// A limiter of that many entries in each table, or a few more so that its shards are even.
+    /// A limiter of that many entries in each table, or a few more so that its shards are even. Without any, addresses are
+    /// counted together, and nothing is remembered of what another count admits.
     pub fn with_entries(networks: usize, keys: usize) -> Self {
         let tables = Class::ALL.into_iter().map(|_| NetworkTables::new(networks));
         Self { networks: tables.collect(), keys: BucketTable::new(keys) }
@@ -97,6 +98,15 @@ impl MemoryLimiter {
             Subject::Network(_) => self.networks[bucket.class as usize].check(bucket, limit, now),
             // More keys at their limit within a minute than there is room for are no operator's.
             Subject::Key(_) => self.keys.check(bucket, limit, now).unwrap_or(Verdict::LATER),
+        }
+    }
+
+    /// Counts a request that another count is asked about, too; none if there is no room for its bucket. Whoever finds no room
+    /// here is not counted with others, for the other count knows them.
+    pub(super) fn reserve(&self, bucket: Bucket, limit: u32, now: Tick) -> Option<Reservation<'_>> {
+        match bucket.subject {
+            Subject::Network(_) => self.networks[bucket.class as usize].own.reserve(bucket, limit, now),
+            Subject::Key(_) => self.keys.reserve(bucket, limit, now),
         }
     }
 

@@ -10,6 +10,7 @@ mod table;
 pub mod wide;
 mod window;
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv6Addr};
@@ -157,6 +158,15 @@ impl Verdict {
     /// Not now, for want of room.
     const LATER: Self = Self { admitted: false, remaining: 0, reset: Duration::from_secs(1) };
 
+    /// What two counts that both admit a request say together: the smaller remainder, and how long that stays as it is.
+    fn and(self, other: Self) -> Self {
+        match self.remaining.cmp(&other.remaining) {
+            Ordering::Less => self,
+            Ordering::Greater => other,
+            Ordering::Equal => Self { reset: self.reset.max(other.reset), ..self },
+        }
+    }
+
     /// The reset in whole seconds, rounded up: 1 to 60, as `Retry-After` says it.
     pub fn reset_seconds(&self) -> u32 {
         let up = self.reset.as_secs() + u64::from(self.reset.subsec_nanos() > 0);
@@ -177,7 +187,7 @@ pub trait Limiter: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimiterStatus {
     pub scope: Scope,
-    /// Requests that were decided by this node alone though the limits are meant to be shared.
+    /// Requests that this node decided alone because what the nodes share was late or away.
     pub fallbacks: u64,
 }
 
@@ -220,6 +230,15 @@ mod tests {
         assert_eq!(network("192.0.2.7").region(), network("192.0.9.9").region());
         assert_ne!(network("192.0.2.7").region(), network("192.1.2.7").region());
         assert_eq!(network("2001:db8:1::").region(), network("2001:db8:2::").region());
+    }
+
+    #[test]
+    fn of_two_counts_the_scarcer_is_told() {
+        let verdict = |remaining, reset| Verdict { admitted: true, remaining, reset: Duration::from_secs(reset) };
+        for (one, other, both) in [((3, 9), (2, 5), (2, 5)), ((2, 9), (3, 50), (2, 9)), ((2, 5), (2, 9), (2, 9))] {
+            let [one, other, both] = [one, other, both].map(|(remaining, reset)| verdict(remaining, reset));
+            assert_eq!((one.and(other), other.and(one)), (both, both));
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl BucketTable {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
             hasher: RandomState::new(),
-            shard_entries: entries.div_ceil(SHARDS).max(1),
+            shard_entries: entries.div_ceil(SHARDS),
         }
     }
 
@@ -39,16 +39,30 @@ impl BucketTable {
 
     /// Counts the request; none if there is no room for its bucket.
     pub(super) fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Option<Verdict> {
-        self.with_shard(bucket, |bucket, shard| shard.check(bucket, limit, now, self.shard_entries))
+        self.reserve(bucket, limit, now).map(Reservation::keep)
+    }
+
+    /// The same, until the reservation is dropped.
+    pub(super) fn reserve(&self, bucket: Bucket, limit: u32, now: Tick) -> Option<Reservation<'_>> {
+        let counted = |hashed, shard: &mut Shard| {
+            let window = shard.window(hashed, limit, now, self.shard_entries)?;
+            Some((window.check(limit, now), window.latest()))
+        };
+        let (verdict, then) = self.with_shard(bucket, counted)?;
+        Some(Reservation { verdict, counted: verdict.admitted.then_some((self, bucket, then)) })
     }
 
     /// How long until the bucket would admit a request again; none if it would now. Counts nothing.
     pub(super) fn exhausted(&self, bucket: Bucket, limit: u32, now: Tick) -> Option<Duration> {
+        self.with_shard(bucket, |bucket, shard| shard.windows.get_mut(&bucket)?.wait(limit, now))
+    }
+
+    fn take_back(&self, bucket: Bucket, then: Tick) {
         self.with_shard(bucket, |bucket, shard| {
-            let window = shard.windows.get_mut(&bucket)?;
-            window.forget_before(now);
-            (window.count() >= limit).then(|| window.until_next(now))
-        })
+            if let Some(window) = shard.windows.get_mut(&bucket) {
+                window.take_back(then);
+            }
+        });
     }
 
     fn with_shard<T>(&self, bucket: Bucket, look: impl FnOnce(Hashed, &mut Shard) -> T) -> T {
@@ -56,6 +70,29 @@ impl BucketTable {
         // A panic while the lock was held could at worst have left one bucket half counted.
         let mut shard = self.shards[shard_of(bucket.hash)].lock().unwrap_or_else(PoisonError::into_inner);
         look(bucket, &mut shard)
+    }
+}
+
+/// A request that counts for as long as this is not dropped; for good once it is kept.
+#[derive(Debug)]
+pub(super) struct Reservation<'a> {
+    pub(super) verdict: Verdict,
+    /// Where and when, if it was admitted.
+    counted: Option<(&'a BucketTable, Bucket, Tick)>,
+}
+
+impl Reservation<'_> {
+    pub(super) fn keep(mut self) -> Verdict {
+        self.counted = None;
+        self.verdict
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if let Some((table, bucket, then)) = self.counted {
+            table.take_back(bucket, then);
+        }
     }
 }
 
@@ -112,18 +149,19 @@ struct Shard {
 }
 
 impl Shard {
-    fn check(&mut self, bucket: Hashed, limit: u32, now: Tick, entries: usize) -> Option<Verdict> {
-        if let Some(window) = self.windows.get_mut(&bucket) {
-            return Some(window.check(limit, now));
-        }
-        self.drop_those_over(now);
-        if self.windows.len() >= entries && !self.drop_least_used(now) {
-            return None;
-        }
-        let mut window = Window::new(limit);
-        let verdict = window.check(limit, now);
-        self.windows.insert(bucket, window);
-        Some(verdict)
+    /// The window of a bucket, a new one if need be; none if there is no room.
+    fn window(&mut self, bucket: Hashed, limit: u32, now: Tick, entries: usize) -> Option<&mut Window> {
+        let place = match self.windows.get_index_of(&bucket) {
+            Some(place) => place,
+            None => {
+                self.drop_those_over(now);
+                if self.windows.len() >= entries && !self.drop_least_used(now) {
+                    return None;
+                }
+                self.windows.insert_full(bucket, Window::new(limit)).0
+            }
+        };
+        Some(&mut self.windows[place])
     }
 
     /// Each newcomer looks at two entries and drops those whose minute is over, so a quiet table shrinks again.

@@ -192,7 +192,7 @@ fn write_limits(app: &Core, page: &mut Exposition) {
     let limits = app.limiter_status();
     let shared = u8::from(limits.scope == Scope::Shared);
     page.single("limits_shared", Kind::Gauge, "1 while limits are counted with the other nodes.", shared);
-    let help = "Requests decided by this node alone though limits are meant to be shared.";
+    let help = "Requests decided by this node alone because Redis was late or away.";
     page.single("limits_fallbacks_total", Kind::Counter, help, limits.fallbacks);
 }
 

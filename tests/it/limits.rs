@@ -1,29 +1,111 @@
 //! The limits as a client meets them.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use hyper::Request;
+use tokio::time::Instant;
 
 use crate::server::{Answer, Server, block_on, resident, sign_up};
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// Sends the same request over and over; gives the statuses.
-async fn burst(
-    server: &Server,
-    times: usize,
-    mut make: impl FnMut(usize) -> hyper::http::request::Builder,
-) -> Vec<u16> {
-    let mut connection = server.connect(HERE).await;
-    let mut statuses = Vec::with_capacity(times);
-    for i in 0..times {
-        statuses.push(connection.send(make(i), "").await.status.as_u16());
-    }
-    statuses
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The requests of one budget, and between which times each was counted: after it was sent and before it was answered. So its
+/// answers can be held to the limit however fast or slow this machine is.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    limit: usize,
+    admitted: Vec<(Instant, Instant)>,
+    refused: Vec<(Instant, Instant)>,
 }
 
-fn count(statuses: &[u16], status: u16) -> usize {
-    statuses.iter().filter(|found| **found == status).count()
+impl Tally {
+    pub(crate) fn of(limit: usize) -> Self {
+        Self { limit, admitted: Vec::new(), refused: Vec::new() }
+    }
+
+    /// Waits for one more request; `is_admitted` tells the answers apart.
+    pub(crate) async fn note<T>(
+        &mut self,
+        request: impl Future<Output = T>,
+        is_admitted: impl FnOnce(&T) -> bool,
+    ) -> T {
+        let sent = Instant::now();
+        let answer = request.await;
+        let times = (sent, Instant::now());
+        if is_admitted(&answer) {
+            self.admitted.push(times);
+        } else {
+            self.refused.push(times);
+        }
+        answer
+    }
+
+    /// One more request to a single node, whose answer must be right.
+    pub(crate) async fn ask(&mut self, request: impl Future<Output = Answer>) -> Answer {
+        let answer = self.note(request, |answer| answer.status == 200).await;
+        assert!(answer.status == 200 || answer.status == 429, "{answer:?}");
+        self.holds();
+        answer
+    }
+
+    /// Spends what is left of the budget; gives the refusal. Where a request takes so long that some is left again, it goes on,
+    /// but not for ever.
+    pub(crate) async fn ask_until_refused(&mut self, mut request: impl AsyncFnMut(usize) -> Answer) -> Answer {
+        let many = 10 * (self.limit + 1);
+        for i in 0..many {
+            let answer = self.ask(request(i)).await;
+            if answer.status == 429 {
+                return answer;
+            }
+        }
+        panic!("none of {many} requests was refused, with a limit of {} a minute", self.limit);
+    }
+
+    /// Looks no more at what was refused so far: by another count than this one.
+    pub(crate) fn forget_refusals(&mut self) {
+        self.refused.clear();
+    }
+
+    /// How many were admitted within one minute, whenever in their times they were counted.
+    pub(crate) fn most_in_a_minute(&self) -> usize {
+        let until = |(_, answered): &(Instant, Instant)| {
+            self.admitted.iter().filter(|(sent, other)| other <= answered && *answered - *sent <= MINUTE).count()
+        };
+        self.admitted.iter().map(until).max().unwrap_or(0)
+    }
+
+    /// How many at the least may still have counted when one was refused.
+    pub(crate) fn fewest_at_a_refusal(&self) -> Option<usize> {
+        let before = |(sent, _): &(Instant, Instant)| {
+            self.admitted.iter().filter(|(_, answered)| answered <= sent && *sent - *answered <= MINUTE).count()
+        };
+        self.refused.iter().map(before).min()
+    }
+
+    /// Neither more nor less than the limit, of requests that were sent one after another.
+    #[track_caller]
+    pub(crate) fn holds(&self) {
+        let (most, limit) = (self.most_in_a_minute(), self.limit);
+        assert!(most <= limit, "{most} within a minute, and the limit is {limit}");
+        let fewest = self.fewest_at_a_refusal().unwrap_or(limit);
+        assert!(fewest >= limit, "refused when {fewest} counted, and the limit is {limit}");
+    }
+
+    /// The last refusal told to wait until the oldest that counted is a minute old, in whole seconds.
+    #[track_caller]
+    fn holds_wait(&self, refusal: &Answer) {
+        let (sent, answered) = self.refused[self.refused.len() - 1];
+        let oldest = self.admitted[self.admitted.len() - self.limit];
+        let seconds = |span: Duration| span.as_secs() + u64::from(span.subsec_nanos() > 0);
+        let least = seconds(MINUTE.saturating_sub(answered - oldest.0)).max(1);
+        // Times are cut to whole microseconds.
+        let most = seconds(MINUTE.saturating_sub(sent - oldest.1) + Duration::from_micros(2)).min(60);
+        let wait: u64 = refusal.header("retry-after").parse().unwrap();
+        assert!((least..=most).contains(&wait), "{wait} s, and {least} to {most} would be right");
+    }
 }
 
 #[test]
@@ -31,12 +113,10 @@ fn sixty_public_requests_a_minute_for_an_address_shared_by_the_three() {
     block_on(async {
         let server = Server::start();
         let paths = ["/v1/stats", "/v1/negotiate-categories", "/v1/referral-program"];
-        let statuses = burst(&server, 61, |i| Request::get(paths[i % 3])).await;
-        assert_eq!((count(&statuses[..60], 200), statuses[60]), (60, 429));
-        let over = server.get("/v1/stats").await;
+        let (mut connection, mut tally) = (server.connect(HERE).await, Tally::of(60));
+        let over = tally.ask_until_refused(async |i| connection.send(Request::get(paths[i % 3]), "").await).await;
         over.refused(429, "rate_limited");
-        let wait: u32 = over.header("retry-after").parse().unwrap();
-        assert!((50..=60).contains(&wait), "{wait}");
+        tally.holds_wait(&over);
         let other = server.send_from(Ipv4Addr::new(127, 0, 0, 2), Request::get("/v1/stats"), "").await;
         assert_eq!(other.header("ratelimit-policy"), "\"public\";q=60;w=60");
         assert_eq!(other.header("ratelimit"), "\"public\";r=59;t=60", "another address is not touched");
@@ -55,17 +135,15 @@ fn thirty_actions_a_minute_for_a_key_and_its_reads_apart() {
             let path = if i.is_multiple_of(2) { "/v1/invite" } else { "/v1/referral-link" };
             server.post(path, key, sign_up(&format!("ana{i}@example.com"))).await
         };
-        for i in 0..30 {
-            act(&key, i).await.good();
+        for (key, limit) in [(&key, 30), (&other, 2)] {
+            let over = Tally::of(limit).ask_until_refused(async |i| act(key, i).await).await;
+            over.refused(429, "rate_limited");
         }
-        act(&key, 30).await.refused(429, "rate_limited");
-        act(&other, 0).await.good();
-        act(&other, 1).await.good();
-        act(&other, 2).await.refused(429, "rate_limited");
 
-        let read = |_| Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
-        let statuses = burst(&server, 61, read).await;
-        assert_eq!((count(&statuses[..60], 200), statuses[60]), (60, 429), "a key's reads are a budget of their own");
+        let mut connection = server.connect(HERE).await;
+        let read = || Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
+        // A key's reads are a budget of their own.
+        Tally::of(60).ask_until_refused(async |_| connection.send(read(), "").await).await;
         assert_eq!(server.get("/v1/stats").await.header("ratelimit"), "\"public\";r=59;t=60", "and not the address's");
         // A missing or wrong key is never told to wait.
         for _ in 0..70 {
@@ -80,17 +158,20 @@ mod once {
     #[test]
     fn forwarded_addresses_count_only_from_trusted_proxies() {
         block_on(async {
-            let forwarded = |i: usize| {
-                Request::get("/v1/stats").header("x-forwarded-for", format!("1.2.3.4, 203.0.113.{}, 127.0.0.9", i % 2))
+            let forwarded = |client: usize| {
+                Request::get("/v1/stats").header("x-forwarded-for", format!("1.2.3.4, 203.0.113.{client}, 127.0.0.9"))
             };
             let server =
                 Server::start_with(&["--public-per-minute", "10", "--trusted-proxies", "127.0.0.0/8,10.0.0.1"]);
-            let statuses = burst(&server, 22, forwarded).await;
-            assert_eq!((count(&statuses[..20], 200), &statuses[20..]), (20, &[429, 429][..]), "two clients, ten each");
+            let mut connection = server.connect(HERE).await;
+            for client in [0, 1] {
+                Tally::of(10).ask_until_refused(async |_| connection.send(forwarded(client), "").await).await;
+            }
 
             let server = Server::start_with(&["--public-per-minute", "10", "--trusted-proxies", "10.0.0.0/8"]);
-            let statuses = burst(&server, 11, forwarded).await;
-            assert_eq!((count(&statuses[..10], 200), statuses[10]), (10, 429), "a stranger's header is ignored");
+            let mut connection = server.connect(HERE).await;
+            // A stranger's header is ignored.
+            Tally::of(10).ask_until_refused(async |i| connection.send(forwarded(i % 2), "").await).await;
         });
     }
 
@@ -120,14 +201,16 @@ mod once {
                 clients.join_all().await;
             };
             flood(0x0b00_0000, FLOOD).await;
-            // Somebody reaches their limit while the table is full, and more come: few enough that even a slow machine is done
-            // with them before a minute is over.
-            let statuses = burst(&server, 61, |_| Request::get("/v1/referral-program")).await;
-            assert_eq!(statuses[60], 429);
-            flood(0x0c00_0000, FLOOD / 8).await;
+            // Somebody reaches their limit while the table is full, and more come. The one at its limit is not dropped: what was
+            // admitted would be forgotten, and the tally would not hold.
+            let mut tally = Tally::of(60);
+            for part in 0..8 {
+                tally.ask_until_refused(async |_| server.get("/v1/stats").await).await;
+                flood(0x0c00_0000 + part * FLOOD / 64, FLOOD / 64).await;
+            }
+            tally.ask_until_refused(async |_| server.get("/v1/stats").await).await;
             let grown = resident(server.id()).saturating_sub(before);
             assert!(grown <= MemoryLimiter::NETWORK_BYTES, "{} MiB", grown >> 20);
-            assert_eq!(server.get("/v1/stats").await.status, 429, "the one at its limit was not dropped");
         });
     }
 }

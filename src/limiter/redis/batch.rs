@@ -77,6 +77,11 @@ impl BatchRunner {
         checks: impl ExactSizeIterator<Item = &'a LimitCheck> + Clone,
         since: Instant,
     ) -> Result<Vec<Verdict>, Trouble> {
+        let late = Trouble::Late(self.manner.timeout);
+        if since + self.manner.timeout <= Instant::now() {
+            // Nobody would hear the answer, and Redis would count the checks when it comes to them.
+            return Err(late);
+        }
         let call = self.call(checks);
         let asked = async {
             match call.query_async::<Vec<u8>>(&mut self.connection).await {
@@ -90,7 +95,7 @@ impl BatchRunner {
         match tokio::time::timeout_at(since + self.manner.timeout, asked).await {
             Ok(Ok(answer)) => Ok(answer.as_chunks().0.iter().map(verdict).collect()),
             Ok(Err(error)) => Err(Trouble::Failed(error)),
-            Err(_) => Err(Trouble::Late(self.manner.timeout)),
+            Err(_) => Err(late),
         }
     }
 
@@ -140,5 +145,48 @@ fn verdict(&[admitted, r0, r1, r2, r3, u0, u1, u2, u3]: &[u8; 9]) -> Verdict {
 impl Trouble {
     fn unanswered() -> Self {
         Self::Failed(RedisError::from((ErrorKind::UnexpectedReturnType, "it answered fewer checks than it was asked")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// A connection to a Redis that takes the greeting and answers no check.
+    async fn silent() -> MultiplexedConnection {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("redis://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = stream.read(&mut bytes).await {
+                let said = String::from_utf8_lossy(&bytes[..count]);
+                if !said.contains("EVALSHA") {
+                    stream.write_all("+OK\r\n".repeat(said.matches('*').count()).as_bytes()).await.unwrap();
+                }
+            }
+        });
+        redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap()
+    }
+
+    /// The time of a check runs from when it was asked, not from when its batch could go: behind a late batch it waits no longer
+    /// than another.
+    #[tokio::test]
+    async fn a_check_that_has_waited_for_the_time_out_is_late_at_once() {
+        let script = Arc::new(Script::new("return ''"));
+        let manner = Manner { time: TimeOf::Redis, timeout: HOUR };
+        let runner = BatchRunner { connection: silent().await, script, prefix: String::new(), manner };
+        let (checks, waiting) = mpsc::channel(2);
+        tokio::spawn(runner.run(waiting));
+        let (verdict, decided) = oneshot::channel();
+        let check = LimitCheck { bucket: None, limit: 1, now: Tick::from_micros(0) };
+        let since = Instant::now().checked_sub(HOUR).unwrap();
+        checks.send(WaitingCheck { check, since, verdict }).await.unwrap();
+        let decided = tokio::time::timeout(WINDOW, decided).await.expect("a verdict within a minute");
+        assert!(matches!(decided, Ok(Err(Trouble::Late(HOUR)))));
     }
 }

@@ -2,8 +2,17 @@
 //!
 //! Each check is one atomic step on one key. Checks that are ready together are one script in one round trip (`batch.rs`). It
 //! uses the clock of Redis, so that nodes with different clocks agree. Redis must never take the service down: if it is late,
-//! full or down, a limiter in this process's memory decides, at once or after [`REDIS_CHECK_TIMEOUT`]. That limiter counts
-//! only what it decides, so each switch between the two lets a bucket have its limit at most once more on each node.
+//! full or down, a limiter in this process's memory decides, at once or after [`REDIS_CHECK_TIMEOUT`].
+//!
+//! That limiter counts all the time. A request takes a place there first, and gives it back when Redis refuses it or its caller
+//! leaves; without a place Redis is not asked. So, while memory has room for the bucket, no 60 seconds of this node's clock admit
+//! more than the limit through this node, whatever Redis answers: nothing, too late, or as one that was emptied. All nodes
+//! together admit the limit, one more for each request that one of them decided alone or that Redis lost, and never more than
+//! the limit times their number.
+//!
+//! What Redis counts has its place in memory, too, also if the answer is late: nothing counts twice. Redis is stricter than memory
+//! only by what it cannot know. It counts a check when it comes to it: usually within the time-out, but those that it left unread
+//! while it stood still as if they had been made when it went on. And it counts a check whose caller left after it was sent.
 //!
 //! A Redis key is the prefix, the version of its form, the class and the address or the id of a partner's key. It expires
 //! within 76 seconds of its last request, and never while an admitted one still counts. It holds the groups of the window, a
@@ -32,6 +41,7 @@ use tokio::time::Instant;
 use self::batch::{BatchRunner, LimitCheck, WaitingCheck};
 pub use self::target::{BadTarget, Target};
 use super::memory::MemoryLimiter;
+use super::table::Reservation;
 use super::{Bucket, Class, Limiter, LimiterStatus, Scope, Subject, Verdict};
 use crate::domain::time::Tick;
 use crate::reply::Reply;
@@ -141,11 +151,16 @@ impl Drop for RedisLimiter {
 impl Limiter for RedisLimiter {
     fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Reply<'_, Verdict> {
         let shared = &*self.shared;
-        let Some(connection) = shared.connection() else { return Reply::now(shared.alone(bucket, limit, now)) };
+        let Some(connection) = shared.connection() else { return Reply::now(shared.alone(None, bucket, limit, now)) };
+        let own = shared.local.reserve(bucket, limit, now);
+        if let Some(refused) = own.as_ref().filter(|own| !own.verdict.admitted) {
+            return Reply::now(refused.verdict);
+        }
         Reply::later(async move {
             match shared.ask(&connection, LimitCheck { bucket: Some(bucket), limit, now }).await {
-                Some(verdict) => verdict,
-                None => shared.alone(bucket, limit, now),
+                Some(verdict) if verdict.admitted => own.map_or(verdict, |own| verdict.and(own.keep())),
+                Some(refused) => refused,
+                None => shared.alone(own, bucket, limit, now),
             }
         })
     }
@@ -204,9 +219,10 @@ impl Shared {
         self.connection.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn alone(&self, bucket: Bucket, limit: u32, now: Tick) -> Verdict {
+    /// The verdict of this node's own count, in which the request may have its place already.
+    fn alone(&self, own: Option<Reservation<'_>>, bucket: Bucket, limit: u32, now: Tick) -> Verdict {
         self.fallbacks.fetch_add(1, Ordering::Relaxed);
-        self.local.decide(bucket, limit, now)
+        own.map_or_else(|| self.local.decide(bucket, limit, now), Reservation::keep)
     }
 
     /// What Redis says, unless it says nothing, or nothing in time.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::redis_server::{A_MINUTE, eventually};
 use super::shared_limits::redis_url;
 use crate::server::{block_on, resident, together};
 use unionhall::domain::api_key::{ApiKey, KeyId};
@@ -33,6 +34,13 @@ macro_rules! suite {
                 super::block_on(super::$case(&super::in_redis));
             })*
         }
+
+        mod node {
+            $(#[test]
+            fn $case() {
+                super::block_on(super::$case(&super::in_redis_and_memory));
+            })*
+        }
     };
 }
 
@@ -49,20 +57,29 @@ suite! {
 
 type Make<'a> = &'a dyn Fn() -> Arc<dyn Limiter>;
 
-/// A limiter with keys of its own in the Redis of the tests.
+/// A limiter with keys of its own in the Redis of the tests, which alone decides: there is no room in memory.
 fn in_redis() -> Arc<dyn Limiter> {
-    let manner = Manner { time: TimeOf::Caller, timeout: Duration::from_secs(20) };
-    let connecting = RedisLimiter::connect(
-        Target::parse(&redis_url()).unwrap(),
-        manner,
-        MemoryLimiter::with_entries(1, 1),
-        |change| panic!("{change:?}"),
-    );
-    let limiter = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(connecting)).unwrap();
+    beside(MemoryLimiter::with_entries(0, 0))
+}
+
+/// The same as a node has it: both counts must admit a request, and none refuses more for that.
+fn in_redis_and_memory() -> Arc<dyn Limiter> {
+    beside(MemoryLimiter::new(60))
+}
+
+fn beside(local: MemoryLimiter) -> Arc<dyn Limiter> {
+    let connected = async {
+        let (target, manner) =
+            (Target::parse(&redis_url()).unwrap(), Manner { time: TimeOf::Caller, timeout: A_MINUTE });
+        let limiter = RedisLimiter::connect(target, manner, local, |_| {}).await.unwrap();
+        eventually("the limiter counts in Redis", async || limiter.status().scope == Scope::Shared).await;
+        limiter
+    };
+    let limiter = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(connected));
     Arc::new(NeverAlone(limiter))
 }
 
-/// A limiter whose every verdict was reached in Redis: one of the fallback's would prove nothing.
+/// A limiter that was never without Redis: a verdict of the node alone would prove nothing.
 #[derive(Debug)]
 struct NeverAlone(RedisLimiter);
 
@@ -183,20 +200,20 @@ async fn buckets_do_not_touch_each_other(make: Make<'_>) {
 }
 
 async fn large_limits_are_never_passed_and_nearly_reached(make: Make<'_>) {
+    const AT_ONCE: u32 = 100;
     for limit in [999, 1000, 1001, 25_000] {
         let limiter = make();
         let mut admitted = VecDeque::new();
         let mut now = 0;
         // Twice the limit, spread unevenly over three minutes.
-        for i in 0..limit * 6 {
-            now += if i % 100 == 0 { 180 * SECOND / u64::from(limit * 6) * 100 } else { 0 };
-            if limiter.check(home(), limit, at(now)).await.admitted {
-                admitted.push_back(now);
-                while admitted.front().is_some_and(|then| now - then > 60 * SECOND) {
-                    admitted.pop_front();
-                }
-                assert!(admitted.len() <= limit as usize);
+        for _ in 0..limit * 6 / AT_ONCE {
+            now += 180 * SECOND / u64::from(limit * 6) * u64::from(AT_ONCE);
+            let verdicts = together((0..AT_ONCE).map(|_| limiter.check(home(), limit, at(now)))).await;
+            admitted.extend(verdicts.iter().filter(|verdict| verdict.admitted).map(|_| now));
+            while admitted.front().is_some_and(|then| now - then > 60 * SECOND) {
+                admitted.pop_front();
             }
+            assert!(admitted.len() <= limit as usize);
         }
         assert!(admitted.len() >= limit as usize - limit as usize / 500 - 101, "{limit}: {}", admitted.len());
     }
