@@ -135,7 +135,7 @@ fn a_mailing_that_is_killed_goes_on_and_forgets_nobody() {
 #[test]
 fn whoever_signs_up_does_not_wait_for_a_mailing() {
     block_on(async {
-        let members = 600;
+        let members = 150;
         let mail = Mailserver::start(&["--hold", "m"]);
         let server = start(&mail, "1000000");
         let key = server.key();

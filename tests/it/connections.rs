@@ -45,87 +45,6 @@ impl Body for Stalled {
     }
 }
 
-/// An attacker with a /48 had 65,536 budgets.
-#[test]
-fn a_site_of_many_networks_has_few_budgets() {
-    block_on(async {
-        let server =
-            Server::start_with(&["--log", "off", "--trusted-proxies", "127.0.0.0/8", "--public-per-minute", "2"]);
-        let mut connection = server.connect(HONEST).await;
-        let mut admitted = 0;
-        for n in 0..400 {
-            let from = format!("2001:db8:7:{n:x}::1");
-            let answer = connection.send(Request::get("/v1/stats").header("x-forwarded-for", from), "").await;
-            admitted += u32::from(answer.status == 200);
-            assert!(answer.status == 200 || (1..=60).contains(&answer.header("retry-after").parse::<u32>().unwrap()));
-        }
-        // Two /56 of four budgets each were asked from.
-        assert_eq!(admitted, 16);
-        let neighbour = Request::get("/v1/stats").header("x-forwarded-for", "2001:db8:8::1");
-        assert_eq!(connection.send(neighbour, "").await.status, 200);
-    });
-}
-
-/// Notifications, batches, garbage and unknown tools went on past the limit.
-#[test]
-fn whatever_is_said_in_mcp_counts() {
-    block_on(async {
-        let said: [(&str, String); 6] = [
-            ("a notification", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()),
-            ("a batch", json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]).to_string()),
-            ("garbage", "{".to_owned()),
-            (
-                "an unknown tool",
-                json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }).to_string(),
-            ),
-            ("an unknown method", json!({ "jsonrpc": "2.0", "id": 1, "method": "nonsense" }).to_string()),
-            ("far too much", " ".repeat(70_000)),
-        ];
-        let server = Server::start_with(&["--log", "off"]);
-        for (n, (what, text)) in said.into_iter().enumerate() {
-            let from = Ipv4Addr::new(127, 0, 6, n as u8 + 1);
-            let mut connection = server.connect(from).await;
-            for _ in 0..600 {
-                assert_ne!(connection.send(Request::post("/mcp"), text.clone()).await.status, 429, "{what}");
-            }
-            let over = connection.send(Request::post("/mcp"), text).await;
-            assert_eq!((over.status.as_u16(), &over.json_rpc()["error"]["code"]), (429, &json!(-32000)), "{what}");
-            // Calls of tools have budgets of their own.
-            let call =
-                json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "getMemberStats" } });
-            let called = connection.send(Request::post("/mcp"), call.to_string()).await;
-            assert_eq!(called.json_rpc()["result"]["isError"], false, "{what}");
-        }
-    });
-}
-
-/// One token, replayed at a thousand connections, took sign-ups from 1.7 to 170 ms.
-#[test]
-fn a_links_page_has_a_budget_and_a_forged_link_asks_nobody() {
-    block_on(async {
-        let server = Server::start_with(&["--log", "off", "--mail", "hold"]);
-        let key = server.key();
-        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        assert_eq!(server.confirm(1).await.status, 200);
-        let path = server.confirm_path(1);
-        let mut connection = server.connect(ATTACKER).await;
-        let statuses = async |connection: &mut crate::server::Connection, path: &str, count: usize| {
-            let mut statuses = Vec::new();
-            for _ in 0..count {
-                statuses.push(connection.send(Request::post(path), "").await.status.as_u16());
-            }
-            statuses
-        };
-        let at = path.len() - 9;
-        let other = if &path[at..=at] == "0" { "1" } else { "0" };
-        let forged = format!("{}{other}{}", &path[..at], &path[at + 1..]);
-        assert!(statuses(&mut connection, &forged, 400).await.iter().all(|status| *status == 404));
-        let pressed = statuses(&mut connection, &path, 310).await;
-        assert_eq!((pressed.iter().filter(|status| **status == 200).count(), pressed[309]), (300, 429));
-        assert_eq!(server.send_from(HONEST, Request::get(path.as_str()), "").await.status, 200);
-    });
-}
-
 /// Anyone may ask, and each question was a write to the row that every confirmation locks.
 #[test]
 fn whoever_asks_whether_it_is_ready_is_told_by_one_look() {
@@ -170,6 +89,91 @@ pub(crate) async fn all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
 mod once {
     use super::*;
 
+    // The first three count up to a limit. Here, for on a busy machine Redis is late and every node counts for itself for a while; the
+    // limiter suite holds both limiters to their limits.
+
+    /// An attacker with a /48 had 65,536 budgets.
+    #[test]
+    fn a_site_of_many_networks_has_few_budgets() {
+        block_on(async {
+            let server =
+                Server::start_with(&["--log", "off", "--trusted-proxies", "127.0.0.0/8", "--public-per-minute", "2"]);
+            let mut connection = server.connect(HONEST).await;
+            let mut admitted = 0;
+            for n in 0..400 {
+                let from = format!("2001:db8:7:{n:x}::1");
+                let answer = connection.send(Request::get("/v1/stats").header("x-forwarded-for", from), "").await;
+                admitted += u32::from(answer.status == 200);
+                assert!(
+                    answer.status == 200 || (1..=60).contains(&answer.header("retry-after").parse::<u32>().unwrap())
+                );
+            }
+            // Two /56 of four budgets each were asked from.
+            assert_eq!(admitted, 16);
+            let neighbour = Request::get("/v1/stats").header("x-forwarded-for", "2001:db8:8::1");
+            assert_eq!(connection.send(neighbour, "").await.status, 200);
+        });
+    }
+
+    /// Notifications, batches, garbage and unknown tools went on past the limit.
+    #[test]
+    fn whatever_is_said_in_mcp_counts() {
+        block_on(async {
+            let said: [(&str, String); 6] = [
+                ("a notification", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()),
+                ("a batch", json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]).to_string()),
+                ("garbage", "{".to_owned()),
+                (
+                    "an unknown tool",
+                    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }).to_string(),
+                ),
+                ("an unknown method", json!({ "jsonrpc": "2.0", "id": 1, "method": "nonsense" }).to_string()),
+                ("far too much", " ".repeat(70_000)),
+            ];
+            let server = Server::start_with(&["--log", "off"]);
+            for (n, (what, text)) in said.into_iter().enumerate() {
+                let from = Ipv4Addr::new(127, 0, 6, n as u8 + 1);
+                let mut connection = server.connect(from).await;
+                for _ in 0..600 {
+                    assert_ne!(connection.send(Request::post("/mcp"), text.clone()).await.status, 429, "{what}");
+                }
+                let over = connection.send(Request::post("/mcp"), text).await;
+                assert_eq!((over.status.as_u16(), &over.json_rpc()["error"]["code"]), (429, &json!(-32000)), "{what}");
+                // Calls of tools have budgets of their own.
+                let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "getMemberStats" } });
+                let called = connection.send(Request::post("/mcp"), call.to_string()).await;
+                assert_eq!(called.json_rpc()["result"]["isError"], false, "{what}");
+            }
+        });
+    }
+
+    /// One token, replayed at a thousand connections, took sign-ups from 1.7 to 170 ms.
+    #[test]
+    fn a_links_page_has_a_budget_and_a_forged_link_asks_nobody() {
+        block_on(async {
+            let server = Server::start_with(&["--log", "off", "--mail", "hold"]);
+            let key = server.key();
+            server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+            assert_eq!(server.confirm(1).await.status, 200);
+            let path = server.confirm_path(1);
+            let mut connection = server.connect(ATTACKER).await;
+            let statuses = async |connection: &mut crate::server::Connection, path: &str, count: usize| {
+                let mut statuses = Vec::new();
+                for _ in 0..count {
+                    statuses.push(connection.send(Request::post(path), "").await.status.as_u16());
+                }
+                statuses
+            };
+            let at = path.len() - 9;
+            let other = if &path[at..=at] == "0" { "1" } else { "0" };
+            let forged = format!("{}{other}{}", &path[..at], &path[at + 1..]);
+            assert!(statuses(&mut connection, &forged, 400).await.iter().all(|status| *status == 404));
+            let pressed = statuses(&mut connection, &path, 310).await;
+            assert_eq!((pressed.iter().filter(|status| **status == 200).count(), pressed[309]), (300, 429));
+            assert_eq!(server.send_from(HONEST, Request::get(path.as_str()), "").await.status, 200);
+        });
+    }
+
     /// 64 connections of HTTP/2, 128 requests each: they held all 8,192 places.
     #[test]
     fn requests_whose_bodies_never_come_hold_a_share_of_the_places() {
@@ -179,7 +183,7 @@ mod once {
                 [("POST", "/mcp", "100"), ("POST", "/confirm/x", "9"), ("GET", "/docs", "2000000")]
             {
                 let mut attack = tokio::task::JoinSet::new();
-                let refused = Arc::new(AtomicUsize::new(0));
+                let [refused, late] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
                 for _ in 0..64 {
                     let stream = TokioIo::new(server.dial(ATTACKER).await);
                     let (mut sender, connection) =
@@ -189,10 +193,12 @@ mod once {
                         let request = Request::builder().method(method).uri(format!("http://{}{path}", server.address));
                         let answer =
                             sender.send_request(request.header("content-length", length).body(Stalled).unwrap());
-                        let refused = Arc::clone(&refused);
+                        let (refused, late) = (Arc::clone(&refused), Arc::clone(&late));
                         attack.spawn(async move {
-                            if answer.await.is_ok_and(|answer| answer.status() == 503) {
-                                refused.fetch_add(1, Ordering::Relaxed);
+                            match answer.await.map_or(0, |answer| answer.status().as_u16()) {
+                                503 => drop(refused.fetch_add(1, Ordering::Relaxed)),
+                                408 => drop(late.fetch_add(1, Ordering::Relaxed)),
+                                _ => {}
                             }
                         });
                     }
@@ -201,9 +207,9 @@ mod once {
                     assert_eq!(honest(&server, "/v1/stats").await.status, 200, "{method} {path}");
                 }
                 if path == "/mcp" {
-                    // The attack was one: it met its own bound.
-                    let refused = async || refused.load(Ordering::Relaxed) >= 64 * 128 - SHARE;
-                    wait_for!(refused).await;
+                    // The attack was one: it met its own bound, and all but that were refused, or had their time.
+                    let [refused, late] = [refused, late].map(|count| move || count.load(Ordering::Relaxed));
+                    wait_for!(async || refused() > SHARE && refused() + late() >= 64 * 128 - SHARE).await;
                 }
                 attack.shutdown().await;
             }
