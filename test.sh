@@ -2,10 +2,13 @@
 # Everything that must hold, with one command. Installs what is missing; takes parts of tests' names to run only those.
 #
 #   ./test.sh [--long] [NAME...]      --long: also the tests that take too long for every run
+#   ./test.sh --exact NAME            the test of that name
+#   ./test.sh --only PART             formatting, dependencies, clippy, documentation, build or install
 #
-# The parts run one after another where they would get in each other's way:
-# - clippy, the documentation and the build of the tests share cargo's lock on target/, and each uses every core;
-# - both runs of the tests use every core and hold the service to times.
+# What failed is named in the last lines, with the command that repeats it alone. Nothing that failed is run again by itself.
+#
+# The parts run one after another where they would get in each other's way: clippy, the documentation and the build of the tests share
+# cargo's lock on target/, and each uses every core, as both runs of the tests do.
 # Installing needs the network more than the cores and runs beside the builds. The checks with other people's tools wait for
 # processes to start most of the time: the browser runs beside the others.
 # A part that fails does not stop the others that can still run; the run fails at the end.
@@ -110,17 +113,72 @@ has_nextest() { cargo nextest --version >/dev/null 2>&1; }
 # tests_on BACKEND [NAME...]: all tests on SQLite with limits in memory; on PostgreSQL and Redis again what depends on them. A test
 # with `once::` in its path does not, or brings its own stores: tests/it/once/mod.rs.
 tests_on() {
-    local status=0 report=$target/nextest/default/junit.xml which=(--workspace) once=()
+    local status=0 report=target/nextest/default/junit.xml said=$target/test-output/$1.tests which=(--workspace) once=()
     [[ $1 == sqlite ]] || which=(--test it) once=(--skip once::)
     rm -f "$report"
-    UNIONHALL_TEST_BACKEND=$1 cargo_test "${which[@]}" -- "${once[@]}" "${skipped[@]}" "${@:2}" || status=$?
-    [[ ! -f $report ]] || mv "$report" "$target/nextest/default/$1.xml"
+    if has_nextest; then
+        UNIONHALL_TEST_BACKEND=$1 cargo_test "${which[@]}" -- "${once[@]}" "${skipped[@]}" "${@:2}" || status=$?
+        [[ ! -f $report ]] || mv "$report" "target/nextest/default/$1.xml"
+    else
+        UNIONHALL_TEST_BACKEND=$1 cargo_test --no-fail-fast "${which[@]}" -- "${once[@]}" "${skipped[@]}" "${@:2}" 2>&1 |
+            tee "$said" || status=$?
+    fi
     return "$status"
+}
+
+# forget_results: of the run before.
+forget_results() {
+    mkdir -p "$target/test-output"
+    rm -f target/nextest/default/{sqlite,postgres}.xml "$target"/test-output/*.{tests,failed}
+}
+
+# failed_tests BACKEND: their names, as nextest's report or cargo's output has them.
+failed_tests() {
+    python3 - "target/nextest/default/$1.xml" "$target/test-output/$1.tests" <<'PYTHON'
+import pathlib, re, sys, xml.etree.ElementTree
+report, said = map(pathlib.Path, sys.argv[1:])
+if report.exists():
+    tests = xml.etree.ElementTree.parse(report).iter("testcase")
+    names = [test.get("name") for test in tests if test.find("failure") is not None or test.find("error") is not None]
+else:
+    names = re.findall(r"^test (\S+).* \.\.\. FAILED$", said.read_text() if said.exists() else "", re.MULTILINE)
+print(*dict.fromkeys(names), sep="\n")
+PYTHON
+}
+
+# name_failed_tests BACKEND: each with the command that repeats it.
+name_failed_tests() {
+    local names name
+    names=$(failed_tests "$1")
+    if [[ -z $names ]]; then
+        printf '%s\n    %s\n' "the tests on $1 have not come to their end" "UNIONHALL_TEST_BACKEND=$1 ./test.sh ''"
+        return
+    fi
+    for name in $names; do
+        printf '%s\n    %s\n' "$name, on $1" "UNIONHALL_TEST_BACKEND=$1 ./test.sh --exact $name"
+    done
+}
+
+# checks NAME: tests/NAME/check, which writes down which of its checks failed.
+checks() { FAILED_CHECKS=$(realpath "$target")/test-output/$1.failed "tests/$1/check"; }
+
+# name_failed_part PART: what failed of it, with the command that repeats it.
+name_failed_part() {
+    case $1 in
+    sqlite | postgres) name_failed_tests "$1" ;;
+    formatting | dependencies | clippy | documentation | build | install)
+        printf '%s\n    %s\n' "${title[$1]}" "./test.sh --only $1"
+        ;;
+    *)
+        sed "s/^/$1: /" "$target/test-output/$1.failed" 2>/dev/null || echo "${title[$1]}"
+        echo "    tests/$1/check"
+        ;;
+    esac
 }
 
 slowest_tests() {
     has_nextest || { echo "cargo-nextest is not installed; without it nobody knows"; return; }
-    python3 - "$target"/nextest/default/{sqlite,postgres}.xml <<'PYTHON'
+    python3 - target/nextest/default/{sqlite,postgres}.xml <<'PYTHON'
 import pathlib, sys, xml.etree.ElementTree
 tests = []
 for path in map(pathlib.Path, sys.argv[1:]):
@@ -132,15 +190,30 @@ for time, backend, binary, name in sorted(tests, reverse=True)[:10]:
 PYTHON
 }
 
+if [[ ${1:-} == --only ]]; then
+    install_compiler
+    case ${2:-} in
+    formatting | dependencies | clippy | documentation | build) "$2" ;;
+    install) install_everything ;;
+    *) echo "--only takes formatting, dependencies, clippy, documentation, build or install" >&2 && exit 2 ;;
+    esac
+    exit
+fi
+
 if [ $# -gt 0 ]; then
+    forget_results
     install_compiler
     install_servers
     fetch_programs
     install_mail_server
     start_servers
-    [[ $backend == postgres ]] || tests_on sqlite "$@"
-    [[ $backend == sqlite ]] || { heading "Again, on PostgreSQL and Redis"; tests_on postgres "$@"; }
-    exit
+    failed=()
+    [[ $backend == postgres ]] || tests_on sqlite "$@" || failed+=(sqlite)
+    [[ $backend == sqlite ]] || { heading "Again, on PostgreSQL and Redis"; tests_on postgres "$@"; } || failed+=(postgres)
+    ((${#failed[@]} > 0)) || exit 0
+    heading "FAILED, each with the command that repeats it"
+    for each in "${failed[@]}"; do name_failed_tests "$each"; done
+    exit 1
 fi
 
 # --- The run ---------------------------------------------------------------------------------------------------------
@@ -222,6 +295,7 @@ join() {
 
 has_failed() { [[ " ${failed[*]} " == *" $1 "* ]]; }
 
+forget_results
 heading "What will be done, and how long it took the last time"
 plan install "Installing what is missing (beside the builds)"
 plan formatting "Formatting"
@@ -256,12 +330,12 @@ else
     [[ $backend == postgres ]] || part sqlite tests_on sqlite
     [[ $backend == sqlite ]] || part postgres tests_on postgres
     # The program that these use is the one that the tests were just run with.
-    beside pages tests/pages/check
-    part openapi tests/openapi/check
-    part mcp tests/mcp/check
-    part docs tests/docs/check
-    part examples tests/examples/check
-    part package tests/package/check
+    beside pages checks pages
+    part openapi checks openapi
+    part mcp checks mcp
+    part docs checks docs
+    part examples checks examples
+    part package checks package
     join pages
 
     heading "The slowest ten tests"
@@ -285,6 +359,7 @@ echo "${whole-$((SECONDS - began))} all" >>"$times.new"
 mv "$times.new" "$times"
 
 if ((${#failed[@]} > 0)); then
-    heading "FAILED: ${failed[*]}"
+    heading "FAILED, each with the command that repeats it"
+    for name in "${failed[@]}"; do name_failed_part "$name"; done
     exit 1
 fi

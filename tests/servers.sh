@@ -62,31 +62,35 @@ as_postgres() {
     exec setpriv "${user[@]}" --pdeathsig INT -- "$@"
 }
 
-# A port that nobody listens on, below those that the system gives to outgoing connections.
-free_port() {
-    local port
-    while :; do
-        port=$((15000 + RANDOM % 15000))
-        (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
-    done
-}
-
-# comes_up PID COMMAND...: waits until the command succeeds; fails once the process is gone, or after half a minute.
+# comes_up PID TEXT FILE: waits until the file has the text, which the server writes there once it can be used; fails once the
+# process is gone, or after a minute.
 comes_up() {
-    local pid=$1
-    shift
-    for ((i = 0; i < 300; i++)); do
-        kill -0 "$pid" 2>/dev/null || return 1
-        ! "$@" >/dev/null 2>&1 || return 0
+    for ((i = 0; i < 600; i++)); do
+        ! grep -qs -- "$2" "$3" || return 0
+        kill -0 "$1" 2>/dev/null || return 1
         sleep 0.1
     done
+    echo "waited for a minute for '$2' in $3" >&2
+    return 1
+}
+
+# on_some_port START TAKEN LOG: starts a server by START PORT, on another port as long as its log says by TAKEN that somebody has that
+# one. Only the server can tell: a port that was free a moment ago may not be now. They are below those that the system gives out.
+on_some_port() {
+    local port
+    for ((tries = 0; tries < 50; tries++)); do
+        port=$((15000 + RANDOM % 15000))
+        ! "$1" "$port" || return 0
+        grep -qs -- "$2" "$3" || break
+    done
+    cat "$3" >&2
     return 1
 }
 
 # end PID SIGNAL: and waits until it has ended; not for ever.
 end() {
     [[ -n $1 ]] && kill "-$2" "$1" 2>/dev/null || return 0
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 600; i++)); do
         kill -0 "$1" 2>/dev/null || break
         sleep 0.1
     done
@@ -103,7 +107,7 @@ stop_servers() {
 }
 
 start_postgres() {
-    local programs port
+    local programs
     programs=$(postgres_programs)
     # Nobody waits for a disk here: what a crash leaves behind is tested on clusters that do.
     (cd "$servers" && as_postgres "$programs/initdb" -D "$servers/postgres" -U postgres --auth=trust --encoding=UTF8 \
@@ -121,36 +125,24 @@ autovacuum_naptime = 10min
 log_min_messages = fatal
 shared_preload_libraries = 'pg_stat_statements'
 CONF
-    for _ in 1 2 3; do
-        port=$(free_port)
-        (cd "$servers" && as_postgres "$programs/postgres" -D "$servers/postgres" -p "$port") >"$servers/postgres.log" 2>&1 &
-        postgres_pid=$!
-        if comes_up "$postgres_pid" "$programs/pg_isready" -q -h 127.0.0.1 -p "$port"; then
-            export UNIONHALL_TEST_POSTGRES=postgres://postgres@127.0.0.1:$port
-            return
-        fi
-        end "$postgres_pid" INT
-    done
-    cat "$servers/postgres.log" >&2
-    return 1
+    on_some_port launch_postgres 'could not create any TCP/IP sockets' "$servers/postgres.log"
 }
 
-start_redis() {
-    local port program
-    program=$(on_path redis-server)
-    for _ in 1 2 3; do
-        port=$(free_port)
-        setpriv --pdeathsig TERM -- "$program" --bind 127.0.0.1 --port "$port" --save '' --appendonly no \
-            --dir "$servers" >"$servers/redis.log" 2>&1 &
-        redis_pid=$!
-        if comes_up "$redis_pid" redis-cli -h 127.0.0.1 -p "$port" ping; then
-            export UNIONHALL_TEST_REDIS=redis://127.0.0.1:$port
-            return
-        fi
-        end "$redis_pid" TERM
-    done
-    cat "$servers/redis.log" >&2
-    return 1
+launch_postgres() {
+    (cd "$servers" && as_postgres "$(postgres_programs)/postgres" -D "$servers/postgres" -p "$1") >"$servers/postgres.log" 2>&1 &
+    postgres_pid=$!
+    comes_up "$postgres_pid" '^ready' "$servers/postgres/postmaster.pid" || { end "$postgres_pid" INT; return 1; }
+    export UNIONHALL_TEST_POSTGRES=postgres://postgres@127.0.0.1:$1
+}
+
+start_redis() { on_some_port launch_redis 'Address already in use' "$servers/redis.log"; }
+
+launch_redis() {
+    setpriv --pdeathsig TERM -- "$(on_path redis-server)" --bind 127.0.0.1 --port "$1" --save '' --appendonly no \
+        --dir "$servers" >"$servers/redis.log" 2>&1 &
+    redis_pid=$!
+    comes_up "$redis_pid" 'Ready to accept connections' "$servers/redis.log" || { end "$redis_pid" TERM; return 1; }
+    export UNIONHALL_TEST_REDIS=redis://127.0.0.1:$1
 }
 
 # start_servers: exports UNIONHALL_TEST_POSTGRES and UNIONHALL_TEST_REDIS. Whoever calls it has stop_servers called on EXIT.

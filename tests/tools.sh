@@ -96,25 +96,31 @@ start_server() {
         --contact-email keys@union.example --log errors >"$run/server.out" 2>>"$run/server.err" &
     server_pid=$!
     UNION_URL=
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         UNION_URL=$(sed -n 's/.*listens on \(http[^ "]*\).*/\1/p' "$run/server.out")
         [[ -z $UNION_URL ]] && kill -0 "$server_pid" 2>/dev/null || break
         sleep 0.05
     done
     if [[ -z $UNION_URL ]]; then
-        echo "$name: the server did not start" >&2
+        echo "$name: the server ended, or has not said in a minute where it listens" >&2
         cat "$run/server.out" "$run/server.err" >&2
         stop_server
         return 1
     fi
     UNION_KEY=$("$server" keys issue "$partner" --data "$UNION_DATA" --per-minute 1000000 2>"$run/issue.err") ||
         { cat "$run/issue.err" >&2; stop_server; return 1; }
-    # The last thing that the greeting says.
+    # The last thing that the greeting says, where mail goes nowhere else.
     UNION_MAILBOX=
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 1200; i++)); do
+        [[ -z ${UNIONHALL_MAIL:-} ]] || break
         UNION_MAILBOX=$(grep -o 'http[^ ]*/dev/mailbox?key=[0-9a-z]*' "$run/server.out") && break
         sleep 0.05
     done
+    if [[ -z ${UNIONHALL_MAIL:-}$UNION_MAILBOX ]]; then
+        echo "$name: the server has not said in a minute where its mailbox is" >&2
+        stop_server
+        return 1
+    fi
     export UNION_URL UNION_KEY UNION_DATA UNION_MAILBOX
 }
 
@@ -124,7 +130,7 @@ stop_server() {
     [[ -n $pid ]] || return 0
     server_pid=
     kill "$pid" 2>/dev/null || { echo "the server was no longer up"; return 1; }
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         kill -0 "$pid" 2>/dev/null || break
         sleep 0.05
     done
@@ -160,11 +166,18 @@ check() {
         failed=$((failed + 1))
         cat "$run/output"
         echo "    FAILED, $((SECONDS - start)) s"
+        # For the last lines of test.sh.
+        echo "$title" >>"${FAILED_CHECKS:-/dev/null}"
     fi
 }
 
-# step COMMAND...: two minutes at most.
-step() { timeout --kill-after=5 120 "$@"; }
+# step COMMAND...: what takes ten minutes hangs.
+step() {
+    local status=0
+    timeout --kill-after=5 600 "$@" || status=$?
+    [[ $status != 124 ]] || echo "ended after ten minutes: $*"
+    return "$status"
+}
 
 # finish: the last line, and the status.
 finish() {

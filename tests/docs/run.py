@@ -55,7 +55,7 @@ class Snippet:
 def ask(path, headers=None, body=None):
     request = urllib.request.Request(URL + path, data=body, headers=headers or {})
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, answer.headers, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()
@@ -347,7 +347,7 @@ def webhooks():
     )
     named = json.dumps([{"Body": sent.decode(), "Headers": headers} for _, sent, headers in cases])
     done = subprocess.run(
-        ["go", "run", "."], cwd="hook", input=named, capture_output=True, text=True, timeout=110
+        ["go", "run", "."], cwd="hook", input=named, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0 and json.loads(done.stdout) == expected, (done.stdout, done.stderr)
     assert output_of(["go", "vet", "-C", "hook", "./..."]) == ""
@@ -367,7 +367,7 @@ def partner():
     for snippet in of(*PARTNER):
         if snippet.language in SHOWN:
             continue
-        printed = run(snippet, patience=20)
+        printed = run(snippet)
         if snippet.section in PARTNER[:5] or snippet.language == "bash":
             succeeded(snippet, printed)
         elif snippet.section == "events":
@@ -400,9 +400,9 @@ def self_service():
     named = bearer | {"Content-Type": "application/json", "Idempotency-Key": "sign-up-1042"}
     status, _, body = ask("/v1/invite", named, b'{"email": "confirm+snippets@simulator.test"}')
     assert status == 200, body
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while json.loads(ask("/partner/v1/sign-ups/sign-up-1042", bearer)[2])["status"] != "confirmed":
-        assert time.monotonic() < end, "nobody has confirmed"
+        assert time.monotonic() < end, "waited for a minute, and nobody has confirmed"
         time.sleep(0.1)
     for label in ["curl", "Python", "TypeScript"]:
         url, id = f"http://127.0.0.1:{endpoint.server_port}/{label}", None

@@ -1,7 +1,5 @@
 //! The pages of campaigns, as strangers and members use them, backwards and in the wrong order, too.
 
-use std::time::Duration;
-
 use hyper::Request;
 use serde_json::{Value, json};
 use unionhall::domain::campaign::CampaignMail;
@@ -11,7 +9,7 @@ use unionhall::domain::time::Timestamp;
 
 use crate::own_page::{Browser, enter, invite, join, newest_request, start};
 use crate::pages::{form, page};
-use crate::server::{Answer, Server, block_on, wait_until};
+use crate::server::{Answer, Server, block_on, wait_for};
 
 pub(crate) const OFFER: &str = r#"
 supplier = "Example Fiber"
@@ -53,7 +51,7 @@ pub(crate) async fn step(server: &Server, slug: &str, state: &str) {
         "INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note)
          SELECT id, 1, 'operator', '', '{state}', '' FROM campaigns WHERE slug = '{slug}'"
     ));
-    wait_until(Duration::from_secs(5), async || match state {
+    wait_for!(async || match state {
         "cancelled" => text(&server.get(&format!("/campaigns/{slug}")).await).contains("was canceled"),
         _ => listed(server).await.iter().any(|one| one["slug"] == slug && one["state"] == state),
     })
@@ -64,7 +62,7 @@ pub(crate) async fn publish(server: &Server, slug: &str, offer: &str) {
     server.execute(&format!("UPDATE campaigns SET offer = '{offer}', decide_by = 47190 WHERE slug = '{slug}'"));
     step(server, slug, "offered").await;
     let day = offer.split("decide_by = ").nth(1).unwrap()[..10].to_owned();
-    wait_until(Duration::from_secs(5), async || {
+    wait_for!(async || {
         listed(server).await.iter().any(|one| one["slug"] == slug && one["offer"]["decideBy"] == day.as_str())
     })
     .await;
@@ -140,7 +138,7 @@ fn everybody_sees_what_is_public_and_nothing_else() {
              SELECT id, 1, 1, '{\"in\":1230,\"accepted\":15,\"byState\":[],\"inOtherStates\":0,\"byCategory\":[],\"inOtherCategories\":0}'
              FROM campaigns WHERE slug = 'internet-2099'",
         );
-        wait_until(Duration::from_secs(5), async || listed(&server).await[0]["in"] == 1230).await;
+        wait_for!(async || listed(&server).await[0]["in"] == 1230).await;
         page(&server.get("/campaigns").await, 200, "1,230 members in");
         publish(&server, "internet-2099", OFFER).await;
         let answer = server.get("/campaigns.json?lang=es").await;
@@ -476,7 +474,7 @@ fn what_others_see_never_tells_what_one_member_pressed_or_answered() {
             }
             if n == 4 {
                 server.run(&["campaigns", "demand", "somewhere"]);
-                wait_until(Duration::from_secs(5), async || listed(&server).await[0]["in"] == 5).await;
+                wait_for!(async || listed(&server).await[0]["in"] == 5).await;
             }
         }
         // One more on the same day, and one who goes: the day has its sheet.

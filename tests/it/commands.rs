@@ -3,12 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::records::Records;
-use crate::server::{Server, block_on, sign_up, wait_until};
-
-/// What an operator changes takes effect within two seconds.
-async fn within_two_seconds(ask: impl AsyncFnMut() -> bool) {
-    wait_until(std::time::Duration::from_secs(2), ask).await;
-}
+use crate::server::{Server, block_on, sign_up, wait_for};
 
 fn listed(server: &Server) -> Vec<Value> {
     serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap()
@@ -23,7 +18,7 @@ fn a_secret_that_is_given_as_a_flag_does_not_stay_in_the_list_of_processes() {
         let shown = std::fs::read(format!("/proc/{}/cmdline", server.id())).unwrap();
         let shown = String::from_utf8(shown).unwrap().replace('\0', " ");
         assert!(shown.contains("serve --listen") && !shown.contains("hunter2"), "{shown}");
-        within_two_seconds(async || server.log().contains("given as a flag")).await;
+        wait_for!(async || server.log().contains("given as a flag")).await;
         assert!(!server.log().contains("hunter2"), "{}", server.log());
         let help = server.run(&["serve", "--help"]);
         assert!(help.contains("list of processes") || help.contains("list of\n"), "{help}");
@@ -45,7 +40,7 @@ fn keys_are_issued_listed_and_revoked_beside_the_running_server() {
         let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ana@example.com")).await;
         act(key).await.good();
         act(&plain).await.good();
-        within_two_seconds(async || listed(&server).iter().all(|key| key["lastUsedAt"].is_string())).await;
+        wait_for!(async || listed(&server).iter().all(|key| key["lastUsedAt"].is_string())).await;
 
         let keys = listed(&server);
         let fields: Vec<_> = keys[0].as_object().unwrap().keys().map(String::as_str).collect();
@@ -61,7 +56,7 @@ fn keys_are_issued_listed_and_revoked_beside_the_running_server() {
         assert!(table.contains("Acme") && !table.contains(&key[12..]), "{table}");
 
         server.run(&["keys", "revoke", &key[3..11]]);
-        within_two_seconds(async || act(key).await.status == 401).await;
+        wait_for!(async || act(key).await.status == 401).await;
         let message = act(key).await.refused(401, "agent_unauthorized");
         assert!(message.contains("revoked"), "{message}");
         act(&plain).await.good();
@@ -86,7 +81,7 @@ fn keys_rotate_with_grace() {
         let told = String::from_utf8(again.stderr).unwrap();
         assert!(told.contains("itself works until 2999-01-31"), "{told}");
         let last = server.run(&["keys", "rotate", &new[3..11], "--grace", "0s"]);
-        within_two_seconds(async || act(&new).await.status == 401).await;
+        wait_for!(async || act(&new).await.status == 401).await;
         let told = act(&new).await.refused(401, "agent_unauthorized");
         assert!(told.contains(&format!("rotated to key {}", &last[3..11])), "{told}");
         act(&last).await.good();
@@ -108,7 +103,7 @@ fn paused_sign_ups_answer_and_the_public_data_stays_up() {
             ]
         };
         server.run(&["signups", "pause"]);
-        within_two_seconds(async || both().await[0].status == 500).await;
+        wait_for!(async || both().await[0].status == 500).await;
         for answer in both().await {
             answer.refused(500, "backend_not_configured");
         }
@@ -117,7 +112,7 @@ fn paused_sign_ups_answer_and_the_public_data_stays_up() {
         server.get("/v1/stats").await.good();
         assert!(server.run(&["signups", "pause"]).contains("already"));
         server.run(&["signups", "resume"]);
-        within_two_seconds(async || both().await[1].status == 200).await;
+        wait_for!(async || both().await[1].status == 200).await;
     });
 }
 
@@ -199,7 +194,7 @@ mod once {
             let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
             let read = || hyper::Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
             connection.send(read(), "").await.good();
-            within_two_seconds(async || listed(&server)[0]["lastUsedAt"].is_string()).await;
+            wait_for!(async || listed(&server)[0]["lastUsedAt"].is_string()).await;
             let watching = rusqlite::Connection::open(server.data().join("unionhall.db")).unwrap();
             let version = || -> i64 { watching.pragma_query_value(None, "data_version", |row| row.get(0)).unwrap() };
             let log = server.data().join("unionhall.db-wal");

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Request;
@@ -16,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::server::{Answer, Server, block_on, resident, sign_up, wait_until};
+use crate::server::{Answer, Server, block_on, in_time, resident, sign_up, wait_for};
 
 const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 4, 1);
 const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 5, 1);
@@ -26,13 +25,12 @@ const SHARE: usize = 512;
 
 async fn honest(server: &Server, path: &str) -> Answer {
     let asked = server.send_from(HONEST, Request::get(path), "");
-    tokio::time::timeout(Duration::from_secs(5), asked).await.expect("an honest request is answered")
+    in_time("an answer to an honest request", asked).await
 }
 
-/// Whether the other side has ended a connection by now.
-async fn is_ended(stream: &mut TcpStream) -> bool {
-    let read = tokio::time::timeout(Duration::from_millis(1), stream.read(&mut [0; 1])).await;
-    matches!(read, Ok(Ok(0) | Err(_)))
+/// Whether a connection is open and nothing was said on it yet.
+fn is_unanswered(stream: &TcpStream) -> bool {
+    stream.try_read(&mut [0; 1]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 /// A body that never comes.
@@ -47,87 +45,6 @@ impl Body for Stalled {
     }
 }
 
-/// An attacker with a /48 had 65,536 budgets.
-#[test]
-fn a_site_of_many_networks_has_few_budgets() {
-    block_on(async {
-        let server =
-            Server::start_with(&["--log", "off", "--trusted-proxies", "127.0.0.0/8", "--public-per-minute", "2"]);
-        let mut connection = server.connect(HONEST).await;
-        let mut admitted = 0;
-        for n in 0..400 {
-            let from = format!("2001:db8:7:{n:x}::1");
-            let answer = connection.send(Request::get("/v1/stats").header("x-forwarded-for", from), "").await;
-            admitted += u32::from(answer.status == 200);
-            assert!(answer.status == 200 || (1..=60).contains(&answer.header("retry-after").parse::<u32>().unwrap()));
-        }
-        // Two /56 of four budgets each were asked from.
-        assert_eq!(admitted, 16);
-        let neighbour = Request::get("/v1/stats").header("x-forwarded-for", "2001:db8:8::1");
-        assert_eq!(connection.send(neighbour, "").await.status, 200);
-    });
-}
-
-/// Notifications, batches, garbage and unknown tools went on past the limit.
-#[test]
-fn whatever_is_said_in_mcp_counts() {
-    block_on(async {
-        let said: [(&str, String); 6] = [
-            ("a notification", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()),
-            ("a batch", json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]).to_string()),
-            ("garbage", "{".to_owned()),
-            (
-                "an unknown tool",
-                json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }).to_string(),
-            ),
-            ("an unknown method", json!({ "jsonrpc": "2.0", "id": 1, "method": "nonsense" }).to_string()),
-            ("far too much", " ".repeat(70_000)),
-        ];
-        let server = Server::start_with(&["--log", "off"]);
-        for (n, (what, text)) in said.into_iter().enumerate() {
-            let from = Ipv4Addr::new(127, 0, 6, n as u8 + 1);
-            let mut connection = server.connect(from).await;
-            for _ in 0..600 {
-                assert_ne!(connection.send(Request::post("/mcp"), text.clone()).await.status, 429, "{what}");
-            }
-            let over = connection.send(Request::post("/mcp"), text).await;
-            assert_eq!((over.status.as_u16(), &over.json_rpc()["error"]["code"]), (429, &json!(-32000)), "{what}");
-            // Calls of tools have budgets of their own.
-            let call =
-                json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "getMemberStats" } });
-            let called = connection.send(Request::post("/mcp"), call.to_string()).await;
-            assert_eq!(called.json_rpc()["result"]["isError"], false, "{what}");
-        }
-    });
-}
-
-/// One token, replayed at a thousand connections, took sign-ups from 1.7 to 170 ms.
-#[test]
-fn a_links_page_has_a_budget_and_a_forged_link_asks_nobody() {
-    block_on(async {
-        let server = Server::start_with(&["--log", "off", "--mail", "hold"]);
-        let key = server.key();
-        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        assert_eq!(server.confirm(1).await.status, 200);
-        let path = server.confirm_path(1);
-        let mut connection = server.connect(ATTACKER).await;
-        let statuses = async |connection: &mut crate::server::Connection, path: &str, count: usize| {
-            let mut statuses = Vec::new();
-            for _ in 0..count {
-                statuses.push(connection.send(Request::post(path), "").await.status.as_u16());
-            }
-            statuses
-        };
-        let at = path.len() - 9;
-        let other = if &path[at..=at] == "0" { "1" } else { "0" };
-        let forged = format!("{}{other}{}", &path[..at], &path[at + 1..]);
-        assert!(statuses(&mut connection, &forged, 400).await.iter().all(|status| *status == 404));
-        let pressed = statuses(&mut connection, &path, 310).await;
-        assert_eq!((pressed.iter().filter(|status| **status == 200).count(), pressed[309]), (300, 429));
-        assert_eq!(server.send_from(HONEST, Request::get(path.as_str()), "").await.status, 200);
-    });
-}
-
 /// Anyone may ask, and each question was a write to the row that every confirmation locks.
 #[test]
 fn whoever_asks_whether_it_is_ready_is_told_by_one_look() {
@@ -135,17 +52,18 @@ fn whoever_asks_whether_it_is_ready_is_told_by_one_look() {
         let server = Server::start();
         honest(&server, "/readyz").await.good();
         let held = server.hold();
+        let mut asked = 0;
         let look = async || {
+            asked += 40;
             let refused = all((0..40).map(|_| honest(&server, "/readyz")).collect()).await;
             refused.iter().all(|answer| answer.status == 503)
         };
-        wait_until(Duration::from_secs(10), look).await;
+        wait_for!(look).await;
         let looks = || server.log().lines().filter(|line| line.contains("\"level\":\"error\"")).count();
-        wait_until(Duration::from_secs(5), async || looks() > 0).await;
-        // One a second, and each takes two until it is given up.
-        assert!(looks() <= 5, "{}", server.log());
+        wait_for!(async || looks() > 0).await;
+        assert!(looks() * 10 <= asked, "{asked} asked: {}", server.log());
         drop(held);
-        wait_until(Duration::from_secs(10), async || honest(&server, "/readyz").await.status == 200).await;
+        wait_for!(async || honest(&server, "/readyz").await.status == 200).await;
     });
 }
 
@@ -171,6 +89,91 @@ pub(crate) async fn all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
 mod once {
     use super::*;
 
+    // The first three count up to a limit. Here, for on a busy machine Redis is late and every node counts for itself for a while; the
+    // limiter suite holds both limiters to their limits.
+
+    /// An attacker with a /48 had 65,536 budgets.
+    #[test]
+    fn a_site_of_many_networks_has_few_budgets() {
+        block_on(async {
+            let server =
+                Server::start_with(&["--log", "off", "--trusted-proxies", "127.0.0.0/8", "--public-per-minute", "2"]);
+            let mut connection = server.connect(HONEST).await;
+            let mut admitted = 0;
+            for n in 0..400 {
+                let from = format!("2001:db8:7:{n:x}::1");
+                let answer = connection.send(Request::get("/v1/stats").header("x-forwarded-for", from), "").await;
+                admitted += u32::from(answer.status == 200);
+                assert!(
+                    answer.status == 200 || (1..=60).contains(&answer.header("retry-after").parse::<u32>().unwrap())
+                );
+            }
+            // Two /56 of four budgets each were asked from.
+            assert_eq!(admitted, 16);
+            let neighbour = Request::get("/v1/stats").header("x-forwarded-for", "2001:db8:8::1");
+            assert_eq!(connection.send(neighbour, "").await.status, 200);
+        });
+    }
+
+    /// Notifications, batches, garbage and unknown tools went on past the limit.
+    #[test]
+    fn whatever_is_said_in_mcp_counts() {
+        block_on(async {
+            let said: [(&str, String); 6] = [
+                ("a notification", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()),
+                ("a batch", json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]).to_string()),
+                ("garbage", "{".to_owned()),
+                (
+                    "an unknown tool",
+                    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }).to_string(),
+                ),
+                ("an unknown method", json!({ "jsonrpc": "2.0", "id": 1, "method": "nonsense" }).to_string()),
+                ("far too much", " ".repeat(70_000)),
+            ];
+            let server = Server::start_with(&["--log", "off"]);
+            for (n, (what, text)) in said.into_iter().enumerate() {
+                let from = Ipv4Addr::new(127, 0, 6, n as u8 + 1);
+                let mut connection = server.connect(from).await;
+                for _ in 0..600 {
+                    assert_ne!(connection.send(Request::post("/mcp"), text.clone()).await.status, 429, "{what}");
+                }
+                let over = connection.send(Request::post("/mcp"), text).await;
+                assert_eq!((over.status.as_u16(), &over.json_rpc()["error"]["code"]), (429, &json!(-32000)), "{what}");
+                // Calls of tools have budgets of their own.
+                let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "getMemberStats" } });
+                let called = connection.send(Request::post("/mcp"), call.to_string()).await;
+                assert_eq!(called.json_rpc()["result"]["isError"], false, "{what}");
+            }
+        });
+    }
+
+    /// One token, replayed at a thousand connections, took sign-ups from 1.7 to 170 ms.
+    #[test]
+    fn a_links_page_has_a_budget_and_a_forged_link_asks_nobody() {
+        block_on(async {
+            let server = Server::start_with(&["--log", "off", "--mail", "hold"]);
+            let key = server.key();
+            server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+            assert_eq!(server.confirm(1).await.status, 200);
+            let path = server.confirm_path(1);
+            let mut connection = server.connect(ATTACKER).await;
+            let statuses = async |connection: &mut crate::server::Connection, path: &str, count: usize| {
+                let mut statuses = Vec::new();
+                for _ in 0..count {
+                    statuses.push(connection.send(Request::post(path), "").await.status.as_u16());
+                }
+                statuses
+            };
+            let at = path.len() - 9;
+            let other = if &path[at..=at] == "0" { "1" } else { "0" };
+            let forged = format!("{}{other}{}", &path[..at], &path[at + 1..]);
+            assert!(statuses(&mut connection, &forged, 400).await.iter().all(|status| *status == 404));
+            let pressed = statuses(&mut connection, &path, 310).await;
+            assert_eq!((pressed.iter().filter(|status| **status == 200).count(), pressed[309]), (300, 429));
+            assert_eq!(server.send_from(HONEST, Request::get(path.as_str()), "").await.status, 200);
+        });
+    }
+
     /// 64 connections of HTTP/2, 128 requests each: they held all 8,192 places.
     #[test]
     fn requests_whose_bodies_never_come_hold_a_share_of_the_places() {
@@ -180,7 +183,7 @@ mod once {
                 [("POST", "/mcp", "100"), ("POST", "/confirm/x", "9"), ("GET", "/docs", "2000000")]
             {
                 let mut attack = tokio::task::JoinSet::new();
-                let refused = Arc::new(AtomicUsize::new(0));
+                let [refused, late] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
                 for _ in 0..64 {
                     let stream = TokioIo::new(server.dial(ATTACKER).await);
                     let (mut sender, connection) =
@@ -190,10 +193,12 @@ mod once {
                         let request = Request::builder().method(method).uri(format!("http://{}{path}", server.address));
                         let answer =
                             sender.send_request(request.header("content-length", length).body(Stalled).unwrap());
-                        let refused = Arc::clone(&refused);
+                        let (refused, late) = (Arc::clone(&refused), Arc::clone(&late));
                         attack.spawn(async move {
-                            if answer.await.is_ok_and(|answer| answer.status() == 503) {
-                                refused.fetch_add(1, Ordering::Relaxed);
+                            match answer.await.map_or(0, |answer| answer.status().as_u16()) {
+                                503 => drop(refused.fetch_add(1, Ordering::Relaxed)),
+                                408 => drop(late.fetch_add(1, Ordering::Relaxed)),
+                                _ => {}
                             }
                         });
                     }
@@ -202,9 +207,9 @@ mod once {
                     assert_eq!(honest(&server, "/v1/stats").await.status, 200, "{method} {path}");
                 }
                 if path == "/mcp" {
-                    // The attack was one: it met its own bound.
-                    let refused = async || refused.load(Ordering::Relaxed) >= 64 * 128 - SHARE;
-                    wait_until(Duration::from_secs(30), refused).await;
+                    // The attack was one: it met its own bound, and all but that were refused, or had their time.
+                    let [refused, late] = [refused, late].map(|count| move || count.load(Ordering::Relaxed));
+                    wait_for!(async || refused() > SHARE && refused() + late() >= 64 * 128 - SHARE).await;
                 }
                 attack.shutdown().await;
             }
@@ -218,20 +223,26 @@ mod once {
             let server = Server::start_with(&["--log", "off", "--public-per-minute", "100000"]);
             let mut idle = Vec::new();
             for _ in 0..SHARE + 300 {
-                idle.push(server.dial(ATTACKER).await);
+                let mut stream = server.dial(ATTACKER).await;
+                // Whoever is past the share is not read.
+                let _ended = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+                idle.push(stream);
             }
             honest(&server, "/healthz").await.good();
             honest(&server, "/v1/stats").await.good();
-            let mut ended = 0;
+            let mut answered = 0;
             for stream in &mut idle {
-                ended += usize::from(is_ended(stream).await);
+                let read = in_time("an answer, or the end of the connection", stream.read(&mut [0; 1])).await;
+                answered += read.unwrap_or(0);
             }
-            assert_eq!(ended, 300);
+            assert_eq!(answered, SHARE);
             // What is given back can be taken again.
             drop(idle);
-            let back = async || server.send_from(ATTACKER, Request::get("/v1/stats"), "").await.status == 200;
-            wait_until(Duration::from_secs(10), async || {
-                tokio::time::timeout(Duration::from_secs(1), back()).await == Ok(true)
+            wait_for!(async || {
+                let mut stream = server.dial(ATTACKER).await;
+                let _ended = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+                let read = in_time("an answer, or the end of the connection", stream.read(&mut [0; 1])).await;
+                read.is_ok_and(|read| read > 0)
             })
             .await;
         });
@@ -258,15 +269,17 @@ mod once {
                 json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "getMemberStats" } });
             let called = server.send_from(HONEST, Request::post("/mcp"), call.to_string()).await;
             assert_eq!(called.json_rpc()["result"]["isError"], false);
+            let mut busy = 0;
+            let told_to_come_back = async || {
+                for stream in &mut stalled {
+                    let mut answer = [0; 12];
+                    busy += usize::from(stream.try_read(&mut answer).is_ok() && answer.ends_with(b"503"));
+                }
+                busy > 100
+            };
+            wait_for!(told_to_come_back).await;
             let grown = resident(server.id()).saturating_sub(before);
             assert!(grown < 48 << 20, "{} MiB", grown >> 20);
-            let mut busy = 0;
-            for stream in &mut stalled {
-                let mut answer = [0; 12];
-                let read = tokio::time::timeout(Duration::from_millis(1), stream.read_exact(&mut answer)).await;
-                busy += usize::from(matches!(read, Ok(Ok(_))) && answer.ends_with(b"503"));
-            }
-            assert!(busy > 100, "{busy} were told to come back");
         });
     }
 
@@ -293,7 +306,7 @@ mod once {
                 let same = Request::get("/v1/stats").header("x-forwarded-for", "203.0.113.7");
                 server.send(same, "").await.status == 503
             };
-            wait_until(Duration::from_secs(5), same).await;
+            wait_for!(same).await;
         });
     }
 
@@ -329,24 +342,26 @@ mod once {
         Ipv4Addr::new(127, 40, high, low)
     }
 
-    /// How many of so many honest callers, each new, are signed up within two seconds; and health, each time.
+    /// How many of so many honest callers, each new, are signed up before a request is answered that came before and never comes
+    /// whole; and health, each time.
     async fn sign_ups_answered(server: &Server, key: &str, callers: u16) -> usize {
-        // Once the attack stands: on a busy machine taking it in lasts a while.
-        let stands = server.get("/healthz");
-        tokio::time::timeout(Duration::from_secs(30), stands).await.unwrap().good();
         let mut answered = 0;
         for n in 0..callers {
             let from = Ipv4Addr::new(127, 50, 0, n as u8);
+            let mut half = server.dial(attacker(n)).await;
+            half.write_all(HALF.as_bytes()).await.unwrap();
             let health = server.send_from(from, Request::get("/healthz"), "");
-            let health = tokio::time::timeout(Duration::from_secs(2), health).await;
-            assert_eq!(health.expect("health is told").status, 200);
+            assert_eq!(in_time("health to be told", health).await.status, 200);
             let invite = Request::post("/v1/invite").header("authorization", format!("Bearer {key}"));
             let asked = server.send_from(from, invite, sign_up(&format!("user{n}@example.com")));
-            let asked = tokio::time::timeout(Duration::from_secs(2), asked).await;
-            answered += usize::from(asked.is_ok_and(|answer| answer.status == 200));
+            let answer = in_time("an honest sign-up to be answered", asked).await;
+            answered += usize::from(answer.status == 200 && is_unanswered(&half));
         }
         answered
     }
+
+    /// A request whose body never comes whole.
+    const HALF: &str = "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{";
 
     /// 33 addresses with 512 idle connections each silenced the whole node, health included, for 40 s.
     #[test]
@@ -380,8 +395,7 @@ mod once {
             let mut stalled = Vec::new();
             for n in 0..12_000_u16 {
                 let mut stream = server.dial(attacker(n)).await;
-                let head = "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{";
-                stream.write_all(head.as_bytes()).await.unwrap();
+                stream.write_all(HALF.as_bytes()).await.unwrap();
                 stalled.push(stream);
             }
             let answered = sign_ups_answered(&server, &key, 100).await;

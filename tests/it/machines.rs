@@ -1,11 +1,10 @@
 //! The other machines of an installation, as processes: a proxy in front, PostgreSQL as a primary and its standby. They are
 //! set up with the files in `deploy/`, and end with the value that stands for them, also when a test fails.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use tokio::net::{TcpSocket, TcpStream};
@@ -30,17 +29,37 @@ pub(crate) fn program(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("{name} is not installed; ./test.sh installs it"))
 }
 
-/// A port that nobody listens on, below those that the system gives to outgoing connections.
-pub(crate) fn free_port() -> u16 {
-    static TRIED: AtomicU16 = AtomicU16::new(0);
-    loop {
-        // Tests run in many processes at once: each begins elsewhere.
-        let next = std::process::id().wrapping_mul(61) + u32::from(TRIED.fetch_add(1, Ordering::Relaxed));
-        let port = 15_000 + u16::try_from(next % 15_000).unwrap();
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
-        }
+/// A port that the system gave us, for a server that must be told one. As long as this lives it is given to nobody else, be the server
+/// there or not: the socket is bound and does not listen, so whoever asks for just this port may share it (`SO_REUSEADDR`, which
+/// every server here sets).
+pub(crate) struct KeptPort {
+    _socket: TcpSocket,
+    pub number: u16,
+}
+
+impl KeptPort {
+    pub(crate) fn new() -> Self {
+        Self::bind(0).unwrap()
     }
+
+    /// That one, if nobody has it.
+    pub(crate) fn bind(number: u16) -> std::io::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind((Ipv4Addr::LOCALHOST, number).into())?;
+        Ok(Self { number: socket.local_addr()?.port(), _socket: socket })
+    }
+}
+
+/// Whether it becomes true.
+pub(crate) fn within_a_minute(mut condition: impl FnMut() -> bool) -> bool {
+    for _ in 0..1200 {
+        if condition() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    condition()
 }
 
 /// A process that is ended when it goes out of sight.
@@ -55,16 +74,14 @@ impl Process {
         let said = std::fs::File::create(&log).unwrap();
         command.stdin(Stdio::null()).stdout(said.try_clone().unwrap()).stderr(said);
         let mut process = Self { child: command.spawn().unwrap(), log };
-        for _ in 0..600 {
+        let come_up = within_a_minute(|| {
             if let Some(status) = process.child.try_wait().unwrap() {
                 panic!("{command:?} ended with {status}: {}", process.log());
             }
-            if usable() {
-                return process;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("{command:?} did not come up: {}", process.log());
+            usable()
+        });
+        assert!(come_up, "{command:?} has not come up in a minute: {}", process.log());
+        process
     }
 
     fn log(&self) -> String {
@@ -74,13 +91,8 @@ impl Process {
     /// Ends it by a signal that it heeds, and waits until it has.
     pub(crate) fn end(&mut self, signal: &str) {
         run(Command::new("kill").args([&format!("-{signal}"), &self.child.id().to_string()]));
-        for _ in 0..600 {
-            if self.child.try_wait().unwrap().is_some() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("it did not end: {}", self.log());
+        let ended = within_a_minute(|| self.child.try_wait().unwrap().is_some());
+        assert!(ended, "it has not ended a minute after SIG{signal}: {}", self.log());
     }
 
     /// Ends it and everything that it started, without warning, as a power cut would.
@@ -117,6 +129,7 @@ fn children(parent: u32) -> Vec<u32> {
 /// A PostgreSQL of a test's own, that waits for its disk as a real one does.
 pub(crate) struct Cluster {
     postmaster: Process,
+    _kept: KeptPort,
     pub port: u16,
     folder: tempfile::TempDir,
 }
@@ -155,18 +168,14 @@ impl Cluster {
         self.ask(&format!("ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'"));
         self.ask("SELECT pg_reload_conf()");
         let follows = format!("SELECT sync_state FROM pg_stat_replication WHERE application_name = '{STANDBY}'");
-        for _ in 0..600 {
-            if self.ask(&follows) == [["sync"]] {
-                return standby;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("the standby does not follow: {}", standby.postmaster.log());
+        let is_followed = within_a_minute(|| self.ask(&follows) == [["sync"]]);
+        assert!(is_followed, "the standby has not followed in a minute: {}", standby.postmaster.log());
+        standby
     }
 
     fn start(folder: tempfile::TempDir) -> Self {
-        let port = free_port();
-        Self { postmaster: Self::launch(folder.path(), port), port, folder }
+        let kept = KeptPort::new();
+        Self { postmaster: Self::launch(folder.path(), kept.number), port: kept.number, _kept: kept, folder }
     }
 
     fn launch(folder: &Path, port: u16) -> Process {
@@ -281,6 +290,7 @@ pub(crate) struct Proxy {
     process: Process,
     address: SocketAddr,
     redirect: u16,
+    _kept: [KeptPort; 2],
     trusted: CertificateDer<'static>,
     folder: tempfile::TempDir,
 }
@@ -316,12 +326,13 @@ impl Proxy {
     fn start(prepare: impl FnOnce(&Path, u16, u16) -> Command) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let trusted = certify(&NAMES, &folder.path().join("fullchain.pem"), &folder.path().join("privkey.pem"));
-        let (port, redirect) = (free_port(), free_port());
+        let kept = [KeptPort::new(), KeptPort::new()];
+        let [port, redirect] = [kept[0].number, kept[1].number];
         let mut command = prepare(folder.path(), port, redirect);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let usable = || std::net::TcpStream::connect(address).is_ok();
         let process = Process::start(&mut command, folder.path().join("log"), usable);
-        Self { process, address, redirect, trusted, folder }
+        Self { process, address, redirect, trusted, folder, _kept: kept }
     }
 
     /// Changes nginx's nodes, as an operator does who edits the file and reloads; waits until nobody asks the old ones any more.
@@ -329,14 +340,11 @@ impl Proxy {
         write_site(self.folder.path(), nodes, self.address.port(), self.redirect);
         let before = children(self.process.child.id());
         run(Command::new("kill").args(["-HUP", &self.process.child.id().to_string()]));
-        for _ in 0..400 {
+        let reloaded = within_a_minute(|| {
             let now = children(self.process.child.id());
-            if !now.is_empty() && !now.iter().any(|worker| before.contains(worker)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("nginx did not reload: {}", self.process.log());
+            !now.is_empty() && !now.iter().any(|worker| before.contains(worker))
+        });
+        assert!(reloaded, "nginx has not reloaded in a minute: {}", self.process.log());
     }
 
     /// What it has written so far: nginx's access log and error log, and what it prints, which is all that Caddy writes.

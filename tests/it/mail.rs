@@ -1,14 +1,13 @@
 //! Mail that arrives: through a real server, over real connections, and what happens when it does not.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use hyper::Request;
 use mail_parser::MessageParser;
 use serde_json::{Value, json};
 
 use crate::mailserver::{Mailserver, python};
-use crate::server::{Server, block_on, sign_up, wait_until};
+use crate::server::{Server, block_on, in_time, sign_up, wait_for};
 
 /// A certificate for localhost that trusts itself; the folder holds `cert.pem` and `key.pem`.
 fn certify() -> (tempfile::TempDir, String, String) {
@@ -102,7 +101,7 @@ fn mail_goes_encrypted_and_authenticated_and_its_link_confirms() {
             assert_eq!(outbox(&server), Vec::<Value>::new());
             // It has arrived a moment before the worker knows.
             let knows = async || server.get("/readyz").await.good()["mail"] == "sent";
-            wait_until(Duration::from_secs(5), knows).await;
+            wait_for!(knows).await;
         }
     });
 }
@@ -121,10 +120,9 @@ fn a_mail_server_that_was_away_gets_everything() {
                 mail.kill();
             }
         }
-        wait_until(Duration::from_secs(10), async || outbox(&server).iter().any(|mail| mail["lastError"].is_string()))
-            .await;
+        wait_for!(async || outbox(&server).iter().any(|mail| mail["lastError"].is_string())).await;
         let told = async || server.log().contains("mail does not go");
-        wait_until(Duration::from_secs(10), told).await;
+        wait_for!(told).await;
         assert_eq!(server.get("/readyz").await.good()["mail"], "failing");
         mail.start_again();
         // Ten minutes later, as the records have it: waits have grown, and what was being sent may have gone.
@@ -137,7 +135,7 @@ fn a_mail_server_that_was_away_gets_everything() {
         assert_eq!(counts.len(), 200);
         // The one that was on its way when the server died may have been taken without our hearing of it.
         assert!(arrived.len() <= 216, "{}", arrived.len());
-        wait_until(Duration::from_secs(10), async || outbox(&server).is_empty()).await;
+        wait_for!(async || outbox(&server).is_empty()).await;
         assert!(!server.log().contains("@example.com"), "no address in the log");
     });
 }
@@ -149,15 +147,14 @@ fn only_a_rejected_recipient_ends_a_mail() {
         let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port)]);
         let key = server.key();
         server.post("/v1/invite", &key, sign_up("nobody@example.com")).await.good();
-        wait_until(Duration::from_secs(10), async || server.log().contains("no such recipient")).await;
+        wait_for!(async || server.log().contains("no such recipient")).await;
         assert_eq!(outbox(&server), Vec::<Value>::new());
         // The same person again: the answer is the same, but nothing is sent.
         server.post("/v1/invite", &key, sign_up("nobody@example.com")).await.good();
         server.post("/v1/invite", &key, sign_up("later@example.com")).await.good();
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         mail.wait_for(1).await;
-        wait_until(Duration::from_secs(10), async || outbox(&server).iter().any(|mail| mail["lastError"].is_string()))
-            .await;
+        wait_for!(async || outbox(&server).iter().any(|mail| mail["lastError"].is_string())).await;
         let waiting = outbox(&server);
         assert_eq!(waiting.len(), 1, "{waiting:?}");
         assert_eq!(waiting[0]["lastError"], "the mail server answered 451 4.7.1 to RCPT TO");
@@ -179,9 +176,10 @@ fn a_recipient_who_is_thought_about_for_long_holds_up_nobody() {
         for n in 0..20 {
             server.post("/v1/invite", &few, sign_up(&format!("quick{n}@example.com"))).await.good();
         }
-        // Half a minute is what each slow one takes.
-        let quick = async || mail.arrived().len() == 20;
-        wait_until(Duration::from_secs(10), quick).await;
+        // None of the slow ones is answered yet.
+        wait_for!(async || mail.arrived().len() == 20).await;
+        assert!(mail.arrived().iter().all(|mail| mail["to"][0].as_str().unwrap().starts_with("quick")));
+        assert!(outbox(&server).iter().all(|mail| mail["lastError"].is_null()), "nor was any given up");
     });
 }
 
@@ -201,7 +199,7 @@ fn what_a_revoked_key_asked_for_is_held_until_the_operator_decides() {
         mail.start_again();
         server.execute("UPDATE outbox SET send_after = 0");
         let held = async || outbox(&server).iter().filter(|mail| mail["heldAt"].is_string()).count() == 4;
-        wait_until(Duration::from_secs(10), held).await;
+        wait_for!(held).await;
         assert!(server.run(&["mail", "list"]).contains("held"));
         assert_eq!(server.run(&["mail", "release", "--form"]), "No such mail is held.");
         assert_eq!(
@@ -230,10 +228,7 @@ fn the_operators_own_mistakes_are_told_and_cost_no_mail() {
             let server = Server::start_with_env(&[("SSL_CERT_FILE", &cert)], &["--mail", &url]);
             let partner = server.key();
             server.post("/v1/invite", &partner, sign_up("ana@example.com")).await.good();
-            wait_until(Duration::from_secs(10), async || {
-                outbox(&server).first().is_some_and(|mail| mail["lastError"].is_string())
-            })
-            .await;
+            wait_for!(async || { outbox(&server).first().is_some_and(|mail| mail["lastError"].is_string()) }).await;
             let error = outbox(&server)[0]["lastError"].as_str().unwrap().to_owned();
             assert!(error.contains(told), "{error}");
             assert!(server.log().contains(told) && !server.log().contains("wrong"), "{}", server.log());
@@ -260,10 +255,7 @@ fn addresses_of_other_scripts_arrive_or_wait_with_the_reason() {
         let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", plain.port)]);
         let key = server.key();
         server.post("/v1/invite", &key, sign_up("jürgen@example.com")).await.good();
-        wait_until(Duration::from_secs(10), async || {
-            outbox(&server).first().is_some_and(|mail| mail["lastError"].is_string())
-        })
-        .await;
+        wait_for!(async || { outbox(&server).first().is_some_and(|mail| mail["lastError"].is_string()) }).await;
         let error = outbox(&server)[0]["lastError"].as_str().unwrap().to_owned();
         assert!(error.contains("SMTPUTF8"), "{error}");
     });
@@ -274,7 +266,8 @@ fn addresses_of_other_scripts_arrive_or_wait_with_the_reason() {
 #[test]
 fn a_crash_loses_no_mail() {
     block_on(async {
-        let mail = Mailserver::start(&[]);
+        // Some have gone, and some are on their way.
+        let mail = Mailserver::start(&["--hold", "user1"]);
         let url = format!("smtp://127.0.0.1:{}", mail.port);
         let flags = ["--mail", &url, "--key-per-minute", "100000"];
         let server = Server::start_with(&flags);
@@ -287,10 +280,12 @@ fn a_crash_loses_no_mail() {
             connection.send(request, sign_up(&email)).await.good();
             acknowledged.push(email);
         }
-        assert!(mail.arrived().len() < 150, "the worker is still at it");
+        wait_for!(async || !mail.arrived().is_empty()).await;
+        wait_for!(async || outbox(&server).iter().any(|mail| mail["attempts"] == 1)).await;
         server.signal("KILL");
         let server = Server::start_in(server.into_home(), &flags);
-        wait_until(Duration::from_secs(60), async || outbox(&server).is_empty()).await;
+        mail.let_go();
+        wait_for!(async || outbox(&server).is_empty()).await;
         let mut counts: HashMap<String, usize> = HashMap::new();
         for message in mail.arrived() {
             *counts.entry(message["to"][0].as_str().unwrap().to_owned()).or_default() += 1;
@@ -305,17 +300,23 @@ fn a_crash_loses_no_mail() {
 #[test]
 fn stopping_waits_for_the_mail_on_its_way() {
     block_on(async {
-        let mail = Mailserver::start(&["--seconds", "3"]);
+        let mail = Mailserver::start(&["--hold", "user"]);
         let server =
             Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port), "--key-per-minute", "1000"]);
         let key = server.key();
         for n in 0..40 {
             server.post("/v1/invite", &key, sign_up(&format!("user{n}@example.com"))).await.good();
         }
-        // The worker is at work; whatever it has begun is finished, slow as the server is.
-        wait_until(Duration::from_secs(10), async || outbox(&server).iter().any(|mail| mail["attempts"] == 1)).await;
-        let (code, home) = server.stop();
+        // The worker is at work; whatever it has begun is finished, though nothing was answered before the end began.
+        wait_for!(async || outbox(&server).iter().any(|mail| mail["attempts"] == 1)).await;
+        let address = server.address;
+        let stopped = tokio::task::spawn_blocking(move || server.stop());
+        wait_for!(async || tokio::net::TcpStream::connect(address).await.is_err()).await;
+        assert!(mail.arrived().is_empty() && !stopped.is_finished());
+        mail.let_go();
+        let (code, home) = in_time("the server's end", stopped).await.unwrap();
         assert_eq!(code, Some(0));
+        assert!(!mail.arrived().is_empty());
         let count = |sql| usize::try_from(home.records().number(sql)).unwrap();
         assert_eq!(count("SELECT count(*) FROM outbox WHERE leased_until > 0"), 0, "nothing was cut off");
         assert_eq!(mail.arrived().len() + count("SELECT count(*) FROM outbox"), 40);
@@ -349,7 +350,7 @@ fn a_mailbox_is_not_flooded() {
         server.post("/v1/invite", &key, sign_up("ben@example.com")).await.good();
         let arrived = mail.wait_for(2).await;
         // Every mail that is due has been looked at once Ben's has come; the others wait for their time.
-        wait_until(Duration::from_secs(10), async || outbox(&server).iter().all(|mail| mail["attempts"] == 0)).await;
+        wait_for!(async || outbox(&server).iter().all(|mail| mail["attempts"] == 0)).await;
         assert_eq!(arrived.len(), 2, "one for Ana and one for Ben");
         assert!(!outbox(&server).is_empty());
     });
@@ -370,7 +371,7 @@ mod once {
             assert_eq!(server.submit(form, "email=kim%40example.com&consent=yes").await.status, 200);
             let folder = server.data().join("mailbox");
             let all = async || std::fs::read_dir(&folder).is_ok_and(|files| files.count() == 8);
-            wait_until(Duration::from_secs(10), all).await;
+            wait_for!(all).await;
             let lint = python("lint.py").arg(&folder).output().unwrap();
             let said = String::from_utf8_lossy(&lint.stdout).into_owned();
             assert!(lint.status.success() && said.contains("4 messages, 0 faults"), "{said}");

@@ -1,16 +1,13 @@
 //! A source that causes too much mail is throttled: its mail is held, its callers are told the same, the operator is told, and a
 //! person at the form can pass with a proof of work.
 
-use std::time::Duration;
-
 use hyper::Request;
 use hyper::http::request::Builder;
 use ring::digest;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use crate::mailserver::Mailserver;
-use crate::server::{Answer, Server, block_on, sign_up, wait_until};
+use crate::server::{Answer, Server, block_on, sign_up, wait_for};
 
 /// Through a proxy of ours, from that address.
 fn form_from(client: &str) -> Builder {
@@ -48,12 +45,13 @@ fn answer_to(question: &str) -> u64 {
 async fn budget(server: &Server) {
     let sent = server.submit(form(), "email=first@example.com").await;
     assert!(page(&sent).contains("Check your inbox"));
-    wait_until(Duration::from_secs(10), async || question(&page(&server.get("/join").await)).is_some()).await;
+    wait_for!(async || question(&page(&server.get("/join").await)).is_some()).await;
 }
 
-/// 2,249 strangers were all mailed, and whoever came among them waited for a minute.
+/// 2,249 strangers were all mailed, and whoever came among them waited for a minute. That nothing before them in their lane is waited
+/// for is a case of the store suite (`what_somebody_decided_about_goes_before_the_rest_of_its_lane`).
 #[test]
-fn a_flood_through_the_form_is_held_and_a_person_among_it_is_mailed_at_once() {
+fn a_flood_through_the_form_is_held_and_a_person_among_it_is_mailed() {
     block_on(async {
         let mail = Mailserver::start(&[]);
         let server = start(&format!("smtp://127.0.0.1:{}?tls=none", mail.port), &[]);
@@ -76,24 +74,17 @@ fn a_flood_through_the_form_is_held_and_a_person_among_it_is_mailed_at_once() {
         };
         flood(0, 1125).await;
         let asked = async || question(&page(&server.get("/join").await));
-        wait_until(Duration::from_secs(5), async || asked().await.is_some()).await;
+        wait_for!(async || asked().await.is_some()).await;
         let question = asked().await.unwrap();
         let body = format!("email=honest@example.com&question={question}&answer={}", answer_to(&question));
-        let (sent, took) = tokio::join!(flood(1125, 2249), async {
-            let asked = Instant::now();
+        tokio::join!(flood(1125, 2249), async {
             let taken = server.submit(form_from("203.0.113.9"), body).await;
             assert!(page(&taken).contains("Check your inbox"), "{}", page(&taken));
             let arrived = async || mail.arrived().iter().any(|mail| mail["to"] == json!(["honest@example.com"]));
-            wait_until(Duration::from_secs(20), arrived).await;
-            asked.elapsed()
+            wait_for!(arrived).await;
         });
-        let () = sent;
-        assert!(took < Duration::from_secs(2), "{took:?}");
         // Nothing is under way any more.
-        wait_until(Duration::from_secs(20), async || {
-            server.number("SELECT count(*) FROM outbox WHERE held_at IS NULL") == 0
-        })
-        .await;
+        wait_for!(async || { server.number("SELECT count(*) FROM outbox WHERE held_at IS NULL") == 0 }).await;
         let arrived = mail.arrived().len();
         assert!(arrived < 100, "{arrived}");
         let log = server.log();
@@ -106,7 +97,7 @@ fn a_flood_through_the_form_is_held_and_a_person_among_it_is_mailed_at_once() {
             "{status}"
         );
         assert_eq!(status["sources"][0]["held"], json!(held));
-        eprintln!("2,249 strangers: {arrived} mails, {held} held, the honest one after {took:?}");
+        eprintln!("2,249 strangers: {arrived} mails, {held} held");
     });
 }
 
@@ -117,11 +108,11 @@ fn the_api_answers_the_same_throttled_or_not() {
         let key = server.key();
         let invite = async |email: &str| server.post("/v1/invite", &key, sign_up(email)).await;
         let free = invite("ana@example.com").await;
-        wait_until(Duration::from_secs(10), async || server.number("SELECT count(*) FROM outbox") == 0).await;
+        wait_for!(async || server.number("SELECT count(*) FROM outbox") == 0).await;
         for n in 0..3 {
             invite(&format!("b{n}@example.com")).await.good();
         }
-        wait_until(Duration::from_secs(10), async || server.number("SELECT count(held_at) FROM outbox") == 3).await;
+        wait_for!(async || server.number("SELECT count(held_at) FROM outbox") == 3).await;
         // Known or new, held or not: the same but for the person's own link.
         for email in ["ana@example.com", "b0@example.com", "new@example.com"] {
             let throttled = invite(email).await;
@@ -142,10 +133,10 @@ fn the_api_answers_the_same_throttled_or_not() {
         let shown = server.run(&["keys", "list", "--key-mails-a-day", "1"]);
         assert!(shown.contains("MAIL TODAY") && shown.contains(" 1/1 "), "{shown}");
         let held = || server.number("SELECT count(held_at) FROM outbox");
-        wait_until(Duration::from_secs(10), async || held() >= 4).await;
+        wait_for!(async || held() >= 4).await;
         let said = server.run(&["mail", "release", "--key", listed[0]["id"].as_str().unwrap()]);
         assert!(said.contains("mails are sent"), "{said}");
-        wait_until(Duration::from_secs(10), async || held() == 0).await;
+        wait_for!(async || held() == 0).await;
     });
 }
 
@@ -192,22 +183,20 @@ fn a_throttled_form_asks_for_a_proof_of_work_once_and_takes_people_without_scrip
             server.submit(form_from("192.0.2.2"), format!("email=ben@example.com&question={question}&answer=")).await;
         assert_eq!(taken.status, 200);
         assert!(page(&taken).contains("may wait until one of us has reviewed it"), "{}", page(&taken));
-        wait_until(Duration::from_secs(10), async || passes("ben@example.com") == 0).await;
+        wait_for!(async || passes("ben@example.com") == 0).await;
 
         // With a proof: mailed. The same proof again: asked anew.
         let body = |email: &str| format!("email={email}&question={question}&answer={answer}");
         let taken = server.submit(form_from("192.0.2.3"), body("cleo@example.com")).await;
         assert!(page(&taken).contains("Check your inbox"));
-        wait_until(Duration::from_secs(10), async || {
-            server.number("SELECT count(*) FROM outbox WHERE recipient = 'cleo@example.com'") == 0
-        })
-        .await;
+        wait_for!(async || { server.number("SELECT count(*) FROM outbox WHERE recipient = 'cleo@example.com'") == 0 })
+            .await;
         let again = server.send(form_from("192.0.2.3"), body("dora@example.com")).await;
         assert!(again.status == 400 && page(&again).contains("One more step"));
 
         // The operator lets the one without scripts go.
         assert_eq!(server.run(&["mail", "release", "--form"]), "1 mail is sent as soon as its mailbox may get one.");
-        wait_until(Duration::from_secs(10), async || server.number("SELECT count(*) FROM outbox") == 0).await;
+        wait_for!(async || server.number("SELECT count(*) FROM outbox") == 0).await;
         let status = server.run(&["signups", "status", "--form-mails-a-day", "1"]);
         assert!(
             status.contains("Sign-ups are on.") && status.contains("throttled") && status.contains("the form"),
@@ -225,7 +214,7 @@ fn without_a_budget_nothing_is_asked_and_nothing_held() {
         for n in 0..8 {
             server.send(form(), format!("email=f{n}@example.com")).await;
         }
-        wait_until(Duration::from_secs(10), async || server.number("SELECT count(*) FROM outbox") == 0).await;
+        wait_for!(async || server.number("SELECT count(*) FROM outbox") == 0).await;
         assert!(question(&page(&server.get("/join").await)).is_none());
         let status: Value =
             serde_json::from_str(&server.run(&["signups", "status", "--json", "--form-mails-a-day", "0"])).unwrap();

@@ -1,15 +1,13 @@
 //! The mail server that the tests send through, and what else of `tests/mail` they run.
 
 use std::io::{BufRead, BufReader};
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
-use tokio::net::TcpSocket;
 
-use crate::server::wait_until;
+use crate::machines::KeptPort;
+use crate::server::wait_for;
 
 /// A real SMTP server, in a process of its own.
 pub(crate) struct Mailserver {
@@ -18,7 +16,7 @@ pub(crate) struct Mailserver {
     arguments: Vec<String>,
     folder: tempfile::TempDir,
     /// Holds the port while the process is ended.
-    kept: Option<TcpSocket>,
+    kept: Option<KeptPort>,
 }
 
 impl Mailserver {
@@ -34,15 +32,17 @@ impl Mailserver {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         // Nobody listens, and nobody else gets the port.
-        let kept = TcpSocket::new_v4().unwrap();
-        kept.set_reuseaddr(true).unwrap();
-        kept.bind((Ipv4Addr::LOCALHOST, self.port).into()).unwrap();
-        self.kept = Some(kept);
+        self.kept = Some(KeptPort::bind(self.port).unwrap());
     }
 
     pub(crate) fn start_again(&mut self) {
         self.process = launch(self.folder.path(), self.port, &self.arguments).0;
         self.kept = None;
+    }
+
+    /// Answers those whom it held.
+    pub(crate) fn let_go(&self) {
+        std::fs::write(self.folder.path().join("let-go"), "").unwrap();
     }
 
     /// What has arrived so far.
@@ -55,7 +55,7 @@ impl Mailserver {
     }
 
     pub(crate) async fn wait_for(&self, count: usize) -> Vec<Value> {
-        wait_until(Duration::from_secs(60), async || self.arrived().len() >= count).await;
+        wait_for!(async || self.arrived().len() >= count).await;
         self.arrived()
     }
 }

@@ -1,13 +1,11 @@
 //! HTTP manners: ids, caches, headers, protocols.
 
-use std::time::Duration;
-
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 
-use crate::server::{Server, block_on, sign_up, wait_until};
+use crate::server::{Server, block_on, sign_up, wait_for};
 
 #[test]
 fn health_is_told_outside_the_limits() {
@@ -25,13 +23,12 @@ fn health_is_told_outside_the_limits() {
         server.execute("ALTER TABLE readiness RENAME TO away");
         server.get("/healthz").await.good();
         // What was found is believed for a second.
-        wait_until(Duration::from_secs(5), async || server.get("/readyz").await.status == 503).await;
+        wait_for!(async || server.get("/readyz").await.status == 503).await;
         let away = server.get("/readyz").await;
         assert!(away.refused(503, Value::Null).contains("store"));
         assert!(!away.header("retry-after").is_empty());
-        while !["no such table", "does not exist"].iter().any(|told| server.log().contains(told)) {
-            tokio::task::yield_now().await;
-        }
+        let told = ["no such table", "does not exist"];
+        wait_for!(async || told.iter().any(|told| server.log().contains(told))).await;
     });
 }
 

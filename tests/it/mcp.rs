@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Server, block_on, wait_until};
+use crate::server::{Answer, Server, block_on, wait_for};
 use unionhall::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP};
 use unionhall::domain::sign_up::PENDING_FOR;
 use unionhall::operations::{ALL, Access};
@@ -210,7 +210,7 @@ fn the_tools_claims_are_what_happens() {
             letters.map(|file| std::fs::read_to_string(file).unwrap()).collect::<Vec<_>>()
         };
         let arrive = async |count: usize| {
-            wait_until(Duration::from_secs(20), async || letters().len() == count).await;
+            wait_for!(async || letters().len() == count).await;
             letters()
         };
         for (n, claim) in

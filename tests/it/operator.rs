@@ -6,7 +6,7 @@ use std::process::Stdio;
 use hyper::Request;
 use serde_json::json;
 
-use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
 
 const PAGE: &str = include_str!("../../docs/operator.md");
 
@@ -33,7 +33,7 @@ async fn union_with_a_past(server: &Server) -> (String, String) {
     server.post("/v1/invite", &zenith, sign_up("gus@example.com")).await.good();
     // Each has had its mail before somebody presses a button.
     let mailed = async || server.number("SELECT count(*) FROM outbox") == 0;
-    wait_until(std::time::Duration::from_secs(20), mailed).await;
+    wait_for!(mailed).await;
     for id in 1..=8 {
         assert_eq!(server.confirm(id).await.status, 200);
     }
@@ -42,7 +42,7 @@ async fn union_with_a_past(server: &Server) -> (String, String) {
     let refused = Request::post("/v1/invite").header("authorization", format!("Bearer {acme}"));
     let refused = server.send(refused.header("content-type", "application/json"), sign_up("kim at example")).await;
     assert_eq!(refused.status, 400);
-    wait_until(std::time::Duration::from_secs(20), mailed).await;
+    wait_for!(mailed).await;
     (zenith[3..11].to_owned(), refused.header("x-request-id").to_owned())
 }
 

@@ -1,12 +1,10 @@
 //! The operator's page, as operators use it and as others would like to: the way in, the session, forms, and what is done there.
 
-use std::time::Duration;
-
 use hyper::Request;
 
 use crate::own_page::{Browser, join};
 use crate::pages::page;
-use crate::server::{Answer, Server, block_on, sign_up, together, wait_until};
+use crate::server::{Answer, Server, block_on, sign_up, together, wait_for};
 
 /// The link that a command printed, as a path.
 #[track_caller]
@@ -31,7 +29,7 @@ pub(crate) async fn signed_in<'a>(server: &'a Server, name: &str, n: u8) -> Brow
 
 /// Whether the page is there is believed for a second.
 async fn is_on(server: &Server) {
-    wait_until(Duration::from_secs(10), async || server.get("/operator").await.status != 404).await;
+    wait_for!(async || server.get("/operator").await.status != 404).await;
 }
 
 pub(crate) fn token_of(html: &str) -> String {
@@ -177,7 +175,7 @@ fn while_nobody_is_added_there_is_nothing() {
         assert_eq!(ask("GET", "/operator", "text/html").await.0, 403);
         assert_eq!(ask("GET", "/operator/style.css", "*/*").await.0, 200);
         assert!(server.run(&["operator", "remove", "ana"]).contains("the page /operator is off"));
-        wait_until(Duration::from_secs(5), async || server.get("/operator").await.status == 404).await;
+        wait_for!(async || server.get("/operator").await.status == 404).await;
     });
 }
 
@@ -241,7 +239,7 @@ fn links_and_sessions_end() {
         assert_eq!(server.number("SELECT count(*) FROM operator_sessions"), 0);
 
         // No token is in the log or in the records.
-        wait_until(Duration::from_secs(5), async || server.log().contains("/operator/enter/{token}")).await;
+        wait_for!(async || server.log().contains("/operator/enter/{token}")).await;
         for token in [&first, &second, &link].map(|path| path.rsplit_once('/').unwrap().1.to_owned()) {
             assert!(!server.log().contains(&token));
             assert_eq!(server.number(&format!("SELECT count(*) FROM operators WHERE link_hash LIKE '%{token}%'")), 0);
@@ -458,7 +456,7 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
         let fields = [("key", old), ("form", &form_of(&asks)), ("grace", "0s"), ("sure", "yes")];
         let successor = key_on(&page(&act(&mut ana, "/operator/partners/rotate", &fields).await, 200, "replaces"));
         assert!(works(&successor).await);
-        wait_until(Duration::from_secs(5), async || !works(&key).await).await;
+        wait_for!(async || !works(&key).await).await;
         page(&act(&mut ana, "/operator/partners/rotate", &fields).await, 400, "was sent before");
         let over = page(&act(&mut ana, "/operator/partners/rotate", &[("key", "00000000")]).await, 400, "no key");
         assert!(!over.contains("uh_"));
@@ -472,7 +470,7 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
             let fields = [&suspend("suspend")[..], &[("sure", "yes")]].concat();
             page(&act(&mut ana, "/operator/partners/suspend", &fields).await, 200, "is suspended");
         }
-        wait_until(Duration::from_secs(5), async || !works(&successor).await).await;
+        wait_for!(async || !works(&successor).await).await;
         page(&ana.get(&path).await, 200, "Suspended since");
         // The button of a page from before somebody suspended it anew asks.
         let stale = [&suspend("resume")[..], &[("since", "2020-01-01T00:00:00Z")]].concat();
@@ -484,7 +482,7 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
             let fields = [&suspend("resume")[..], &[("since", since)]].concat();
             page(&act(&mut ana, "/operator/partners/suspend", &fields).await, 200, said);
         }
-        wait_until(Duration::from_secs(5), async || works(&successor).await).await;
+        wait_for!(async || works(&successor).await).await;
 
         // Revoked for good, once.
         let id = &successor[3..11];
@@ -495,7 +493,7 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
             200,
             "is revoked already",
         );
-        wait_until(Duration::from_secs(5), async || !works(&successor).await).await;
+        wait_for!(async || !works(&successor).await).await;
         page(&ana.get(&path).await, 200, "revoked");
         for wrong in ["/operator/partners/99", "/operator/partners/x"] {
             page(&ana.get(wrong).await, 404, "There is no such partner");

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
 use hyper::Request;
 use serde_json::{Value, json};
@@ -11,7 +10,7 @@ use unionhall::domain::sign_in::{SignInId, SignInRef, TRIES, WRONG_CODES_A_DAY};
 use unionhall::domain::time::Timestamp;
 
 use crate::pages::{form, page};
-use crate::server::{Answer, Server, block_on, sign_up, wait_until};
+use crate::server::{Answer, Server, block_on, sign_up, wait_for};
 
 /// A browser with its cookies, at an address of its own.
 pub(crate) struct Browser<'a> {
@@ -515,13 +514,13 @@ fn the_mail_leads_in_and_goes_once() {
         assert_eq!(link, enter(&server, newest_request(&server)));
         assert!(mail.contains(&code(&server, newest_request(&server))));
         assert_eq!(ana.post(&link, &[]).await.status, 303);
-        wait_until(Duration::from_secs(5), async || server.number("SELECT count(*) FROM outbox") == 0).await;
+        wait_for!(async || server.number("SELECT count(*) FROM outbox") == 0).await;
         let evidence = show(&server, "ana@example.com")["signUps"][0].clone();
         assert!(evidence["mailedAt"].is_string() && evidence["decidedHow"] == "button", "{evidence}");
         // Whoever wants no mail about sign-ups of their address gets none; the sign-up is taken all the same.
         ana.act("/me/mail", &[]).await;
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        wait_until(Duration::from_secs(5), async || server.number("SELECT count(*) FROM outbox") == 0).await;
+        wait_for!(async || server.number("SELECT count(*) FROM outbox") == 0).await;
         ana.act("/me/mail", &[("alreadyMember", "true")]).await;
         server.execute("DELETE FROM mailboxes");
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
@@ -750,7 +749,7 @@ fn nothing_of_signing_in_is_in_the_log() {
         let cookie = ana.cookies["union"].clone();
         ana.get(&enter(&server, id)).await;
         ana.act("/me/leave", &[]).await;
-        wait_until(Duration::from_secs(5), async || server.log().contains("/me/leave")).await;
+        wait_for!(async || server.log().contains("/me/leave")).await;
         let log = server.log();
         for secret in
             ["ana@", &code(&server, id), &tokens(&server).sign_in_token(id), cookie.split('.').next().unwrap()]

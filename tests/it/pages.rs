@@ -1,13 +1,12 @@
 //! The pages that people see, and what their buttons do.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::Request;
 use serde_json::json;
 
 use crate::mail::link;
-use crate::server::{Answer, Server, block_on, sign_up, wait_until};
+use crate::server::{Answer, Server, block_on, sign_up, wait_for};
 use unionhall::domain::secret::token::TokenMaker;
 
 /// Waits for the newest message in the development mailbox to be the `count`-th.
@@ -20,7 +19,7 @@ pub(crate) async fn letter(server: &Server, count: usize) -> String {
         files.sort();
         files
     };
-    wait_until(Duration::from_secs(10), async || letters().len() >= count).await;
+    wait_for!(async || letters().len() >= count).await;
     std::fs::read_to_string(&letters()[count - 1]).unwrap()
 }
 
@@ -281,9 +280,9 @@ fn while_sign_ups_are_paused_there_is_no_form_to_fill_in() {
             (shown.contains("<form"), shown.contains("Sign-ups are paused"), shown.contains("your invitation link"))
         };
         let until = async |paused: bool| {
-            wait_until(Duration::from_secs(2), async || form("/join").await == (!paused, paused, false)).await;
+            wait_for!(async || form("/join").await == (!paused, paused, false)).await;
             let word = if paused { "paused" } else { "taken" };
-            wait_until(Duration::from_secs(2), async || server.get("/readyz").await.good()["signUps"] == word).await;
+            wait_for!(async || server.get("/readyz").await.good()["signUps"] == word).await;
         };
         until(false).await;
         server.run(&["signups", "pause"]);
@@ -388,7 +387,7 @@ mod once {
             let public = Server::start_with(&["--base-url", "https://api.union.example"]);
             assert_eq!(ask(&public, local("/dev/mailbox")).await.status, 404);
             // A loud warning.
-            wait_until(Duration::from_secs(5), async || public.log().contains("set UNIONHALL_MAIL")).await;
+            wait_for!(async || public.log().contains("set UNIONHALL_MAIL")).await;
             let held = Server::start_with(&["--mail", "hold"]);
             assert_eq!(ask(&held, local("/dev/mailbox")).await.status, 404);
         });

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -377,14 +378,45 @@ pub(crate) async fn together<F: Future>(futures: impl Iterator<Item = F>) -> Vec
     open.into_iter().filter_map(|(_, done)| done).collect()
 }
 
-/// Waits for a condition, for as long as that may take at the most.
-pub(crate) async fn wait_until(patience: std::time::Duration, mut condition: impl AsyncFnMut() -> bool) {
+/// Longer than anything takes on a machine that is busy with other things: what is not there by then never comes.
+pub(crate) const A_MINUTE: Duration = Duration::from_secs(60);
+
+/// Waits for a condition, and says which one and where if it does not come.
+macro_rules! wait_for {
+    ($condition:expr) => {
+        $crate::server::until(concat!(file!(), ":", line!(), ": ", stringify!($condition)), $condition)
+    };
+}
+pub(crate) use wait_for;
+
+/// See [`wait_for`].
+pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let waited = async {
         while !condition().await {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(patience, waited).await.expect("in time");
+    in_time(what, waited).await;
+}
+
+/// What a future gives, which must be done within a minute; `what` is said if it is not.
+pub(crate) async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(A_MINUTE, future).await.unwrap_or_else(|_| panic!("waited for a minute for {what}"))
+}
+
+/// Waits for a condition, for that long or for a minute.
+#[track_caller]
+pub(crate) fn wait_until(patience: Duration, mut condition: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
+    let asked = std::panic::Location::caller();
+    async move {
+        let waited = async {
+            while !condition().await {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = tokio::time::timeout(patience.max(A_MINUTE), waited).await;
+        waited.unwrap_or_else(|_| panic!("waited for a minute for the condition at {asked}"));
+    }
 }
 
 /// Every setting of every command, as its variable is called.

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper_util::rt::TokioIo;
 
-use crate::server::{Server, block_on, sign_up};
+use crate::server::{Server, block_on, in_time, sign_up, wait_for};
 
 /// Clients open a connection for each request, as fast as they can, until the source is closed. Every connection that was made
 /// before the signal gets its answer; one that is made while the source closes may find it closed, as any later one does.
@@ -47,12 +46,10 @@ fn every_accepted_request_is_answered_under_load() {
                 }
             });
         }
-        while answered.load(Ordering::Relaxed) < 300 {
-            tokio::task::yield_now().await;
-        }
+        wait_for!(async || answered.load(Ordering::Relaxed) >= 300).await;
         told.store(true, Ordering::SeqCst);
         let stopped = tokio::task::spawn_blocking(move || server.stop());
-        let (code, home) = tokio::time::timeout(Duration::from_secs(10), stopped).await.unwrap().unwrap();
+        let (code, home) = in_time("the server's end", stopped).await.unwrap();
         assert_eq!(code, Some(0));
         while let Some(client) = clients.join_next().await {
             client.unwrap();
@@ -74,7 +71,7 @@ fn idle_and_stuck_connections_do_not_hold_it_up() {
             stuck.write_all(b"GET /v1/sta").await.unwrap();
             server.signal(signal);
             let stopped = tokio::task::spawn_blocking(move || server.stop());
-            let (code, home) = tokio::time::timeout(Duration::from_secs(10), stopped).await.unwrap().unwrap();
+            let (code, home) = in_time("the server's end", stopped).await.unwrap();
             assert_eq!(code, Some(0), "{signal}");
             assert!(home.records().are_let_go(), "the store was closed cleanly");
         }

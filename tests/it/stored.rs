@@ -148,9 +148,7 @@ fn what_was_answered_survives_a_kill() {
                 }
             });
         }
-        while answered.lock().unwrap().len() < 200 {
-            tokio::task::yield_now().await;
-        }
+        crate::server::wait_for!(async || answered.lock().unwrap().len() >= 200).await;
         server.signal("KILL");
         clients.join_all().await;
         assert!(server.records().are_sound());
@@ -213,7 +211,7 @@ mod once {
                     assert!(told.contains("Nothing was changed"), "{told}");
                 }
                 let ready = async || server.get("/readyz").await.status == 503;
-                crate::server::wait_until(std::time::Duration::from_secs(5), ready).await;
+                crate::server::wait_for!(ready).await;
             }
             assert!(server.log().contains("the database file was moved or deleted"), "{}", server.log());
             // Back in its place it is the same file.

@@ -1,7 +1,8 @@
 """A real mail server for the tests: takes mail over SMTP and writes each message to a file.
 
 It asks for authentication and encryption as it is told to, and refuses some recipients the way real servers do:
-`nobody@` does not exist (5.1.1), `later@` is greylisted (4.7.1), `slow@` is thought about for long, and a relay may be refused altogether (5.7.1).
+`nobody@` does not exist (5.1.1), `later@` is greylisted (4.7.1), and a relay may be refused altogether (5.7.1). `slow@`, and whom it is
+told to hold, it thinks about until there is a file `let-go` in the folder.
 """
 
 import argparse
@@ -23,7 +24,7 @@ parser.add_argument("--password")
 parser.add_argument("--no-utf8", action="store_true")
 parser.add_argument("--refuse-relay", action="store_true")
 parser.add_argument("--refuse-sender", action="store_true")
-parser.add_argument("--seconds", type=float, default=0, help="how long each message takes")
+parser.add_argument("--hold", default="slow", help="how the names begin whose mail waits until there is a file let-go")
 options = parser.parse_args()
 
 
@@ -44,15 +45,14 @@ class Handler:
             return f"554 5.7.1 <{address}>: relay access denied"
         if name.startswith("nobody"):
             return f"550 5.1.1 <{address}>: no such user here"
-        if name.startswith("slow"):
-            await asyncio.sleep(30)
+        while name.startswith(options.hold) and not os.path.exists(os.path.join(options.folder, "let-go")):
+            await asyncio.sleep(0.01)
         if name.startswith("later"):
             return f"451 4.7.1 <{address}>: come back later"
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
     async def handle_DATA(self, server, session, envelope):
-        await asyncio.sleep(options.seconds)
         self.count += 1
         # Under another name first: whoever watches the folder never sees half a message.
         path = os.path.join(options.folder, f"{os.getpid()}-{self.count:06}")

@@ -97,5 +97,5 @@ with tempfile.TemporaryDirectory() as folder:
 check = json.loads(re.search(r"^HEALTHCHECK.*?CMD (\[.*?\])$", dockerfile, re.MULTILINE | re.DOTALL)[1])
 up = os.environ["UNION_URL"].removeprefix("http://")
 for listen, healthy in ((up, True), ("127.0.0.1:1", False)):
-    status = subprocess.run(check, env={"PATH": os.environ["PATH"], "UNIONHALL_LISTEN": listen}, timeout=10).returncode
+    status = subprocess.run(check, env={"PATH": os.environ["PATH"], "UNIONHALL_LISTEN": listen}, timeout=60).returncode
     same(status == 0, healthy, f"the health check of {listen}")

@@ -34,7 +34,7 @@ exit_fee = "Ninguno"
 // Somebody has earned a reward that is due.
 function prepare(data) {
   const records = new DatabaseSync(join(data, "unionhall.db"));
-  records.exec("PRAGMA busy_timeout = 5000");
+  records.exec("PRAGMA busy_timeout = 60000");
   const run = (sql, ...values) => records.prepare(sql).run(...values);
   run("INSERT INTO campaigns (slug, definition, state, gather_until, created_at) VALUES ('internet-2099', ?, 'gathering', 47147, 1)", definition);
   run("INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note) VALUES (1, 1, 'root', 'draft', 'gathering', '')");
@@ -46,7 +46,7 @@ function prepare(data) {
 
 function earn(data) {
   const records = new DatabaseSync(join(data, "unionhall.db"));
-  records.exec(`PRAGMA busy_timeout = 5000;
+  records.exec(`PRAGMA busy_timeout = 60000;
     INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) SELECT id, 1, 'accrued', 1 FROM people WHERE account = 'ritasaccount';
     INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why) VALUES ('ritasaccount', 1, 'accrual', 10000, 1, 'rules', 'group')`);
   records.close();

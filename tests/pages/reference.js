@@ -31,7 +31,7 @@ export async function referenceWalk(page, { base, go, look, size, step, withScri
   await contents.getByRole("link", { name: "Sign a user up" }).click();
   // By hand: a page without scripts waits for nothing.
   const section = page.locator("#signUpUser");
-  for (const deadline = Date.now() + 10_000; Math.abs((await section.boundingBox()).y) > 120; ) {
+  for (const deadline = Date.now() + 60_000; Math.abs((await section.boundingBox()).y) > 120; ) {
     assert(Date.now() < deadline, "the link leads to its section");
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

@@ -46,7 +46,7 @@ export async function trustWalk(page, tools) {
   const who = (name) => `${name}-${size}-${scheme}@example.com`;
   // The newest mail, whose subject is in the reader's language; its links.
   const links = async (address, subject) => {
-    for (const deadline = Date.now() + 10_000; ; ) {
+    for (const deadline = Date.now() + 60_000; ; ) {
       const letter = await openLetter(page, address);
       if ((await letter.innerText()) === subject) {
         await go(page, () => letter.click());
@@ -167,7 +167,7 @@ export async function trustWalk(page, tools) {
 
   step("a member is signed up again: only that request is withdrawn");
   const record = new DatabaseSync(join(data, "unionhall.db"));
-  record.exec("PRAGMA busy_timeout = 5000; UPDATE mailboxes SET sent_1 = NULL, sent_2 = NULL, sent_3 = NULL, sent_4 = NULL, last_mail_id = NULL");
+  record.exec("PRAGMA busy_timeout = 60000; UPDATE mailboxes SET sent_1 = NULL, sent_2 = NULL, sent_3 = NULL, sent_4 = NULL, last_mail_id = NULL");
   await call("/v1/invite", { email: ana });
   const again = await links(ana, say("mail.member_subject", { union }));
   await go(page, again.found.find((link) => link.endsWith(`?lang=${other}`)));

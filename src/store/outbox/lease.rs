@@ -47,7 +47,7 @@ impl Unit for Lease {
         let mut by_lane = true;
         for _ in 0..ROUNDS {
             // No more than can be taken: what is only looked at is kept from other nodes.
-            let room = self.most - leased.len();
+            let (before, room) = (leased.len(), self.most - leased.len());
             let candidates = match by_lane {
                 true => first_of_each_lane(sql, room, self.now).await?,
                 false => oldest(sql, room, self.now).await?,
@@ -76,7 +76,9 @@ impl Unit for Lease {
             }
             deferred |= hold(sql, &not_suspended, false, self.now).await?;
             deferred |= hold(sql, &suspended, true, self.now).await?;
-            if idle || leased.len() >= self.most {
+            // What may go does not wait until more is held: the worker sends it first, and soon asks again.
+            let only_settled = leased.len() == before && !leased.is_empty();
+            if idle || only_settled || leased.len() >= self.most {
                 break;
             }
         }

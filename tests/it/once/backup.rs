@@ -18,7 +18,7 @@ use unionhall::membership::erasures::ErasureLog;
 use crate::once::root_files::walk;
 use crate::own_page::Browser;
 use crate::records::Home;
-use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
 
 const FLAGS: &[&str] =
     &["--store", "sqlite:", "--mail", "hold", "--key-per-minute", "1000000", "--public-per-minute", "100000"];
@@ -559,7 +559,7 @@ fn no_id_comes_back_even_from_the_same_backup() {
         // As many milliseconds as a lively service needs for some sign-ups.
         let clock = Clock::start();
         let begun = clock.now().time;
-        wait_until(Duration::from_secs(5), async || clock.now().time.since(begun) > Duration::from_millis(50)).await;
+        wait_for!(async || clock.now().time.since(begun) > Duration::from_millis(50)).await;
         done(&run(folder, &["restore", "all", "--data", "two"]));
         for table in ["people", "sign_ups", "outbox", "source_days"] {
             assert!(sequence("two", table) >= sequence("one", table) + 50, "{table}");

@@ -3,19 +3,16 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use rusqlite::Connection;
 use unionhall::clock::Clock;
 
 use crate::records::Home;
-use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
 
 use super::full_disk::SmallDisk;
 
 const FLAGS: &[&str] = &["--store", "sqlite:", "--mail", "hold", "--key-per-minute", "1000000"];
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One that runs, with what it prints in a file; ended without warning when it goes out of sight.
 struct Copier {
@@ -41,7 +38,7 @@ impl Copier {
     }
 
     async fn wait_for(&mut self, text: &str, times: usize) {
-        wait_until(PATIENCE, async || {
+        wait_for!(async || {
             assert_eq!(self.process.try_wait().unwrap(), None, "{}", self.said());
             self.said().matches(text).count() >= times
         })
@@ -157,7 +154,7 @@ fn nothing_is_copied_where_nothing_has_changed() {
         let checked = || server.number("SELECT checked_at FROM readiness");
         let before = checked();
         server.get("/readyz").await.good();
-        wait_until(PATIENCE, async || {
+        wait_for!(async || {
             server.get("/readyz").await.good();
             checked() > before
         })
@@ -167,7 +164,7 @@ fn nothing_is_copied_where_nothing_has_changed() {
         assert_eq!(copies(&folder), known);
         assert!(server.number("SELECT backed_up_at FROM installation") > noted, "it was looked at since");
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        wait_until(PATIENCE, async || copies(&folder).len() > known.len()).await;
+        wait_for!(async || copies(&folder).len() > known.len()).await;
         let audited = server.run(&["audit"]).lines().filter(|line| line.contains("every 1s to copies")).count();
         assert_eq!(audited, 1, "once, however many copies there are");
         assert_eq!(copier.stop(), Some(0));

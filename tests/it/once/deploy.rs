@@ -1,21 +1,20 @@
 //! The files in `deploy/`, held to the programs they are for.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use hyper::Request;
 use serde_json::Value;
 
 use crate::machines::{
-    Cluster, NAMES, Process, Proxy, caddy, certify, folder_for_postgres, free_port, postgres_program, program, run,
+    Cluster, KeptPort, NAMES, Process, Proxy, caddy, certify, folder_for_postgres, postgres_program, program, run,
     shipped,
 };
 use crate::records::{Home, Records};
-use crate::server::{Answer, Server, block_on, settings, sign_up, unionhall, unprivileged, wait_until};
+use crate::server::{Answer, Server, block_on, in_time, settings, sign_up, unionhall, unprivileged, wait_for};
 
 use super::https::connect;
 use super::source::{Tree, read_tree, tree};
@@ -170,7 +169,7 @@ fn one_machine_runs_as_the_readme_says() {
         connect(&server, &old, b"http/1.1").await.unwrap();
         let new = certify(&format!("test \"$*\" = 'try-reload-or-restart unionhall' && kill -HUP {}", server.id()));
         let renewed = async || connect(&server, &new, b"http/1.1").await.is_ok();
-        wait_until(Duration::from_secs(10), renewed).await;
+        wait_for!(renewed).await;
 
         installed.hall("keys issue 'Acme Assistant'");
         let budget = installed.hall("signups status --json");
@@ -257,8 +256,9 @@ fn systemd_accepts_the_units_and_finds_the_service_well_guarded() {
 #[test]
 fn a_privileged_port_needs_the_one_capability() {
     let privileged = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap();
-    let free = (600..privileged.trim().parse().unwrap()).find(|port| TcpListener::bind((HERE, *port)).is_ok());
-    let Some(port) = free.filter(|_| rustix::process::geteuid().is_root()) else { return };
+    let kept = (600..privileged.trim().parse().unwrap()).find_map(|port| KeptPort::bind(port).ok());
+    let Some(kept) = kept.filter(|_| rustix::process::geteuid().is_root()) else { return };
+    let port = kept.number;
     let folder = tempfile::tempdir().unwrap();
     // For the copy of the program that it makes.
     let _command = unprivileged(folder.path());
@@ -297,7 +297,7 @@ async fn speaks_as_the_api_does(proxy: fn(&[&Server]) -> Proxy) {
     // Nobody names themselves as an operator through it, though the node would believe the proxy.
     node.run(&["operator", "add", "ana"]);
     let named = || Request::get("/operator").header("x-operator", "ana");
-    wait_until(Duration::from_secs(5), async || node.send(named(), "").await.status == 200).await;
+    wait_for!(async || node.send(named(), "").await.status == 200).await;
     assert_eq!(front.connect(HERE).await.send(named(), "").await.status, 403);
     let hardened = |answer: &Answer| assert_eq!(answer.header("strict-transport-security"), "max-age=31536000");
     let mut connection = front.connect(HERE).await;
@@ -322,8 +322,7 @@ async fn speaks_as_the_api_does(proxy: fn(&[&Server]) -> Proxy) {
     refuse("/v1/invite").await.refused(400, "invalid_submission");
     refuse("/mcp").await.refused(413, Value::Null);
     // The node gets the next request all the same: it is not to blame.
-    let next = tokio::time::timeout(Duration::from_secs(3), send(Request::get("/healthz"), String::new()));
-    next.await.expect("without waiting for it").good();
+    in_time("an answer", send(Request::get("/healthz"), String::new())).await.good();
 
     let (code, _home) = node.stop();
     assert_eq!(code, Some(0));
@@ -371,7 +370,7 @@ fn no_token_stands_in_nginxs_log() {
             front.connect(HERE).await.send(Request::get(path), "").await;
             front.connect(HERE).await.send(Request::post(path), "").await;
         }
-        wait_until(Duration::from_secs(5), async || front.logs()[0].lines().count() >= 2 * paths.len()).await;
+        wait_for!(async || front.logs()[0].lines().count() >= 2 * paths.len()).await;
         let [log, ..] = front.logs();
         assert!(!log.contains("SECRET") && log.contains("/me/enter/-") && log.contains("/sandbox/inbox/-"), "{log}");
         // With every node away, each request is an error that nginx writes down with its whole path.
@@ -379,7 +378,7 @@ fn no_token_stands_in_nginxs_log() {
         for path in paths.iter().filter(|path| !path.contains('?')).chain(&["/v1/stats"]) {
             assert_eq!(front.connect(HERE).await.send(Request::get(*path), "").await.status, 503, "{path}");
         }
-        wait_until(Duration::from_secs(5), async || front.logs()[1].contains("/v1/stats")).await;
+        wait_for!(async || front.logs()[1].contains("/v1/stats")).await;
         let [_, log, _] = front.logs();
         assert!(!log.contains("SECRET"), "{log}");
     });
@@ -407,7 +406,8 @@ fn redis_starts_with_its_file() {
     let file = folder.path().join("redis.conf");
     let text = shipped("redis.conf");
     let password = text.lines().find_map(|line| line.strip_prefix("requirepass ")).unwrap().to_owned();
-    let port = free_port();
+    let kept = KeptPort::new();
+    let port = kept.number;
     let here = text.replace("bind 127.0.0.1 10.0.0.30", "bind 127.0.0.1").replace("port 6379", &format!("port {port}"));
     assert_ne!(here, text);
     std::fs::write(&file, here).unwrap();

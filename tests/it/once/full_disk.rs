@@ -3,13 +3,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use crate::doctor::Diagnosis;
 use crate::machines::{Cluster, as_root, folder_for_postgres, give_to_postgres, run};
 use crate::metrics::Watched;
 use crate::records::{Home, Records, SECRET};
-use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
 
 /// A file system in memory that has so much room and no more.
 pub(super) struct SmallDisk {
@@ -70,8 +69,8 @@ async fn is_seen(server: &Watched, disk: &SmallDisk, doctor: impl Fn() -> Comman
     }
     assert!(refused.is_some(), "the disk has room after all");
     // Room that was found is believed for ten seconds.
-    wait_until(Duration::from_secs(15), async || server.get("/readyz").await.status == 503).await;
-    wait_until(Duration::from_secs(5), async || server.figures().await["unionhall_ready"] == 0.0).await;
+    wait_for!(async || server.get("/readyz").await.status == 503).await;
+    wait_for!(async || server.figures().await["unionhall_ready"] == 0.0).await;
     for _ in 0..3 {
         assert_eq!(server.get("/readyz").await.status, 503, "and it stays so");
         assert_eq!(server.post("/v1/invite", &key, sign_up("later@example.com")).await.status, 500);
@@ -80,7 +79,7 @@ async fn is_seen(server: &Watched, disk: &SmallDisk, doctor: impl Fn() -> Comman
     assert_eq!(found.of_check("writes")[0]["state"], "fail", "{:#?}", found.lines);
 
     disk.make_room();
-    wait_until(Duration::from_secs(10), async || server.get("/readyz").await.status == 200).await;
+    wait_for!(async || server.get("/readyz").await.status == 200).await;
     server.post("/v1/invite", &key, sign_up("later@example.com")).await.good();
     assert_eq!(server.figures().await["unionhall_ready"], 1.0);
     assert_eq!(Diagnosis::of(doctor()).of_check("writes")[0]["state"], "ok");

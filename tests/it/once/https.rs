@@ -11,7 +11,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::server::{Server, block_on};
+use crate::server::{Server, block_on, wait_for};
 
 /// Writes a new certificate for localhost and its key; gives the certificate.
 pub(crate) fn certify(folder: &Path) -> CertificateDer<'static> {
@@ -67,15 +67,11 @@ fn both_protocols_are_served_and_a_renewed_certificate_is_taken_up() {
         // A broken file changes nothing; a good one is used for the next handshake, and open connections live on.
         std::fs::write(folder.path().join("cert.pem"), "broken").unwrap();
         server.signal("HUP");
-        while !server.log().contains("the certificate in use stays") {
-            tokio::task::yield_now().await;
-        }
+        wait_for!(async || server.log().contains("the certificate in use stays")).await;
         connect(&server, &old, b"http/1.1").await.unwrap();
         let new = certify(folder.path());
         server.signal("HUP");
-        while !server.log().contains("the certificate was read again") {
-            tokio::task::yield_now().await;
-        }
+        wait_for!(async || server.log().contains("the certificate was read again")).await;
         connect(&server, &new, b"http/1.1").await.unwrap();
         assert!(connect(&server, &old, b"http/1.1").await.is_err());
         sender.ready().await.unwrap();

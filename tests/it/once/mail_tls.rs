@@ -4,13 +4,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::mpsc;
-use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 
 use crate::doctor::Diagnosis;
 use crate::mailserver::Mailserver;
-use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
 
 /// A server that offers a login and no STARTTLS; says every line that it is sent.
 fn without_starttls() -> (u16, mpsc::Receiver<String>) {
@@ -41,7 +40,7 @@ fn a_password_is_not_sent_to_a_server_without_starttls() {
         let key = server.key();
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         let refused = "it does not offer STARTTLS, and neither a password nor a mail is sent to it in the clear";
-        wait_until(Duration::from_secs(10), async || server.log().contains(refused)).await;
+        wait_for!(async || server.log().contains(refused)).await;
         let log = server.log();
         let line = log.lines().find(|line| line.contains(refused)).unwrap();
         assert!(line.contains("\"level\":\"error\"") && line.contains("?tls=none"), "{line}");

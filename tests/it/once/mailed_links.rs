@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::Request;
 use mail_parser::MessageParser;
@@ -10,7 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::machines::Proxy;
 use crate::pages::{form, letter};
-use crate::server::{Answer, Server, block_on, sign_up, wait_until};
+use crate::server::{Answer, Server, block_on, sign_up, wait_for};
 
 use super::deploy::HERE;
 
@@ -127,7 +126,7 @@ async fn every_link_leads_to_its_page(proxy: fn(&[&Server]) -> Proxy) {
         }
     };
     JoinSet::from_iter(away.into_iter().map(ask)).join_all().await;
-    wait_until(Duration::from_secs(5), async || front.logs().concat().contains("/privacy")).await;
+    wait_for!(async || front.logs().concat().contains("/privacy")).await;
     let logs = [logs, front.logs().concat()].concat();
     for token in tokens {
         assert!(!logs.contains(token), "{token} is in a log: {logs}");

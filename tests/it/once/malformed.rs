@@ -1,14 +1,12 @@
 //! What is no request of HTTP gets an answer of ours all the same: the Error body, the right status, the end of the connection.
 
-use std::time::Duration;
-
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::metrics::Watched;
 use crate::once::https::{certify, connect};
-use crate::server::{Server, block_on};
+use crate::server::{Server, block_on, in_time};
 
 /// What may be sent by mistake or on purpose, and the status that it gets.
 fn malformed() -> Vec<(&'static str, Vec<u8>, u16)> {
@@ -50,8 +48,7 @@ async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, sent: &[u8], 
         stream.flush().await.unwrap();
     }
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await;
-    read.expect("the server closes").expect("and not by a reset");
+    in_time("the server to close", stream.read_to_end(&mut answer)).await.expect("and not by a reset");
     String::from_utf8(answer).unwrap()
 }
 
@@ -104,7 +101,7 @@ fn every_malformed_request_gets_our_error_body_and_a_line() {
             let series = format!("unionhall_requests_total{{route=\"(none)\",status=\"{status}\"}}");
             assert_eq!(figures.get(&series), Some(&(count as f64)), "{series}");
         }
-        crate::server::wait_until(Duration::from_secs(10), async || {
+        crate::server::wait_for!(async || {
             let log = server.log();
             ids.iter().all(|(id, status)| {
                 log.lines().any(|line| {
@@ -157,19 +154,21 @@ fn behind_answers_that_have_not_left_yet() {
         let server = Server::start_with(&["--public-per-minute", "1000000"]);
         let stream = TcpStream::connect(server.address).await.unwrap();
         let (mut reader, mut writer) = stream.into_split();
-        let page = "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n".repeat(400);
+        let page = "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n".repeat(1200);
         let sent = tokio::spawn(async move {
             writer.write_all(page.as_bytes()).await.unwrap();
             writer.write_all(b"garbage\r\n\r\n").await.unwrap();
             writer
         });
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // All of it is on its way, and more answers wait than the sockets have room for.
+        let writer = in_time("the requests to be sent", sent).await.unwrap();
+        reader.readable().await.unwrap();
         let mut answer = Vec::new();
-        let read = tokio::time::timeout(Duration::from_secs(30), reader.read_to_end(&mut answer)).await;
-        read.expect("the server closes").expect("and not by a reset");
-        drop(sent.await.unwrap());
+        in_time("the server to close", reader.read_to_end(&mut answer)).await.expect("and not by a reset");
+        assert!(answer.len() > 20 << 20, "{} bytes fit into the sockets", answer.len());
+        drop(writer);
         let answer = String::from_utf8(answer).unwrap();
-        assert_eq!(answer.matches("HTTP/1.1 200 OK\r\n").count(), 400);
+        assert_eq!(answer.matches("HTTP/1.1 200 OK\r\n").count(), 1200);
         held_to_ours(&answer[answer.rfind("HTTP/1.1 4").unwrap()..], 400, "the last");
     });
 }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use hyper::Request;
 use serde_json::Value;
 
-use crate::machines::{Cluster, Proxy};
+use crate::machines::{Cluster, Proxy, within_a_minute};
 use crate::mail::link;
 use crate::mailserver::Mailserver;
 use crate::records::{Home, Records, create_database, redis};
-use crate::server::{Connection, Server, block_on, sign_up, unionhall, wait_until};
+use crate::server::{Connection, Server, block_on, in_time, sign_up, unionhall, wait_for};
 
 /// Nodes of one installation.
 fn nodes(count: usize, flags: &[&str]) -> Vec<Server> {
@@ -64,7 +64,7 @@ fn the_limits_hold_across_nodes_behind_nginx() {
         assert_eq!((&statuses[..30], statuses[30]), (&[200; 30][..], 429));
         for node in &nodes {
             let answered = || node.log().matches("\"route\":\"/v1/").count();
-            wait_until(Duration::from_secs(5), async || answered() >= 30).await;
+            wait_for!(async || answered() >= 30).await;
         }
     });
 }
@@ -95,12 +95,12 @@ fn a_node_that_dies_under_load_loses_nothing() {
                             tokio::task::yield_now().await;
                         }
                     };
-                    tokio::time::timeout(Duration::from_secs(20), patient).await.expect("the other node answers");
+                    in_time("the other node to answer", patient).await;
                     acknowledged.lock().unwrap().push(email);
                 }
             });
         }
-        wait_until(Duration::from_secs(30), async || acknowledged.lock().unwrap().len() >= 60).await;
+        wait_for!(async || acknowledged.lock().unwrap().len() >= 60).await;
         nodes[1].signal("KILL");
         while let Some(caller) = callers.join_next().await {
             caller.unwrap();
@@ -110,11 +110,7 @@ fn a_node_that_dies_under_load_loses_nothing() {
 
         // What the dead node had taken to send is another's after half a minute.
         let arrived = || tally(mail.arrived().iter().map(|message| message["to"][0].as_str().unwrap().to_owned()));
-        wait_until(Duration::from_secs(75), async || {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            arrived().len() >= acknowledged.len()
-        })
-        .await;
+        wait_for!(async || { arrived().len() >= acknowledged.len() }).await;
         let counts = arrived();
         for email in &acknowledged {
             let count = counts.get(email).copied().unwrap_or(0);
@@ -157,7 +153,7 @@ fn nodes_are_replaced_one_by_one_and_no_request_fails() {
         let mut homes = Vec::new();
         for _ in 0..2 {
             let enough = asked.load(Ordering::Relaxed) + 50;
-            wait_until(Duration::from_secs(30), async || asked.load(Ordering::Relaxed) >= enough).await;
+            wait_for!(async || asked.load(Ordering::Relaxed) >= enough).await;
             let old = nodes.remove(0);
             front.point_at(&[&nodes[0]]);
             let (code, home) = old.stop();
@@ -184,8 +180,10 @@ fn now() -> std::time::Instant {
 #[derive(Default)]
 struct Seen {
     acknowledged: Vec<String>,
-    failed: usize,
-    slowest: Duration,
+    /// By caller.
+    failed: [usize; 8],
+    /// Answers that need no database.
+    read: usize,
 }
 
 /// Eight callers sign people up while the primary is ended without warning and its synchronous standby takes its place.
@@ -207,7 +205,7 @@ fn what_was_answered_survives_the_primary() {
         let key = server.key();
         let (seen, over) = (Arc::new(Mutex::new(Seen::default())), Arc::new(AtomicBool::new(false)));
         let mut callers = tokio::task::JoinSet::new();
-        for caller in 0..8 {
+        for caller in 0..8_usize {
             let (server, key) = (Arc::clone(&server), key.clone());
             let (seen, over) = (Arc::clone(&seen), Arc::clone(&over));
             callers.spawn(async move {
@@ -216,58 +214,56 @@ fn what_was_answered_survives_the_primary() {
                 while !over.load(Ordering::Relaxed) {
                     let email = format!("user{caller}-{n}@example.com");
                     let request = Request::post("/v1/invite").header("authorization", format!("Bearer {key}"));
-                    let begun = now();
-                    let answer = connection.send(request, sign_up(&email)).await;
-                    let took = begun.elapsed();
+                    let answer = in_time("an answer", connection.send(request, sign_up(&email))).await;
                     if answer.status != 200 {
                         answer.refused(500, "save_failed");
                         // Asked again for the same person, a little later: it may or may not have been kept.
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                     let mut seen = seen.lock().unwrap();
-                    seen.slowest = seen.slowest.max(took);
                     if answer.status == 200 {
                         seen.acknowledged.push(email);
                         n += 1;
                     } else {
-                        seen.failed += 1;
+                        seen.failed[caller] += 1;
                     }
                 }
             });
         }
-        let (reader, done) = (Arc::clone(&server), Arc::clone(&over));
+        let (reader, done, read) = (Arc::clone(&server), Arc::clone(&over), Arc::clone(&seen));
         callers.spawn(async move {
             let mut connection = reader.connect(Ipv4Addr::LOCALHOST).await;
             while !done.load(Ordering::Relaxed) {
-                let begun = now();
-                assert_eq!(connection.send(Request::get("/v1/negotiate-categories"), "").await.status, 200);
-                assert!(begun.elapsed() < Duration::from_secs(1), "what needs no database does not wait for it");
+                let asked = connection.send(Request::get("/v1/negotiate-categories"), "");
+                assert_eq!(in_time("what needs no database", asked).await.status, 200);
+                read.lock().unwrap().read += 1;
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
 
         let acknowledged = || seen.lock().unwrap().acknowledged.len();
-        wait_until(Duration::from_secs(60), async || acknowledged() >= 100).await;
+        wait_for!(async || acknowledged() >= 100).await;
         primary.kill();
         let killed = now();
-        // Every caller has met it: nobody hangs.
-        wait_until(Duration::from_secs(10), async || seen.lock().unwrap().failed >= 8).await;
+        // Every caller has met it: nobody hangs. And what needs no database goes on without one.
+        let read = seen.lock().unwrap().read;
+        wait_for!(async || seen.lock().unwrap().failed.iter().all(|failed| *failed > 0)).await;
+        wait_for!(async || seen.lock().unwrap().read > read + 8).await;
         let before = acknowledged();
         let promoting = now();
         standby.promote();
-        wait_until(Duration::from_secs(20), async || acknowledged() > before).await;
+        wait_for!(async || acknowledged() > before).await;
         println!(
             "recovered {:.1} s after the standby was promoted, {:.1} s after the primary was killed",
             promoting.elapsed().as_secs_f64(),
             killed.elapsed().as_secs_f64()
         );
-        wait_until(Duration::from_secs(60), async || acknowledged() >= before + 100).await;
+        wait_for!(async || acknowledged() >= before + 100).await;
         over.store(true, Ordering::Relaxed);
         while let Some(caller) = callers.join_next().await {
             caller.unwrap();
         }
         let seen = std::mem::take(&mut *seen.lock().unwrap());
-        assert!(seen.slowest < Duration::from_secs(3), "somebody waited {:?}", seen.slowest);
         let whole = "SELECT email_normalized FROM people JOIN sign_ups ON person_id = people.id
                      JOIN outbox ON sign_up_id = sign_ups.id";
         let kept = tally(server.rows(whole).into_iter().map(|mut row| row.remove(0)));
@@ -279,7 +275,11 @@ fn what_was_answered_survives_the_primary() {
         assert_eq!(server.get("/readyz").await.good()["store"], "usable");
         let another = Server::start_in(Home::sharing(&records), &flags);
         assert_eq!(another.get("/readyz").await.good()["store"], "usable", "a promoted standby is the same database");
-        println!("{} sign-ups were acknowledged, {} refused, none lost", seen.acknowledged.len(), seen.failed);
+        println!(
+            "{} sign-ups were acknowledged, {} refused, none lost",
+            seen.acknowledged.len(),
+            seen.failed.iter().sum::<usize>()
+        );
     });
 }
 
@@ -307,13 +307,13 @@ fn nodes_that_start_at_once_on_an_empty_database_all_come_up() {
 }
 
 #[test]
-fn what_the_operator_changes_reaches_every_node_in_two_seconds() {
+fn what_the_operator_changes_reaches_every_node() {
     block_on(async {
         let nodes = nodes(2, &["--key-per-minute", "100000"]);
         let (key, other) = (nodes[0].key(), nodes[1].run(&["keys", "issue", "Other"]));
         let ask = async |node: &Server, key: &str| node.post("/v1/invite", key, sign_up("ana@example.com")).await;
         let everywhere = async |key: &str, status: u16| {
-            wait_until(Duration::from_secs(2), async || {
+            wait_for!(async || {
                 for node in &nodes {
                     if ask(node, key).await.status != status {
                         return false;
@@ -347,18 +347,15 @@ fn refusal(command: &mut Command) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    for _ in 0..400 {
-        if process.try_wait().unwrap().is_some() {
-            let output = process.wait_with_output().unwrap();
-            let told = String::from_utf8(output.stderr).unwrap();
-            assert_eq!((output.status.code(), told.trim().lines().count()), (Some(1), 1), "{told}");
-            return told;
-        }
-        std::thread::sleep(Duration::from_millis(50));
+    if within_a_minute(|| process.try_wait().unwrap().is_some()) {
+        let output = process.wait_with_output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), told.trim().lines().count()), (Some(1), 1), "{told}");
+        return told;
     }
     process.kill().unwrap();
     process.wait().unwrap();
-    panic!("it started");
+    panic!("it was not refused in a minute");
 }
 
 #[test]

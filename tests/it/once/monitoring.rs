@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -11,7 +10,7 @@ use crate::machines::{fetched, shipped};
 use crate::metrics::Watched;
 use crate::once::https;
 use crate::records::Home;
-use crate::server::{Server, block_on, sign_up, wait_until};
+use crate::server::{Server, block_on, sign_up, wait_for};
 
 /// The labels of a series.
 type Labels = BTreeMap<String, String>;
@@ -25,10 +24,7 @@ async fn exported() -> BTreeMap<String, Vec<Labels>> {
         server.get("/v1/stats").await.good();
         server.get("/v1/nothing").await;
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        wait_until(Duration::from_secs(20), async || {
-            server.figures().await["unionhall_mail_total{outcome=\"sent\"}"] == 1.0
-        })
-        .await;
+        wait_for!(async || { server.figures().await["unionhall_mail_total{outcome=\"sent\"}"] == 1.0 }).await;
         name_series(&server, &mut found).await;
     }
     let home = Home::new();

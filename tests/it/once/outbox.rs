@@ -1,12 +1,15 @@
 //! The worker's steps, called one by one, with transports that fail on purpose and times that are passed in.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::database::Database;
-use crate::server::block_on;
+use crate::records::Records;
+use crate::server::{block_on, in_time, wait_for};
+use tokio::sync::Notify;
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
 use unionhall::domain::api_key::ApiKey;
@@ -38,8 +41,9 @@ const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 struct Faulty {
     fault: Mutex<Option<SendError>>,
     taken: Mutex<Vec<String>>,
-    /// How long it takes over each.
-    takes: Mutex<Duration>,
+    /// Mail to names that begin so is answered once it is let go.
+    holds: Mutex<Option<&'static str>>,
+    let_go: Notify,
     /// Addresses at this domain are refused for now, and how often that was.
     refuses: Mutex<Option<&'static str>>,
     refused: AtomicUsize,
@@ -56,9 +60,11 @@ impl Transport for Faulty {
         }
         let message = String::from_utf8(mail.message.formatted()).unwrap();
         self.taken.lock().unwrap().push(message);
-        let takes = *self.takes.lock().unwrap();
-        Reply::later(async move {
-            tokio::time::sleep(takes).await;
+        if !self.holds.lock().unwrap().is_some_and(|name| mail.readable.to.starts_with(name)) {
+            return Reply::now(Ok(()));
+        }
+        Reply::later(async {
+            self.let_go.notified().await;
             Ok(())
         })
     }
@@ -81,6 +87,7 @@ impl std::io::Write for Lines {
 
 struct Room {
     store: Arc<dyn Store>,
+    records: Records,
     transport: Arc<Faulty>,
     lines: Lines,
     log: Log,
@@ -90,9 +97,11 @@ struct Room {
 fn on_each_store(walk: impl AsyncFn(&Room)) {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
-        walk(&Room::with(Arc::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap()))).await;
+        walk(&Room::on_sqlite(folder.path())).await;
         let database = Database::migrated().await;
-        let room = Room::with(Arc::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap()));
+        let records = Records::Postgres { store: database.url(), limits: String::new() };
+        let store = Arc::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
+        let room = Room::with(store, records);
         walk(&room).await;
         room.store.close().await.unwrap();
         database.drop().await;
@@ -123,10 +132,15 @@ impl Worker {
 }
 
 impl Room {
-    fn with(store: Arc<dyn Store>) -> Self {
+    fn on_sqlite(folder: &Path) -> Self {
+        let store = SqliteStore::open(&folder.join("unionhall.db")).unwrap();
+        Self::with(Arc::new(store), Records::Sqlite { data: folder.to_owned() })
+    }
+
+    fn with(store: Arc<dyn Store>, records: Records) -> Self {
         let lines = Lines::default();
         let log = Log::start(Level::Errors, Format::Text, Clock::start(), lines.clone()).unwrap();
-        Self { store, transport: Arc::default(), log, lines }
+        Self { store, records, transport: Arc::default(), log, lines }
     }
 
     fn worker(&self, name: &str) -> Worker {
@@ -348,9 +362,7 @@ fn the_operator_has_failed_mail_tried_again_all_of_it_or_one_domains() {
 #[test]
 fn a_mail_that_is_sent_again_is_the_same_mail() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let [one, two] = folders
-        .each_ref()
-        .map(|folder| Room::with(Arc::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap())));
+    let [one, two] = folders.each_ref().map(|folder| Room::on_sqlite(folder.path()));
     block_on(async {
         let room = one;
         room.sign_up("ana@example.com").await;
@@ -374,14 +386,16 @@ fn a_mail_that_is_sent_again_is_the_same_mail() {
 fn a_mail_whose_server_takes_its_time_is_sent_once() {
     on_each_store(async |room| {
         room.sign_up("ana@example.com").await;
-        *room.transport.takes.lock().unwrap() = Duration::from_millis(1500);
+        *room.transport.holds.lock().unwrap() = Some("ana");
         let (slow, other) = (room.worker("slow"), room.worker("w"));
         let sending = tokio::spawn(async move { slow.step(NOW).await });
-        tokio::time::sleep(Duration::from_millis(800)).await;
-        // Without renewal the lease would have ended before now.
-        let later = NOW.plus(MAIL_LEASE + Duration::from_millis(50));
+        // Without renewal the lease would have ended by then.
+        let later = NOW.plus(MAIL_LEASE);
+        let renewed = || room.records.number("SELECT max(leased_until) FROM outbox") > later.as_millis();
+        wait_for!(async || renewed()).await;
         assert_eq!(other.step(later).await.unwrap(), OutboxStep::default());
-        assert_eq!(sending.await.unwrap().unwrap().sent, 1);
+        room.transport.let_go.notify_one();
+        assert_eq!(in_time("the mail to be sent", sending).await.unwrap().unwrap().sent, 1);
         assert_eq!(other.step(later.plus(MAIL_LEASE)).await.unwrap(), OutboxStep::default());
         assert_eq!(room.transport.taken.lock().unwrap().len(), 1);
     });
@@ -461,17 +475,23 @@ fn a_relay_that_is_away_for_hours_costs_nobody_a_mail_and_sends_none_twice() {
     }
 }
 
-/// One whose server thinks about each for long holds up nobody else, in whatever order they were asked for.
+/// One whose server thinks about it for long holds up nobody else, in whatever order they were asked for.
 #[test]
 fn a_slow_recipient_holds_up_nobody_else() {
     on_each_store(async |room| {
+        let clock = Clock::start();
         for n in 0..40 {
-            room.sign_up(&format!("user{n}@example.com")).await;
+            room.sign_up_for(&format!("user{n}@example.com"), None, clock.now().time).await;
         }
-        *room.transport.takes.lock().unwrap() = Duration::from_millis(50);
-        let worker = room.worker("w");
-        while worker.step(NOW).await.unwrap().tried > 0 {}
-        let taken = room.transport.taken.lock().unwrap().len();
-        assert_eq!(taken, 40, "each once");
+        *room.transport.holds.lock().unwrap() = Some("user7@");
+        let (stop, stops) = tokio::sync::watch::channel(false);
+        let worker = tokio::spawn(lease_queue::run(room.worker("w").0, clock, stops));
+        wait_for!(async || room.transport.taken.lock().unwrap().len() == 40).await;
+        wait_for!(async || room.store.list_mail().await.unwrap().len() == 1).await;
+        room.transport.let_go.notify_one();
+        wait_for!(async || room.store.list_mail().await.unwrap().is_empty()).await;
+        stop.send(true).unwrap();
+        in_time("the worker's end", worker).await.unwrap();
+        assert_eq!(room.transport.taken.lock().unwrap().len(), 40, "each once");
     });
 }

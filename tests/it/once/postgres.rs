@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -10,7 +9,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::store_suite::linked;
 use crate::database::Database;
-use crate::server::{block_on, together, wait_until};
+use crate::server::{block_on, in_time, together, wait_for};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
@@ -185,14 +184,22 @@ fn sign_ups_that_wait_for_a_held_table_fail_together_and_soon() {
             let node = Arc::clone(&node);
             tasks.spawn(async move { node.sign_up(new(&format!("user{n}@example.com"), None), NOW).await });
         }
-        let all = tokio::time::timeout(Duration::from_secs(8), tasks.join_all()).await.expect("soon");
-        for done in all {
+        for done in in_time("every sign-up to be refused", tasks.join_all()).await {
             assert!(matches!(done, Err(StoreError::Unavailable(_))), "{done:?}");
         }
         holder.batch_execute("ROLLBACK").await.unwrap();
         node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
         let people = holder.query_one("SELECT count(*) FROM people", &[]).await.unwrap();
         assert_eq!(people.get::<_, i64>(0), 1, "nothing of what failed was kept");
+        // What a session did is counted once it has ended.
+        node.close().await.unwrap();
+        drop(node);
+        let sessions =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        wait_for!(async || holder.query_one(sessions, &[]).await.unwrap().get::<_, i64>(0) == 0).await;
+        let undone = "SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()";
+        let undone = holder.query_one(undone, &[]).await.unwrap().get::<_, i64>(0);
+        assert!((1..60).contains(&undone), "{undone} transactions waited for the table");
         database.drop().await;
     });
 }
@@ -213,8 +220,7 @@ fn a_confirmation_that_waits_for_a_mail_does_not_hold_the_counter() {
             async move { node.confirm(linked(1), SeenPage::default(), NOW).await }
         });
         let client = database.client().await;
-        wait_until(Duration::from_secs(3), async || client.query_one(WAITS, &[]).await.unwrap().get::<_, i64>(0) == 1)
-            .await;
+        wait_for!(async || client.query_one(WAITS, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
         assert!(matches!(node.confirm(linked(2), SeenPage::default(), NOW).await, Ok(Confirmation::Joined(_))));
         assert!(!waiting.is_finished());
         holder.batch_execute("ROLLBACK").await.unwrap();
@@ -242,7 +248,7 @@ fn a_decline_asks_again_for_rows_that_are_held() {
         let statements = "SELECT coalesce(max(query_start)::text, '') FROM pg_stat_activity
                           WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let mut seen = std::collections::BTreeSet::new();
-        wait_until(Duration::from_secs(10), async || {
+        wait_for!(async || {
             seen.insert(client.query_one(statements, &[]).await.unwrap().get::<_, String>(0));
             seen.remove("");
             seen.len() >= 2 || waiting.is_finished()
@@ -266,9 +272,15 @@ fn nobody_waits_behind_a_question_that_was_given_up() {
         for _ in 0..5 {
             node.check(true).await.unwrap();
             proxy.silence();
-            let given_up = tokio::time::timeout(Duration::from_millis(100), node.check(true)).await;
-            assert!(given_up.is_err(), "{given_up:?}");
-            assert_eq!(tokio::time::timeout(Duration::from_secs(3), node.check(true)).await, Ok(Ok(())));
+            let asked = proxy.unheard.load(Ordering::SeqCst);
+            let heard = async || proxy.unheard.load(Ordering::SeqCst) > asked;
+            tokio::select! {
+                answer = node.check(true) => panic!("{answer:?}"),
+                () = wait_for!(heard) => {}
+            }
+            let asked = proxy.unheard.load(Ordering::SeqCst);
+            assert_eq!(in_time("an answer by another connection", node.check(true)).await, Ok(()));
+            assert_eq!(proxy.unheard.load(Ordering::SeqCst), asked, "nothing more was asked where nobody answers");
         }
         database.drop().await;
     });
@@ -283,9 +295,11 @@ fn a_row_that_somebody_holds_fails_its_own_sign_up_alone() {
         node.sign_up(new("held@example.com", None), NOW).await.unwrap();
         let holder = database.client().await;
         holder.batch_execute("BEGIN; SELECT FROM people FOR UPDATE").await.unwrap();
-        // If the others waited with the one whose row is held, they would never be done before it; a slow machine may be at times.
-        let mut done_first = 0;
-        for round in 0..6 {
+        // If the others waited with the one who is known to be held up, they would never be done before it; on a busy machine they
+        // may be late at times.
+        let mut round = 0;
+        wait_for!(async || {
+            round += 1;
             let held = tokio::spawn({
                 let node = Arc::clone(&node);
                 async move { node.sign_up(new("held@example.com", None), NOW).await }
@@ -295,11 +309,12 @@ fn a_row_that_somebody_holds_fails_its_own_sign_up_alone() {
             for other in others {
                 other.await.unwrap();
             }
-            done_first += u32::from(round > 0 && !held.is_finished());
+            let are_first = !held.is_finished();
             let refused = held.await.unwrap().unwrap_err();
             assert!(matches!(&refused, StoreError::Unavailable(why) if why.contains("lock")), "{refused:?}");
-        }
-        assert!(done_first > 0, "nobody waits with the one who is known to be held up");
+            round > 1 && are_first
+        })
+        .await;
         holder.batch_execute("ROLLBACK").await.unwrap();
         node.sign_up(new("held@example.com", None), NOW).await.unwrap();
         database.drop().await;
@@ -317,23 +332,29 @@ fn confirmations_that_wait_leave_sign_ups_and_the_count_alone() {
         }
         let holder = database.client().await;
         holder.batch_execute("BEGIN; SELECT FROM installation FOR UPDATE").await.unwrap();
-        let waiting: Vec<_> = (1..=24)
-            .map(|id| {
-                let node = Arc::clone(&node);
-                tokio::spawn(async move { node.confirm(linked(id), SeenPage::default(), NOW).await })
-            })
-            .collect();
         let client = database.client().await;
-        wait_until(Duration::from_secs(3), async || client.query_one(WAITS, &[]).await.unwrap().get::<_, i64>(0) > 0)
-            .await;
-        for n in 0..10 {
-            node.sign_up(new(&format!("q{n}@example.com"), None), NOW).await.unwrap();
-            assert_eq!(node.member_count().await, Ok(0));
-        }
-        assert!(waiting.iter().any(|confirming| !confirming.is_finished()), "they were waiting all the time");
-        for confirming in waiting {
-            assert!(matches!(confirming.await.unwrap(), Err(StoreError::Unavailable(_))));
-        }
+        // As long as nothing waits with them, some are still waiting when the others are done; on a busy machine not each time.
+        let mut round = 0;
+        let left_alone = async || {
+            round += 1;
+            let waiting: Vec<_> = (1..=24)
+                .map(|id| {
+                    let node = Arc::clone(&node);
+                    tokio::spawn(async move { node.confirm(linked(id), SeenPage::default(), NOW).await })
+                })
+                .collect();
+            wait_for!(async || client.query_one(WAITS, &[]).await.unwrap().get::<_, i64>(0) > 0).await;
+            for n in 0..10 {
+                node.sign_up(new(&format!("q{n}.{round}@example.com"), None), NOW).await.unwrap();
+                assert_eq!(node.member_count().await, Ok(0));
+            }
+            let are_waiting = waiting.iter().any(|confirming| !confirming.is_finished());
+            for confirming in waiting {
+                assert!(matches!(confirming.await.unwrap(), Err(StoreError::Unavailable(_))));
+            }
+            are_waiting
+        };
+        wait_for!(left_alone).await;
         holder.batch_execute("ROLLBACK").await.unwrap();
         assert!(matches!(node.confirm(linked(1), SeenPage::default(), NOW).await, Ok(Confirmation::Joined(_))));
         database.drop().await;
@@ -407,33 +428,40 @@ fn a_row_that_somebody_holds_holds_up_its_own_confirmation_alone() {
     block_on(async {
         let database = Database::migrated().await;
         let node = Arc::new(open(&database).await);
-        let signed = (0..=200).map(|n| node.sign_up(new(&format!("p{n}@example.com"), None), NOW));
-        assert!(together(signed).await.iter().all(Result::is_ok));
+        node.sign_up(new("held@example.com", None), NOW).await.unwrap();
         let client = database.client().await;
-        let held: i64 = client.query_one("SELECT min(id) FROM sign_ups", &[]).await.unwrap().get(0);
+        let held: i64 = client.query_one("SELECT max(id) FROM sign_ups", &[]).await.unwrap().get(0);
         let holder = database.client().await;
         holder.batch_execute(&format!("BEGIN; SELECT FROM sign_ups WHERE id = {held} FOR UPDATE")).await.unwrap();
-        for round in 0..4 {
+        let (mut round, mut others_first) = (0, 0);
+        wait_for!(async || {
+            let signed = (0..49).map(|n| node.sign_up(new(&format!("p{n}.{round}@example.com"), None), NOW));
+            assert!(together(signed).await.iter().all(Result::is_ok));
+            let last: i64 = client.query_one("SELECT max(id) FROM sign_ups", &[]).await.unwrap().get(0);
             let waiting = tokio::spawn({
                 let node = Arc::clone(&node);
                 async move { node.confirm(linked(held), SeenPage::default(), NOW).await }
             });
-            let others = (1..=49).map(|n| node.confirm(linked(held + round * 49 + n), SeenPage::default(), NOW));
-            let others: Vec<_> = others.collect();
+            let others: Vec<_> =
+                (last - 48..=last).map(|id| node.confirm(linked(id), SeenPage::default(), NOW)).collect();
             assert!(together(others.into_iter()).await.iter().all(|done| matches!(done, Ok(Confirmation::Joined(_)))));
-            assert!(!waiting.is_finished(), "the others do not wait with the one that is held up");
+            // The others do not wait with the one that is held up; on a busy machine they may be late at times.
+            others_first += u32::from(!waiting.is_finished());
             let refused = waiting.await.unwrap().unwrap_err();
             assert!(matches!(&refused, StoreError::Unavailable(why) if why.contains("lock")), "{refused:?}");
-        }
+            round += 1;
+            others_first >= 2 && round >= 4
+        })
+        .await;
         let waiting = tokio::spawn({
             let node = Arc::clone(&node);
             async move { node.confirm(linked(held), SeenPage::default(), NOW).await }
         });
         let waits = async || client.query_one(WAITS, &[]).await.unwrap().get::<_, i64>(0) == 1;
-        wait_until(Duration::from_secs(3), waits).await;
+        wait_for!(waits).await;
         holder.batch_execute("ROLLBACK").await.unwrap();
         assert!(matches!(waiting.await.unwrap(), Ok(Confirmation::Joined(_))));
-        assert_eq!(node.member_count().await, Ok(4 * 49 + 1));
+        assert_eq!(node.member_count().await, Ok(round * 49 + 1));
         database.drop().await;
     });
 }
@@ -456,10 +484,7 @@ fn a_batch_of_confirmations_that_is_ended_leaves_nothing() {
             let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
                        WHERE datname = current_database() AND wait_event_type = 'Lock'";
             let client = database.client().await;
-            wait_until(Duration::from_secs(3), async || {
-                client.query_one(end, &[]).await.unwrap().get::<_, i64>(0) == 1
-            })
-            .await;
+            wait_for!(async || { client.query_one(end, &[]).await.unwrap().get::<_, i64>(0) == 1 }).await;
         };
         let (answers, ()) = tokio::join!(confirm(), end);
         for answer in answers {
@@ -496,7 +521,7 @@ fn a_lost_answer_is_told_as_one() {
         let kept = "SELECT count(*) FROM people WHERE email_normalized = 'ben@example.com'";
         let client = database.client().await;
         let kept = async || client.query_one(kept, &[]).await.unwrap().get::<_, i64>(0) == 1;
-        wait_until(Duration::from_secs(5), kept).await;
+        wait_for!(kept).await;
         // Asking again is safe.
         node.sign_up(new("ben@example.com", None), NOW).await.unwrap();
 
@@ -512,7 +537,7 @@ fn a_lost_answer_is_told_as_one() {
         assert!(matches!(lost, StoreError::Unknown(_)), "{lost:?}");
         proxy.cut_commits.store(false, Ordering::SeqCst);
         proxy.cut.store(false, Ordering::SeqCst);
-        wait_until(Duration::from_secs(5), async || node.member_count().await == Ok(1)).await;
+        wait_for!(async || node.member_count().await == Ok(1)).await;
         assert_eq!(node.confirm(linked(1), SeenPage::default(), NOW).await, Ok(Confirmation::AlreadyMember));
         drop(client);
         database.drop().await;
@@ -528,6 +553,8 @@ struct Proxy {
     cut_commits: AtomicBool,
     /// How often it was told to be silent.
     silenced: AtomicU32,
+    /// Questions on connections that get no more answers.
+    unheard: AtomicU32,
 }
 
 impl Proxy {
@@ -547,6 +574,10 @@ impl Proxy {
                 if self.cut_commits.load(Ordering::SeqCst) && bytes[..length].windows(6).any(|word| word == b"COMMIT") {
                     self.cut.store(true, Ordering::SeqCst);
                 }
+                // But for the word that ends a session.
+                if self.silenced.load(Ordering::SeqCst) != mine && bytes[0] != b'X' {
+                    self.unheard.fetch_add(1, Ordering::SeqCst);
+                }
                 if to_server.write_all(&bytes[..length]).await.is_err() {
                     break;
                 }
@@ -555,9 +586,16 @@ impl Proxy {
         let answering = self.answer(&mut from_server, &mut to_client, mine);
         // Whichever side ends first.
         tokio::select! {
-            () = asking => {}
+            () = asking => return,
             () = answering => {}
         }
+        // The server does all that it was asked before it finds the end; it is only not heard.
+        let mut bytes = vec![0; 8192];
+        while let Ok(length @ 1..) = from_client.try_read(&mut bytes) {
+            let _gone = to_server.write_all(&bytes[..length]).await;
+        }
+        let _gone = to_server.shutdown().await;
+        while let Ok(1..) = from_server.read(&mut bytes).await {}
     }
 
     async fn answer(&self, from_server: &mut OwnedReadHalf, to_client: &mut OwnedWriteHalf, mine: u32) {
@@ -567,9 +605,6 @@ impl Proxy {
                 std::future::pending::<()>().await;
             }
             if self.cut.load(Ordering::SeqCst) {
-                // The server has time to do what it was asked; it is only not heard.
-                let unheard = async { while let Ok(1..) = from_server.read(&mut bytes).await {} };
-                let _over = tokio::time::timeout(Duration::from_millis(300), unheard).await;
                 break;
             }
             if to_client.write_all(&bytes[..length]).await.is_err() {
@@ -606,9 +641,15 @@ fn a_node_waits_for_another_that_makes_the_tables() {
         let address = database.address();
         let waiting =
             tokio::spawn(async move { PostgresStore::open(address, Prepare::Upgrade, 256).await.map(|_| ()) });
-        // Longer than any unit of work is given.
-        tokio::time::sleep(Duration::from_millis(5500)).await;
+        // Longer than any unit of work is given, as the database counts it.
+        let client = database.client().await;
+        let waited =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'
+                      AND clock_timestamp() - query_start > interval '5.5 seconds'";
+        let waited = async || client.query_one(waited, &[]).await.unwrap().get::<_, i64>(0) == 1;
+        wait_for!(async || waiting.is_finished() || waited().await).await;
         assert!(!waiting.is_finished());
+        drop(client);
         other.batch_execute("ROLLBACK").await.unwrap();
         waiting.await.unwrap().unwrap();
         // Once they are there nobody needs the lock.

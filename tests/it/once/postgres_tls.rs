@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
-use crate::machines::{Cluster, give_to_postgres};
+use crate::machines::{Cluster, give_to_postgres, within_a_minute};
 use crate::server::block_on;
 use unionhall::store::InstallationStore;
 use unionhall::store::migration::Prepare;
@@ -75,12 +75,8 @@ fn every_sslmode_is_what_libpq_makes_of_it() {
         })
     };
     // A reload is not waited for by who asks for it.
-    for _ in 0..100 {
-        if opens("encrypted", "localhost", format!("sslmode=verify-full{root}")).is_ok() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    let is_reloaded = || opens("encrypted", "localhost", format!("sslmode=verify-full{root}")).is_ok();
+    assert!(within_a_minute(is_reloaded), "PostgreSQL has not read its files again in a minute");
     for (database, host, options, told) in [
         ("encrypted", "127.0.0.1", String::new(), None),
         ("encrypted", "127.0.0.1", "sslmode=disable".to_owned(), Some("no encryption")),

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
 
 use hyper::Request;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Connection, Server, block_on, wait_until};
+use crate::server::{Answer, Connection, Server, block_on, wait_for};
 
 const SAVINGS: u32 = 31_000;
 const REWARD: u32 = 41_000;
@@ -90,7 +89,7 @@ fn told(server: &Server, words: &str) -> usize {
 async fn hang_up(server: &Server, words: &str) {
     let before = told(server, words);
     server.signal("HUP");
-    wait_until(Duration::from_secs(20), async || told(server, words) > before).await;
+    wait_for!(async || told(server, words) > before).await;
 }
 
 const READ: &str = "the catalog was read again";
@@ -236,7 +235,7 @@ fn who_runs_it_and_what_it_costs_is_told_everywhere_and_read_again() {
             let request = Request::post("/mcp").header("accept", "application/json, text/event-stream");
             let told = server.send(request, initialize.to_string()).await;
             server.post("/v1/invite", &key, json!({ "email": format!("ana{n}@example.com") }).to_string()).await.good();
-            wait_until(Duration::from_secs(20), async || letter(n).is_some()).await;
+            wait_for!(async || letter(n).is_some()).await;
             let mut seen = vec![("mcp", String::from_utf8(told.body.to_vec()).unwrap()), ("mail", letter(n).unwrap())];
             for path in ["/join", "/about", "/terms", "/docs", "/docs.md", "/openapi.json", "/llms.txt"] {
                 let answer = server.get(path).await;

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use rusqlite::Connection;
 
 use crate::database::Database;
-use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
 use unionhall::store::transfer::TABLES;
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
@@ -126,10 +126,7 @@ fn the_old_place_takes_nothing_any_more_even_from_a_running_service() {
         assert!(told.contains("The records are now in the database"), "{told}");
         server.post("/v1/invite", &key, sign_up("late@example.com")).await.refused(500, "save_failed");
         server.get("/v1/negotiate-categories").await.good();
-        wait_until(std::time::Duration::from_secs(5), async || {
-            server.log().contains("these records were moved to another store")
-        })
-        .await;
+        wait_for!(async || { server.log().contains("these records were moved to another store") }).await;
 
         let (_, folder) = server.stop();
         let again = refusal(&run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]));

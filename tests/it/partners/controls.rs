@@ -1,14 +1,10 @@
 //! What the operator does to a partner and its keys: suspending it, its mail budget, ending what a leaked key signed up, and finding it.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::webhooks::{Receiver, add, listed};
 use super::{ask, invite};
-use crate::server::{Server, block_on, sign_up, wait_until};
-
-const TWO_SECONDS: Duration = Duration::from_secs(2);
+use crate::server::{Server, block_on, sign_up, wait_for};
 
 fn keys(server: &Server) -> Vec<Value> {
     serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap()
@@ -31,11 +27,11 @@ fn a_suspended_partner_is_refused_and_its_webhooks_wait_until_that_is_lifted() {
         add(&server, &receiver, "/ok");
         invite(&server, &key, "one", "ana@example.com").await.good();
         let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ben@example.com")).await;
-        wait_until(TWO_SECONDS * 5, async || act(&test).await.status == 200).await;
+        wait_for!(async || act(&test).await.status == 200).await;
 
         let told = server.run(&["partners", "suspend", "Acme Assistant"]);
         assert!(told.contains("partners resume 'Acme Assistant'"), "{told}");
-        wait_until(TWO_SECONDS, async || act(&key).await.status == 401).await;
+        wait_for!(async || act(&key).await.status == 401).await;
         for refused in [act(&key).await, ask(&server, &key, "/partner/v1/sign-ups").await] {
             let message = refused.refused(401, "agent_unauthorized");
             assert!(message.contains("suspended"), "{message}");
@@ -65,12 +61,12 @@ fn a_suspended_partner_is_refused_and_its_webhooks_wait_until_that_is_lifted() {
         let told = server.run(&["partners", "resume", "Acme Assistant"]);
         assert!(told.contains("no longer suspended"), "{told}");
         receiver.wait_for("/ok", 1).await;
-        wait_until(TWO_SECONDS, async || act(&key).await.status == 200).await;
+        wait_for!(async || act(&key).await.status == 200).await;
         assert!(server.run(&["partners", "resume", "Acme Assistant"]).contains("was not suspended"));
 
         // The sandbox is suspended by itself.
         server.run(&["partners", "suspend", "Acme Assistant", "--test"]);
-        wait_until(TWO_SECONDS, async || act(&test).await.status == 401).await;
+        wait_for!(async || act(&test).await.status == 401).await;
         act(&key).await.good();
         let acts = server.rows("SELECT command, about FROM audit WHERE command LIKE 'partners %' ORDER BY id");
         let name = "Acme Assistant".to_owned();
@@ -87,7 +83,7 @@ fn a_partners_own_budget_is_used_and_shown() {
         for n in 0..3 {
             server.post("/v1/invite", &key, sign_up(&format!("p{n}@example.com"))).await.good();
         }
-        wait_until(TWO_SECONDS * 5, async || server.number("SELECT count(held_at) FROM outbox") == 2).await;
+        wait_for!(async || server.number("SELECT count(held_at) FROM outbox") == 2).await;
         assert_eq!(
             (&keys(&server)[0]["partnerMailBudgetToday"], &keys(&server)[0]["partnerHeld"]),
             (&json!(1), &json!(2))

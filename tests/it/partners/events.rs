@@ -1,6 +1,7 @@
 //! A partner's events: the same as its webhooks tell, page by page, and waiting for the next one.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hyper::Request;
@@ -10,7 +11,7 @@ use super::webhooks::{Receiver, add, listed};
 use super::{ask, invite};
 use crate::metrics::Watched;
 use crate::records::Home;
-use crate::server::{Server, block_on, wait_until};
+use crate::server::{Server, block_on, in_time, wait_for};
 
 async fn confirmed(server: &Server, key: &str, name: &str) {
     invite(server, key, name, &format!("{name}@example.com")).await.good();
@@ -41,7 +42,7 @@ fn events_are_those_of_the_webhooks_page_by_page() {
             add(&server, &receiver, path);
         }
         confirmed(&server, &key, "one").await;
-        wait_until(Duration::from_secs(10), async || {
+        wait_for!(async || {
             listed(&server).iter().all(|one| one["deliveredAt"].is_string() || one["lastError"].is_string())
         })
         .await;
@@ -111,31 +112,34 @@ fn a_request_waits_for_the_next_event() {
             tokio::spawn(async move { events(&server, &key, &format!("wait={seconds}")).await })
         };
         // Whoever comes third is answered at once, and asks again.
+        let asked_again = Arc::new(AtomicU32::new(0));
         let waits = || {
-            let (server, key) = (Arc::clone(&server), key.clone());
+            let (server, key, asked_again) = (Arc::clone(&server), key.clone(), Arc::clone(&asked_again));
             tokio::spawn(async move {
                 loop {
                     let page = events(&server, &key, "wait=30").await;
                     if !keys(&page).is_empty() {
                         return page;
                     }
+                    asked_again.fetch_add(1, Ordering::SeqCst);
                     // Below the limit of a minute.
                     tokio::time::sleep(Duration::from_millis(300)).await;
                 }
             })
         };
         let waiting = [waits(), waits()];
-        wait_until(Duration::from_secs(60), async || {
+        wait_for!(async || {
             // Both of them come before, if they are not there yet.
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let begun = tokio::time::Instant::now();
+            let before = asked_again.load(Ordering::SeqCst);
             assert!(keys(&wait(6).await.unwrap()).is_empty());
-            begun.elapsed() < Duration::from_secs(5)
+            // Neither made way for it, nor did it outlast them: it did not wait.
+            asked_again.load(Ordering::SeqCst) == before
         })
         .await;
         server.confirm(1).await;
         for waiting in waiting {
-            let page = tokio::time::timeout(Duration::from_secs(10), waiting).await.unwrap().unwrap();
+            let page = in_time("the event", waiting).await.unwrap();
             assert_eq!(keys(&page), ["one"]);
         }
         let page = wait(30).await.unwrap();
@@ -145,7 +149,8 @@ fn a_request_waits_for_the_next_event() {
         let (begun, before) = (tokio::time::Instant::now(), spent().await);
         let empty = events(&server, &key, &format!("wait=4&after={}", cursor(&page))).await;
         assert_eq!((keys(&empty).len(), &empty["hasMore"], cursor(&empty)), (0, &false.into(), cursor(&page)));
-        assert!(begun.elapsed() >= Duration::from_secs(4) && spent().await - before < 3.0, "waiting is no latency");
+        assert!(begun.elapsed() >= Duration::from_secs(4), "it waited");
+        assert!(spent().await - before < 4.0, "and that is no latency");
     });
 }
 
@@ -159,13 +164,12 @@ fn a_stop_ends_every_wait() {
         let waiting = tokio::spawn(async move { connection.send(request, "").await });
         // It is there once its key was used.
         let used = "SELECT count(*) FROM api_keys WHERE last_used_at IS NOT NULL";
-        wait_until(Duration::from_secs(10), async || server.number(used) == 1).await;
-        let begun = tokio::time::Instant::now();
+        wait_for!(async || server.number(used) == 1).await;
         let stopped = tokio::task::spawn_blocking(move || server.stop());
-        let page = tokio::time::timeout(Duration::from_secs(4), waiting).await.unwrap().unwrap().good();
+        // A connection that is not answered by then is cut off.
+        let page = in_time("the answer at the end", waiting).await.unwrap().good();
         assert!(keys(&page).is_empty() && !cursor(&page).is_empty());
         assert_eq!(stopped.await.unwrap().0, Some(0));
-        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     });
 }
 
@@ -199,12 +203,21 @@ fn whoever_waits_hears_of_other_nodes() {
         let two = Server::start_in(Home::sharing(one.records()), &["--base-url", "https://u.example"]);
         let key = one.key();
         invite(&one, &key, "one", "one@example.com").await.good();
-        let mut connection = one.connect(std::net::Ipv4Addr::LOCALHOST).await;
-        let request = Request::get("/partner/v1/events?wait=30").header("authorization", format!("Bearer {key}"));
-        let waiting = tokio::spawn(async move { connection.send(request, "").await });
+        let waits = async |key: &str| {
+            let mut connection = one.connect(std::net::Ipv4Addr::LOCALHOST).await;
+            let request = Request::get("/partner/v1/events?wait=30").header("authorization", format!("Bearer {key}"));
+            tokio::spawn(async move { connection.send(request, "").await })
+        };
+        // Another, who came before and hears nothing, waits for longer.
+        let other = waits(&one.run(&["keys", "issue", "Zoe"])).await;
+        let used =
+            "SELECT count(*) FROM api_keys WHERE last_used_at IS NOT NULL AND id <> (SELECT min(key_id) FROM sign_ups)";
+        wait_for!(async || one.number(used) == 1).await;
+        let waiting = waits(&key).await;
         two.confirm(1).await;
-        let page = tokio::time::timeout(Duration::from_secs(5), waiting).await.unwrap().unwrap().good();
+        let page = in_time("the event", waiting).await.unwrap().good();
         assert_eq!(keys(&page), ["one"]);
+        assert!(!other.is_finished());
     });
 }
 
@@ -213,8 +226,7 @@ fn a_test_keys_events_are_those_of_the_sandbox() {
     block_on(async {
         let server = Server::start();
         let (live, test) = (server.key(), server.run(&["keys", "issue", "Acme Assistant", "--test"]));
-        wait_until(Duration::from_secs(10), async || ask(&server, &test, "/partner/v1/events").await.status == 200)
-            .await;
+        wait_for!(async || ask(&server, &test, "/partner/v1/events").await.status == 200).await;
         invite(&server, &test, "one", "confirm@simulator.test").await.good();
         let page = events(&server, &test, "wait=30").await;
         assert_eq!((keys(&page), &page["events"][0]["mode"]), (vec!["one"], &json!("test")));

@@ -115,10 +115,7 @@ fn sixty_four_repeats_at_once_are_one_sign_up_one_mail_one_answer() {
         assert_eq!(firsts, 1);
         assert_eq!(server.number("SELECT count(*) FROM sign_ups"), 1);
         let folder = server.data().join("mailbox");
-        crate::server::wait_until(std::time::Duration::from_secs(5), async || {
-            server.number("SELECT count(*) FROM outbox") == 0
-        })
-        .await;
+        crate::server::wait_for!(async || { server.number("SELECT count(*) FROM outbox") == 0 }).await;
         let mails = std::fs::read_dir(folder)
             .unwrap()
             .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "eml"));
@@ -278,10 +275,7 @@ fn the_person_reads_what_the_partner_may_learn() {
         let page = server.get(&server.confirm_path(1)).await;
         assert!(String::from_utf8(page.body.to_vec()).unwrap().contains(told));
         let folder = server.data().join("mailbox");
-        crate::server::wait_until(std::time::Duration::from_secs(5), async || {
-            server.number("SELECT count(*) FROM outbox") == 0
-        })
-        .await;
+        crate::server::wait_for!(async || { server.number("SELECT count(*) FROM outbox") == 0 }).await;
         let mails: Vec<_> =
             std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
         let read = |mail: &Vec<u8>| {

@@ -1,16 +1,12 @@
 //! What partners do themselves over the API: their webhook endpoints, their keys, their figures by day.
 
-use std::time::Duration;
-
 use hyper::{Method, Request};
 use serde_json::{Value, json};
 
 use super::webhooks::{Receiver, confirmed, is_signed, listed};
 use super::{ask, invite};
-use crate::server::{Answer, Server, block_on, sign_up, together, wait_until};
+use crate::server::{Answer, Server, block_on, sign_up, together, wait_for};
 
-const SOON: Duration = Duration::from_secs(10);
-const TWO_SECONDS: Duration = Duration::from_secs(2);
 const HOOKS: &str = "/partner/v1/webhooks";
 
 async fn act(server: &Server, key: &str, method: Method, path: &str, body: &Value) -> Answer {
@@ -114,7 +110,7 @@ fn a_partner_keeps_its_own_endpoints() {
         assert_eq!(ids, vec![ids[0].clone(); 3]);
 
         // The receiver has a message before it is written down that it does.
-        wait_until(SOON, async || ask(&server, &key, &at(&id, "")).await.good()["waiting"] == 0).await;
+        wait_for!(async || ask(&server, &key, &at(&id, "")).await.good()["waiting"] == 0).await;
         let shown = ask(&server, &key, &at(&id, "")).await.good();
         assert_eq!(shown["state"], "active");
         assert!(shown["deliveredAt"].is_string() && shown.get("secret").is_none());
@@ -131,7 +127,7 @@ fn a_partner_keeps_its_own_endpoints() {
         let acts = server.rows(&format!("SELECT command FROM audit WHERE who = '{who}' ORDER BY id")).concat();
         let expected = ["add", "rotate", "rotate", "resend", "recover", "remove"].map(|act| format!("webhooks {act}"));
         assert_eq!(acts, expected);
-        wait_until(SOON, async || mails(&server).len() == 5).await;
+        wait_for!(async || mails(&server).len() == 5).await;
         for mail in mails(&server) {
             let body = text(&mail["text"]);
             assert_eq!(text(&mail["to"]), "ops@acme.example");
@@ -174,7 +170,7 @@ fn a_test_key_changes_the_sandbox_alone() {
         let (server, receiver) = (Server::start(), Receiver::start().await);
         let (key, test) = (server.key(), server.run(&["keys", "issue", "Acme Assistant", "--test"]));
         server.run(&["partners", "contact", "Acme Assistant", "ops@acme.example", "--test"]);
-        wait_until(SOON, async || ask(&server, &test, HOOKS).await.status == 200).await;
+        wait_for!(async || ask(&server, &test, HOOKS).await.status == 200).await;
         let live = add(&server, &key, &receiver.url("/live")).await.good();
         let path = format!("{HOOKS}/{}", text(&live["id"]));
         assert_eq!(ask(&server, &test, HOOKS).await.good()["webhooks"], json!([]));
@@ -203,7 +199,7 @@ fn a_test_key_changes_the_sandbox_alone() {
         assert_eq!(test_keys, [next["id"].clone(), json!(&test[8..16])]);
         // Its mail lands in its inbox.
         let inbox = async || ask(&server, &test, "/partner/v1/inbox").await.good()["mails"].clone();
-        wait_until(SOON, async || inbox().await.as_array().unwrap().len() == 3).await;
+        wait_for!(async || inbox().await.as_array().unwrap().len() == 3).await;
         let newest = inbox().await[0].clone();
         assert!(text(&newest["subject"]).ends_with("[test] an API key was rotated"), "{newest}");
         assert!(mails(&server).is_empty(), "nobody is known among the live ones");
@@ -250,11 +246,11 @@ fn a_key_is_rotated_once_and_ends_itself() {
         let revoked = revoke(&key).await.good();
         assert_eq!((&revoked["id"], &revoked["wasLast"]), (&json!(&key[3..11]), &json!(false)));
         assert_eq!(revoked["replacedBy"], json!(&next[3..11]));
-        wait_until(TWO_SECONDS, async || ask(&server, &key, HOOKS).await.status == 401).await;
+        wait_for!(async || ask(&server, &key, HOOKS).await.status == 401).await;
         for works in [&next, &other] {
             ask(&server, works, HOOKS).await.good();
         }
-        wait_until(SOON, async || mails(&server).len() == 2).await;
+        wait_for!(async || mails(&server).len() == 2).await;
         let told = mails(&server).iter().map(|mail| text(&mail["text"]).to_owned()).collect::<Vec<_>>().concat();
         for part in [format!("key {} by {}", &key[3..11], &next[3..11]), "have both keys revoked".to_owned()] {
             assert!(told.contains(&part), "{part} in {told}");
@@ -273,13 +269,13 @@ fn a_partner_without_a_key_that_works_gets_no_webhooks() {
         // The old one has expired, and is not one that works: the successor is the last.
         let next = post(&server, &key, "/partner/v1/keys/rotate", json!({ "graceHours": 0 })).await.good();
         let next = text(&next["key"]).to_owned();
-        wait_until(TWO_SECONDS, async || ask(&server, &key, HOOKS).await.status == 401).await;
+        wait_for!(async || ask(&server, &key, HOOKS).await.status == 401).await;
         let told = ask(&server, &key, HOOKS).await.refused(401, "agent_unauthorized");
         assert!(told.starts_with(&format!("The API key was rotated to key {}", &next[3..11])), "{told}");
         let told = server.run(&["keys", "revoke", &next[3..11]]);
         assert!(told.contains("No key of Acme Assistant works any more: its webhooks wait"), "{told}");
         assert_eq!(server.confirm(1).await.status, 200);
-        wait_until(SOON, async || listed(&server)[0]["waiting"] == 1).await;
+        wait_for!(async || listed(&server)[0]["waiting"] == 1).await;
         assert!(receiver.at("/ok").is_empty());
         let third = server.key();
         receiver.wait_for("/ok", 1).await;
@@ -289,7 +285,7 @@ fn a_partner_without_a_key_that_works_gets_no_webhooks() {
 
         // In the sandbox its inbox page is shut.
         let test = server.run(&["keys", "issue", "Acme Assistant", "--test"]);
-        wait_until(SOON, async || ask(&server, &test, "/partner/v1/inbox").await.status == 200).await;
+        wait_for!(async || ask(&server, &test, "/partner/v1/inbox").await.status == 200).await;
         let page = ask(&server, &test, "/partner/v1/inbox").await.good()["page"].clone();
         let path = format!("/sandbox/{}", text(&page).split("/sandbox/").nth(1).unwrap());
         assert_eq!(server.get(&path).await.status, 200);
@@ -366,9 +362,9 @@ fn a_key_can_always_be_revoked_and_is_once() {
         }
         assert!(server.run(&["keys", "revoke", &key[3..11]]).contains("revoked"));
         assert_eq!(audited(), 1);
-        wait_until(SOON, async || mails(&server).len() == 1).await;
+        wait_for!(async || mails(&server).len() == 1).await;
         post(&server, &other, "/partner/v1/keys/revoke", Value::Null).await.good();
-        wait_until(SOON, async || mails(&server).len() == 2).await;
+        wait_for!(async || mails(&server).len() == 2).await;
         assert_eq!((audited(), listed(&server).len()), (2, 0));
     });
 }

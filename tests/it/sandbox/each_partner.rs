@@ -19,7 +19,7 @@ async fn inbox(server: &Server, key: &str) -> Vec<Value> {
 
 /// Waits until the inbox has so many.
 async fn mailed(server: &Server, key: &str, count: usize) -> Vec<Value> {
-    wait_until(SOON, async || inbox(server, key).await.len() == count).await;
+    wait_for!(async || inbox(server, key).await.len() == count).await;
     inbox(server, key).await
 }
 
@@ -31,7 +31,7 @@ async fn mailed_at_last(server: &Server, key: &str, count: usize) -> Vec<Value> 
         server.change_sandbox("UPDATE outbox SET send_after = 0 WHERE leased_by IS NULL");
         inbox(server, key).await.len() == count
     };
-    wait_until(Duration::from_secs(30), arrived).await;
+    wait_for!(arrived).await;
     inbox(server, key).await
 }
 
@@ -106,7 +106,7 @@ fn a_partner_learns_and_changes_nothing_of_anothers_sandbox() {
     block_on(async {
         let (server, [acme, zoe]) = two_partners();
         invite(&server, &acme, "order-1", "confirm@simulator.test").await.good();
-        wait_until(SOON, async || server.status_of(&acme, "order-1").await == "confirmed").await;
+        wait_for!(async || server.status_of(&acme, "order-1").await == "confirmed").await;
         let mail = mailed(&server, &acme, 1).await[0].clone();
 
         // Names, events and counts.
@@ -175,11 +175,11 @@ fn ordinary_addresses_meet_what_they_would_among_live_records() {
             server.invite(key, KIM).await.good();
         }
         let mails = mailed(&server, &test, 1).await;
-        wait_until(SOON, async || server.number("SELECT count(*) FROM outbox") == 0).await;
+        wait_for!(async || server.number("SELECT count(*) FROM outbox") == 0).await;
         for key in [&live, &test] {
             server.invite(key, "kim+b@example.com").await.good();
         }
-        wait_until(SOON, async || server.number(due) + server.sandbox_number(due) == 0).await;
+        wait_for!(async || server.number(due) + server.sandbox_number(due) == 0).await;
         let wait = "SELECT (send_after - created_at) / 60000 FROM outbox";
         assert_eq!(server.rows(wait), [["9"]], "ten minutes after the last one");
         assert_eq!(server.sandbox_rows(wait), server.rows(wait));

@@ -20,7 +20,7 @@ fn an_address_that_confirms_does_so_each_time() {
             for email in ["confirm+17@simulator.test", "confirm@simulator.test"] {
                 let name = format!("{email}-{round}");
                 invite(&server, &test, &name, email).await.good();
-                wait_until(SOON, async || server.status_of(&test, &name).await == "confirmed").await;
+                wait_for!(async || server.status_of(&test, &name).await == "confirmed").await;
             }
             // It does not matter what was said in between: "this wasn't me", and that no mail is wanted.
             server.invite(&test, "decline@simulator.test").await.good();
@@ -82,7 +82,7 @@ fn one_closes_after_a_minute_whatever_is_restarted_meanwhile() {
         }
         let closes = "SELECT (closes_at - created_at) / 1000 FROM idempotency_keys ORDER BY id";
         assert_eq!(server.sandbox_rows(closes), [["60"], ["60"], ["604800"]]);
-        wait_until(SOON, async || server.sandbox_number("SELECT count(*) FROM inbox") == 3).await;
+        wait_for!(async || server.sandbox_number("SELECT count(*) FROM inbox") == 3).await;
         assert_eq!(server.status_of(&test, names[0]).await, "pending");
         let (code, home) = server.stop();
         assert_eq!(code, Some(0));
@@ -92,7 +92,7 @@ fn one_closes_after_a_minute_whatever_is_restarted_meanwhile() {
             "UPDATE idempotency_keys SET created_at = created_at - 60000, closes_at = closes_at - 60000",
         );
         let closed = async || events(&server, &test).await.len() == 2;
-        wait_until(Duration::from_secs(30), closed).await;
+        wait_for!(closed).await;
         let told = events(&server, &test).await;
         assert!(
             told.iter().all(|(kind, name)| kind == "sign_up.closed" && name.to_lowercase().contains("close")),
@@ -138,6 +138,6 @@ fn live_keys_and_the_form_refuse_the_simulators_addresses() {
         // The hosts beside it are anybody's.
         server.invite(&live, "ana@simulator.test.example").await.good();
         server.invite(&test, "ana@simulator.test").await.good();
-        wait_until(SOON, async || server.sandbox_number("SELECT count(*) FROM inbox") == 1).await;
+        wait_for!(async || server.sandbox_number("SELECT count(*) FROM inbox") == 1).await;
     });
 }

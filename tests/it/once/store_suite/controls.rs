@@ -5,6 +5,7 @@ use unionhall::domain::mail::budget::SourceStatus;
 use unionhall::domain::partner::endpoint::DeliveryOutcome;
 use unionhall::domain::sign_up::PendingPlace;
 use unionhall::domain::webhook::DISABLED_AFTER;
+use unionhall::keys::{Keys, NewKey};
 use unionhall::membership::people::withdraw_sign_ups;
 use unionhall::partners::Partners;
 use unionhall::store::Act;
@@ -25,6 +26,28 @@ impl Fixture {
     async fn release_suspended(&self, now: Timestamp) -> u64 {
         Partners::new(Arc::clone(&self.store) as _).release_suspended(self.partner.id, now).await.unwrap()
     }
+}
+
+/// Whatever the operator does to a key takes effect within two seconds, by the clock that requests are answered by.
+pub(super) async fn a_key_is_believed_for_less_than_two_seconds(fixture: &Fixture) {
+    let (key, partner) = (ApiKey::from_random(&[9; ApiKey::ENTROPY]), fixture.partner.id);
+    let keys = Keys::new(Arc::clone(&fixture.store) as _);
+    let new = NewKey { partner: "Acme".parse().unwrap(), per_minute: None, expires_at: None };
+    keys.issue(&key, new, NOW).await.unwrap();
+    let header = format!("Bearer {}", key.reveal());
+    let at = |millis| after(Duration::from_millis(millis));
+    let works = async |millis| keys.recognize(Some(header.as_bytes()), at(millis)).await.is_ok();
+    assert!(works(0).await && works(999).await);
+    fixture.store.suspend_partner(partner, NOW).await.unwrap();
+    assert!(works(999).await, "what was read is believed for a second");
+    assert!(!works(1000).await && !works(1000).await);
+    fixture.store.resume_partner(partner, NOW).await.unwrap();
+    assert!(works(2000).await);
+    fixture.store.revoke_key(key.id(), NOW).await.unwrap();
+    // While somebody reads it anew, others use what is known: until then, even if the first one went away.
+    let reading = keys.recognize(Some(header.as_bytes()), at(3000));
+    let _went_away = tokio::time::timeout(Duration::ZERO, reading).await;
+    assert!(!works(3800).await);
 }
 
 pub(super) async fn a_suspended_partner_is_stopped_and_comes_back(fixture: &Fixture) {

@@ -11,7 +11,7 @@ use proptest::strategy::{Union, ValueTree};
 use crate::database::Database;
 use crate::once::{evidence, tombstone};
 use crate::records::Records;
-use crate::server::block_on;
+use crate::server::{block_on, together};
 use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord, MAX_ENDING_KEYS};
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
@@ -247,6 +247,7 @@ suite! {
     reports_of_campaign_mail_are_about_their_person
     no_sequence_of_sheets_tells_a_persons_state_or_answer
     a_negotiators_notes_are_bounded_and_kept
+    a_key_is_believed_for_less_than_two_seconds
     an_overview_costs_the_same_at_any_size
     operators_who_ask_at_once_share_one_overview
 }
