@@ -123,7 +123,6 @@ full_page_writes = off
 max_wal_size = 512MB
 autovacuum_naptime = 10min
 log_min_messages = fatal
-shared_preload_libraries = 'pg_stat_statements'
 CONF
     on_some_port launch_postgres 'could not create any TCP/IP sockets' "$servers/postgres.log"
 }

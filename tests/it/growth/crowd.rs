@@ -4,7 +4,7 @@ use crate::records::Records;
 use crate::server::Server;
 
 /// Rows of each kind.
-pub(super) const ROWS: u32 = 40_000;
+pub(super) const ROWS: u32 = 20_000;
 
 /// Ana is person 1 and a member, her sign-up is the first, `Acme Assistant` is partner 1, and there are the campaigns 1, which
 /// gathers, and 2, which is active.
