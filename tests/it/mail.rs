@@ -312,6 +312,8 @@ fn stopping_waits_for_the_mail_on_its_way() {
         let address = server.address;
         let stopped = tokio::task::spawn_blocking(move || server.stop());
         wait_for!(async || tokio::net::TcpStream::connect(address).await.is_err()).await;
+        // An end that waits for nothing is over by now; this one waits for up to 7.5 s.
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         assert!(mail.arrived().is_empty() && !stopped.is_finished());
         mail.let_go();
         let (code, home) = in_time("the server's end", stopped).await.unwrap();
