@@ -289,3 +289,37 @@ mod once {
         });
     }
 }
+
+#[test]
+fn the_audit_log_is_shown_from_its_end_and_whole_where_one_asks() {
+    let server = Server::start();
+    let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)";
+    let add = "INSERT INTO audit (at, who, command, about)";
+    server.execute(&format!("{add} {numbers} SELECT i * 1000, 'kim', 'keys issue', 'key ' || i FROM n"));
+    let show = |arguments: &[&str]| {
+        let output = server.try_run(&[&["audit"], arguments].concat());
+        assert!(output.status.success(), "{output:?}");
+        let [lines, aside] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        let rows: Vec<_> = lines.lines().skip(1).map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect();
+        (rows.len(), rows.first().cloned().unwrap_or_default(), rows.last().cloned().unwrap_or_default(), aside)
+    };
+    let shown = |count: usize, first: u32, last: u32| (count, first.to_string(), last.to_string());
+    let (count, first, last, aside) = show(&[]);
+    assert_eq!((count, first, last), shown(100, 2401, 2500));
+    assert!(aside.contains("These are the last 100. `--all` shows the whole log"), "{aside}");
+    for (arguments, expected) in [
+        (&["--all"][..], shown(2500, 1, 2500)),
+        (&["--since", "1970-01-01T00:00:10Z"], shown(2491, 10, 2500)),
+        (&["--since", "1970-01-01T00:00:10Z", "--until", "1970-01-01T00:00:20Z"], shown(10, 10, 19)),
+        (&["--all", "--about", "key 7"], shown(111, 7, 799)),
+        (&["--until", "1970-01-01T00:01:00Z"], shown(59, 1, 59)),
+        (&["--about", "key 23", "--by", "kim"], shown(100, 2300, 2399)),
+        (&["--about", "KEY 249"], shown(11, 249, 2499)),
+    ] {
+        let (count, first, last, aside) = show(arguments);
+        assert_eq!((count, first, last), expected, "{arguments:?}");
+        assert_eq!(aside.is_empty(), count != 100, "{arguments:?}: {aside}");
+    }
+    let both = server.try_run(&["audit", "--all", "--since", "2027-01-01"]);
+    assert!(!both.status.success());
+}
