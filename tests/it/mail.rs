@@ -274,7 +274,7 @@ fn a_crash_loses_no_mail() {
         let key = server.key();
         let mut acknowledged = Vec::new();
         let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
-        for n in 0..150 {
+        for n in 0..60 {
             let email = format!("user{n}@example.com");
             let request = Request::post("/v1/invite").header("authorization", format!("Bearer {key}"));
             connection.send(request, sign_up(&email)).await.good();
@@ -283,7 +283,10 @@ fn a_crash_loses_no_mail() {
         wait_for!(async || !mail.arrived().is_empty()).await;
         wait_for!(async || outbox(&server).iter().any(|mail| mail["attempts"] == 1)).await;
         server.signal("KILL");
-        let server = Server::start_in(server.into_home(), &flags);
+        let home = server.into_home();
+        // Half a minute goes by: on PostgreSQL another process takes over what this one had leased only then.
+        home.records().execute("UPDATE outbox SET leased_until = 0");
+        let server = Server::start_in(home, &flags);
         mail.let_go();
         wait_for!(async || outbox(&server).is_empty()).await;
         let mut counts: HashMap<String, usize> = HashMap::new();
