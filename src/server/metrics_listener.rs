@@ -247,10 +247,25 @@ fn write_mail(app: &Core, page: &mut Exposition) {
 
 /// What is in the outbox of all nodes.
 fn write_outbox(figures: &MailFigures, now: Timestamp, page: &mut Exposition) {
-    page.single("outbox_waiting", Kind::Gauge, "Mail that waits to be sent, over all nodes; counted up to 10,000.", figures.waiting);
+    page.single(
+        "outbox_waiting",
+        Kind::Gauge,
+        "Mail that waits to be sent, over all nodes; counted up to 10,000.",
+        figures.waiting,
+    );
     let help = "How much of the mail that waits is about campaigns; counted up to 10,000.";
     page.single("outbox_waiting_about_campaigns", Kind::Gauge, help, figures.about_campaigns);
     let age = figures.oldest.map_or(0, |oldest| now.since(oldest).as_secs());
-    page.single("outbox_oldest_seconds", Kind::Gauge, "How long the oldest mail that waits has waited, of those that were counted.", age);
-    page.single("outbox_held", Kind::Gauge, "Mail that is held until the operator decides; counted up to 10,000.", figures.held);
+    page.single(
+        "outbox_oldest_seconds",
+        Kind::Gauge,
+        "How long the oldest mail that waits has waited, of those that were counted.",
+        age,
+    );
+    page.single(
+        "outbox_held",
+        Kind::Gauge,
+        "Mail that is held until the operator decides; counted up to 10,000.",
+        figures.held,
+    );
 }

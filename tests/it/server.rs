@@ -384,7 +384,7 @@ pub(crate) const A_MINUTE: Duration = Duration::from_secs(60);
 /// Waits for a condition, and says which one and where if it does not come.
 macro_rules! wait_for {
     ($condition:expr) => {
-        $crate::server::until(concat!(file!(), ":", line!(), ": ", stringify!($condition)), $condition)
+        Box::pin($crate::server::until(concat!(file!(), ":", line!(), ": ", stringify!($condition)), $condition))
     };
 }
 pub(crate) use wait_for;
@@ -401,7 +401,8 @@ pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) 
 
 /// What a future gives, which must be done within a minute; `what` is said if it is not.
 pub(crate) async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(A_MINUTE, future).await.unwrap_or_else(|_| panic!("waited for a minute for {what}"))
+    let waited = tokio::time::timeout(A_MINUTE, Box::pin(future)).await;
+    waited.unwrap_or_else(|_| panic!("waited for a minute for {what}"))
 }
 
 /// Waits for a condition, for that long or for a minute.

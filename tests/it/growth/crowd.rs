@@ -67,10 +67,9 @@ pub(super) fn fill(server: &Server) {
             "INSERT INTO webhook_endpoints (partner_id, url, created_at, disabled_at, notified_at) VALUES
                  (1, 'https://here.example/', {now}, NULL, NULL), (1, 'https://gone.example/', {now}, {now}, {now})"
         ),
-        format!(
-            "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after, attempts, delivered_at, settled_at)
-             SELECT 1, id, at, 1, at, at FROM partner_events"
-        ),
+        "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after, attempts, delivered_at, settled_at)
+         SELECT 1, id, at, 1, at, at FROM partner_events"
+            .to_owned(),
         "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after) SELECT 2, id, at FROM partner_events".to_owned(),
         // Both campaigns, their members, and a mailing that goes on.
         format!(

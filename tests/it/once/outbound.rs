@@ -467,7 +467,7 @@ fn endless_answers_are_cut_short() {
         ] {
             let endpoint = Endpoint::start(manner).await;
             let url = endpoint.url("http://127.0.0.1", "/");
-            assert_eq!(in_time("an answer to be cut short", status(&guarded, &url)).await, 200);
+            assert_eq!(in_time("an answer to be cut short", Box::pin(status(&guarded, &url))).await, 200);
             endpoint.is_left().await;
         }
         for (manner, told) in [
@@ -480,7 +480,7 @@ fn endless_answers_are_cut_short() {
         ] {
             let endpoint = Endpoint::start(manner).await;
             let url = endpoint.url("http://127.0.0.1", "/?token=1");
-            let error = in_time("an answer to be cut short", post(&guarded, &url)).await.unwrap_err();
+            let error = in_time("an answer to be cut short", Box::pin(post(&guarded, &url))).await.unwrap_err();
             assert!(matches!(&error, OutboundError::NoAnswer { why, .. } if why.contains(told)), "{told}: {error}");
             endpoint.is_left().await;
         }
