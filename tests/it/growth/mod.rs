@@ -48,6 +48,7 @@ const MORE: &[(&str, &str, u64)] = &[
         "what was declined of a key in the last weeks is counted",
         4,
     ),
+    ("WITH mine AS MATERIALIZED", "1,000 addresses of one mailbox are put in order", 4),
     ("AS signed_up, looked_at, members FROM", "1,000 people whom somebody referred are counted", 2),
     ("AS number_of, (SELECT count(*) FROM (SELECT 1 FROM reward_groups", "a page of accounts with what each earned", 3),
     ("due.number_of, due.cents FROM", "a page of groups to review passes over those that were paid", 3),
