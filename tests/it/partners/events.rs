@@ -11,7 +11,7 @@ use super::webhooks::{Receiver, add, listed};
 use super::{ask, invite};
 use crate::metrics::Watched;
 use crate::records::Home;
-use crate::server::{Server, block_on, in_time, wait_for};
+use crate::server::{Connection, Server, block_on, in_time, wait_for};
 
 async fn confirmed(server: &Server, key: &str, name: &str) {
     invite(server, key, name, &format!("{name}@example.com")).await.good();
@@ -203,17 +203,17 @@ fn whoever_waits_hears_of_other_nodes() {
         let two = Server::start_in(Home::sharing(one.records()), &["--base-url", "https://u.example"]);
         let key = one.key();
         invite(&one, &key, "one", "one@example.com").await.good();
-        let waits = async |key: &str| {
-            let mut connection = one.connect(std::net::Ipv4Addr::LOCALHOST).await;
+        let waits = |mut connection: Connection, key: &str| {
             let request = Request::get("/partner/v1/events?wait=30").header("authorization", format!("Bearer {key}"));
             tokio::spawn(async move { connection.send(request, "").await })
         };
         // Another, who came before and hears nothing, waits for longer.
-        let other = waits(&one.run(&["keys", "issue", "Zoe"])).await;
+        let here = std::net::Ipv4Addr::LOCALHOST;
+        let other = waits(one.connect(here).await, &one.run(&["keys", "issue", "Zoe"]));
         let used =
             "SELECT count(*) FROM api_keys WHERE last_used_at IS NOT NULL AND id <> (SELECT min(key_id) FROM sign_ups)";
         wait_for!(async || one.number(used) == 1).await;
-        let waiting = waits(&key).await;
+        let waiting = waits(one.connect(here).await, &key);
         two.confirm(1).await;
         let page = in_time("the event", waiting).await.unwrap().good();
         assert_eq!(keys(&page), ["one"]);
