@@ -268,11 +268,15 @@ impl Connection {
 
     pub(crate) async fn send(&mut self, request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Answer {
         let request = request.header("host", &self.host).body(Full::new(body.into())).unwrap();
-        self.sender.ready().await.unwrap();
-        let response = self.sender.send_request(request).await.unwrap();
-        let (head, body) = response.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: head.status, headers: head.headers, body }
+        let what = format!("an answer to {} {}", request.method(), request.uri());
+        let answered = async {
+            self.sender.ready().await.unwrap();
+            let response = self.sender.send_request(request).await.unwrap();
+            let (head, body) = response.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            Answer { status: head.status, headers: head.headers, body }
+        };
+        in_time(&what, answered).await
     }
 }
 
