@@ -268,11 +268,15 @@ impl Connection {
 
     pub(crate) async fn send(&mut self, request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Answer {
         let request = request.header("host", &self.host).body(Full::new(body.into())).unwrap();
-        self.sender.ready().await.unwrap();
-        let response = self.sender.send_request(request).await.unwrap();
-        let (head, body) = response.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: head.status, headers: head.headers, body }
+        let what = format!("an answer to {} {}", request.method(), request.uri());
+        let answered = async {
+            self.sender.ready().await.unwrap();
+            let response = self.sender.send_request(request).await.unwrap();
+            let (head, body) = response.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            Answer { status: head.status, headers: head.headers, body }
+        };
+        in_time(&what, answered).await
     }
 }
 
@@ -384,40 +388,31 @@ pub(crate) const A_MINUTE: Duration = Duration::from_secs(60);
 /// Waits for a condition, and says which one and where if it does not come.
 macro_rules! wait_for {
     ($condition:expr) => {
-        Box::pin($crate::server::until(concat!(file!(), ":", line!(), ": ", stringify!($condition)), $condition))
+        $crate::server::until(concat!(file!(), ":", line!(), ": ", stringify!($condition)), $condition)
     };
 }
 pub(crate) use wait_for;
 
 /// See [`wait_for`].
-pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let waited = async {
+pub(crate) fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
+    in_time(what, async move {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-    };
-    in_time(what, waited).await;
+    })
 }
 
 /// What a future gives, which must be done within a minute; `what` is said if it is not.
-pub(crate) async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
-    let waited = tokio::time::timeout(A_MINUTE, Box::pin(future)).await;
-    waited.unwrap_or_else(|_| panic!("waited for a minute for {what}"))
+pub(crate) fn in_time<T>(what: &str, future: impl Future<Output = T>) -> impl Future<Output = T> {
+    let future = Box::pin(future);
+    async move { tokio::time::timeout(A_MINUTE, future).await.unwrap_or_else(|_| panic!("waited for a minute for {what}")) }
 }
 
-/// Waits for a condition, for that long or for a minute.
+/// The same for tests that name a time of their own, which is no promise.
 #[track_caller]
-pub(crate) fn wait_until(patience: Duration, mut condition: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
-    let asked = std::panic::Location::caller();
-    async move {
-        let waited = async {
-            while !condition().await {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let waited = tokio::time::timeout(patience.max(A_MINUTE), waited).await;
-        waited.unwrap_or_else(|_| panic!("waited for a minute for the condition at {asked}"));
-    }
+pub(crate) fn wait_until(_patience: Duration, condition: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
+    let asked = std::panic::Location::caller().to_string();
+    async move { until(&asked, condition).await }
 }
 
 /// Every setting of every command, as its variable is called.
