@@ -5,10 +5,10 @@
 //! full or down, a limiter in this process's memory decides, at once or after [`REDIS_CHECK_TIMEOUT`].
 //!
 //! That limiter counts all the time. A request takes a place there first, and gives it back when Redis refuses it or its caller
-//! leaves; without a place Redis is not asked. So, while memory has room for the bucket, no 60 seconds of this node's clock admit
-//! more than the limit through this node, whatever Redis answers: nothing, too late, or as one that was emptied. All nodes
-//! together admit the limit, one more for each request that one of them decided alone or that Redis lost, and never more than
-//! the limit times their number.
+//! leaves; without a place Redis is not asked, so that of a crowd in flight Redis counts no more than this node can admit. While
+//! memory has room for the bucket, no 60 seconds of this node's clock admit more than the limit through this node, whatever Redis
+//! answers: nothing, too late, or as one that was emptied. All nodes together admit the limit, one more for each request that one
+//! of them decided alone or that Redis lost, and never more than the limit times their number.
 //!
 //! What Redis counts has its place in memory, too, also if the answer is late: nothing counts twice. Redis is stricter than memory
 //! only by what it cannot know. It counts a check when it comes to it: usually within the time-out, but those that it left unread
