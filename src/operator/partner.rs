@@ -9,6 +9,8 @@ use crate::domain::time::Timestamp;
 pub use crate::keys::{NewKey, NotRotated, RevokedKey};
 use crate::store::StoreError;
 
+pub use crate::partners::self_service::MAX_COUNTED;
+
 /// Whom a new key is for. A name that looks like another partner's is more often a slip than a second partner.
 #[derive(Debug)]
 pub enum KeyPartner {

@@ -408,13 +408,6 @@ pub(crate) fn in_time<T>(what: &str, future: impl Future<Output = T>) -> impl Fu
     async move { tokio::time::timeout(A_MINUTE, future).await.unwrap_or_else(|_| panic!("waited for a minute for {what}")) }
 }
 
-/// The same for tests that name a time of their own, which is no promise.
-#[track_caller]
-pub(crate) fn wait_until(_patience: Duration, condition: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
-    let asked = std::panic::Location::caller().to_string();
-    async move { until(&asked, condition).await }
-}
-
 /// Every setting of every command, as its variable is called.
 pub(crate) fn settings() -> std::collections::BTreeSet<String> {
     let names = unionhall::cli::variables();

@@ -9,11 +9,13 @@ use super::super::{print_aside, print_line, random, secret};
 use super::PartnerRecords;
 use crate::clock::Clock;
 use crate::config::{OutboundSettings, SecretSettings, web_address};
+use crate::domain::figure::capped;
 use crate::domain::partner::endpoint::{EndpointId, EndpointRecord, ListedEndpoint};
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::url::EndpointUrl;
 use crate::operator::Act;
+use crate::partners::self_service::MAX_COUNTED;
 use crate::partners::webhooks::{Effort, Webhooks};
 
 #[derive(Debug, Subcommand)]
@@ -164,6 +166,7 @@ fn list(task: &ListEndpoints) -> anyhow::Result<()> {
     }
     print_line(&format!("{:<6}{:>9}{:>10}  {:<24} URL and STATE", "ID", "WAITING", "GIVEN UP", "PARTNER"))?;
     for ListedEndpoint { endpoint, waiting, given_up } in &endpoints {
+        let [waiting, given_up] = [waiting, given_up].map(|count| capped(*count, MAX_COUNTED));
         let EndpointRecord { id, partner, url, .. } = endpoint;
         print_line(&format!(
             "{:<6}{waiting:>9}{given_up:>10}  {partner:<24} {url}: {}",

@@ -6,7 +6,6 @@ mod crowd;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use hyper::Request;
 use serde_json::json;
@@ -16,7 +15,7 @@ use crate::campaign_pages;
 use crate::operator_page;
 use crate::own_page::Browser;
 use crate::records::{Home, Records, ask};
-use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+use crate::server::{Server, block_on, sign_up, unionhall, until};
 
 const FLAGS: &[&str] = &[
     "--public-per-minute",
@@ -152,7 +151,7 @@ async fn drive(server: &Server, key: &str, turn: u8) {
             "FROM webhook_endpoints e",
             "FROM member_changes",
         ] {
-            wait_until(Duration::from_secs(60), async || work.steps().keys().any(|one| one.contains(part))).await;
+            until(part, async || work.steps().keys().any(|one| one.contains(part))).await;
         }
     }
 }

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::redis_server::{A_MINUTE, eventually};
 use super::shared_limits::redis_url;
-use crate::server::{block_on, resident, together};
+use crate::server::{A_MINUTE, block_on, resident, together, until};
 use unionhall::domain::api_key::{ApiKey, KeyId};
 use unionhall::domain::time::Tick;
 use unionhall::limiter::memory::MemoryLimiter;
@@ -72,7 +71,7 @@ fn beside(local: MemoryLimiter) -> Arc<dyn Limiter> {
         let (target, manner) =
             (Target::parse(&redis_url()).unwrap(), Manner { time: TimeOf::Caller, timeout: A_MINUTE });
         let limiter = RedisLimiter::connect(target, manner, local, |_| {}).await.unwrap();
-        eventually("the limiter counts in Redis", async || limiter.status().scope == Scope::Shared).await;
+        until("the limiter counts in Redis", async || limiter.status().scope == Scope::Shared).await;
         limiter
     };
     let limiter = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(connected));

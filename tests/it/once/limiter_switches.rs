@@ -11,9 +11,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::redis_server::{A_MINUTE, Link, Passage, Redis, eventually};
+use super::redis_server::{Link, Passage, Redis};
 use super::shared_limits::{home, own_prefix};
-use crate::server::{block_on, together};
+use crate::server::{A_MINUTE, block_on, together, until};
 use unionhall::domain::time::Tick;
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::limiter::redis::{Manner, RedisLimiter, Target, TimeOf};
@@ -56,7 +56,7 @@ impl Node {
 
     async fn counts(&self, scope: Scope) {
         let what = format!("the limits are {}", scope.name());
-        eventually(&what, async || self.limiter.status().scope == scope).await;
+        until(&what, async || self.limiter.status().scope == scope).await;
     }
 
     async fn check(&self, limit: u32, now: u64) -> Verdict {

@@ -3,9 +3,9 @@
 use redis::FromRedisValue;
 use redis::aio::MultiplexedConnection;
 
-use super::redis_server::{A_MINUTE, Passage, Redis, eventually};
+use super::redis_server::{Passage, Redis};
 use super::shared_limits::{home, redis_url};
-use crate::server::{block_on, together};
+use crate::server::{A_MINUTE, block_on, together, until};
 use unionhall::domain::time::Tick;
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::limiter::redis::{Manner, RedisLimiter, Target, TimeOf};
@@ -23,7 +23,7 @@ const HOME: &str = "v2:public:127.0.0.1";
 async fn limiter(url: &str) -> RedisLimiter {
     let (target, manner) = (Target::parse(url).unwrap(), Manner { time: TimeOf::Caller, timeout: A_MINUTE });
     let limiter = RedisLimiter::connect(target, manner, MemoryLimiter::with_entries(0, 0), |_| {}).await.unwrap();
-    eventually("the limiter counts in Redis", async || limiter.status().scope == Scope::Shared).await;
+    until("the limiter counts in Redis", async || limiter.status().scope == Scope::Shared).await;
     limiter
 }
 

@@ -16,25 +16,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// How long anything that must come may take, however busy the machine is.
-pub(super) const A_MINUTE: Duration = Duration::from_secs(60);
+use crate::server::A_MINUTE;
 
 const STEP: Duration = Duration::from_millis(10);
-
-/// Waits for a condition, for a minute at the most.
-pub(super) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let met = async {
-        while !condition().await {
-            tokio::time::sleep(STEP).await;
-        }
-    };
-    within_a_minute(what, met).await;
-}
-
-/// What a future gives, which must come within a minute.
-pub(super) async fn within_a_minute<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(A_MINUTE, future).await.unwrap_or_else(|_| panic!("waited for a minute: {what}"))
-}
 
 /// A Redis to be killed, paused and started again. Dropping it ends the process.
 pub(crate) struct Redis {

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 pub(crate) use super::redis_server::Redis;
-use super::redis_server::{A_MINUTE, Passage, RedisProcess, eventually, within_a_minute};
+use super::redis_server::{Passage, RedisProcess};
 use crate::limits::Tally;
 use crate::metrics::Watched;
-use crate::server::{Answer, Connection, Server, block_on, sign_up, unionhall};
+use crate::server::{A_MINUTE, Answer, Connection, Server, block_on, in_time, sign_up, unionhall, until};
 use unionhall::domain::time::Tick;
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::limiter::redis::{Change, Manner, RedisLimiter, Target};
@@ -55,7 +55,7 @@ async fn limits(server: &Server) -> String {
 
 async fn counts(server: &Server, scope: Scope) {
     let what = format!("/readyz shows that limits are {}", scope.name());
-    eventually(&what, async || limits(server).await == scope.name()).await;
+    until(&what, async || limits(server).await == scope.name()).await;
 }
 
 /// A server whose limits are in that Redis, once they are.
@@ -132,7 +132,7 @@ async fn told_once(server: &Server, last: Told) {
         log.lines().filter(|line| lost(line) || line.contains("the limits are shared again")).map(lost).collect()
     };
     let what = if last == Told::Lost { "the log tells of the loss" } else { "the log tells of the return" };
-    eventually(what, async || changes().last() == Some(&(last == Told::Lost))).await;
+    until(what, async || changes().last() == Some(&(last == Told::Lost))).await;
     for (turn, lost) in changes().into_iter().enumerate() {
         assert_eq!(lost, turn % 2 == 0, "{}", server.log());
     }
@@ -188,7 +188,7 @@ fn a_local_mcp_server_draws_on_the_same_budget() {
             }
             let mut operator =
                 redis::Client::open(redis.url()).unwrap().get_multiplexed_async_connection().await.unwrap();
-            eventually("Redis has counted the call", async || {
+            until("Redis has counted the call", async || {
                 redis::cmd("EXISTS").arg(&key).query_async(&mut operator).await.unwrap()
             })
             .await;
@@ -244,7 +244,7 @@ fn clocks_of_nodes_do_not_matter() {
 async fn limiter(url: &str, timeout: Duration) -> RedisLimiter {
     let (target, manner) = (Target::parse(url).unwrap(), Manner { timeout, ..Manner::default() });
     let limiter = RedisLimiter::connect(target, manner, MemoryLimiter::new(60), |_| {}).await.unwrap();
-    eventually("the limiter counts in Redis", async || limiter.status().scope == Scope::Shared).await;
+    until("the limiter counts in Redis", async || limiter.status().scope == Scope::Shared).await;
     limiter
 }
 
@@ -348,7 +348,7 @@ fn a_redis_that_is_killed_costs_no_request_and_is_found_again() {
         let mut redis = Redis::start();
         let server = Arc::new(sharing(&redis.url(), &["--public-per-minute", "100"]).await);
         let is_shared = async || server.figures().await["unionhall_limits_shared"];
-        eventually("the metrics show a shared limit", async || is_shared().await == 1.0).await;
+        until("the metrics show a shared limit", async || is_shared().await == 1.0).await;
         let (mut here, mut tally) = (server.connect(HERE).await, Tally::of(100));
         for _ in 0..40 {
             tally.ask(read(&mut here)).await;
@@ -379,7 +379,7 @@ fn a_redis_that_is_killed_costs_no_request_and_is_found_again() {
         load.join_all().await;
 
         tally.ask_until_refused(async |_| read(&mut here).await).await;
-        eventually("the metrics show a shared limit", async || is_shared().await == 1.0).await;
+        until("the metrics show a shared limit", async || is_shared().await == 1.0).await;
         told_once(&server, Told::Back).await;
     });
 }
@@ -425,7 +425,7 @@ fn a_crowd_before_a_silent_redis_is_let_through() {
             let limiter = Arc::clone(&limiter);
             crowd.spawn(async move { limiter.check(home(), 4000, Tick::from_micros(0)).await.admitted });
         }
-        let verdicts = within_a_minute("a verdict for each", crowd.join_all()).await;
+        let verdicts = in_time("a verdict for each", crowd.join_all()).await;
         assert_eq!(verdicts.into_iter().filter(|admitted| *admitted).count(), 4000);
         assert!(limiter.status().fallbacks >= 4000);
         let ours = |key: &&String| key.ends_with("v2:public:127.0.0.1");
@@ -448,16 +448,16 @@ fn a_lost_redis_is_noticed_though_nobody_calls() {
         let limiter = RedisLimiter::connect(target, manner, MemoryLimiter::new(60), tell).await.unwrap();
         let last = || changes.lock().unwrap().last().cloned();
         // It may have had to try twice at the start.
-        eventually("it counts in Redis", async || {
+        until("it counts in Redis", async || {
             limiter.status().scope == Scope::Shared && last().is_none_or(|last| last == Change::Shared)
         })
         .await;
         changes.lock().unwrap().clear();
         redis.kill();
-        eventually("the loss is told", async || matches!(last(), Some(Change::Disconnected(_)))).await;
+        until("the loss is told", async || matches!(last(), Some(Change::Disconnected(_)))).await;
         assert_eq!(limiter.status().scope, Scope::Local);
         redis.start_again();
-        eventually("the return is told", async || last() == Some(Change::Shared)).await;
+        until("the return is told", async || last() == Some(Change::Shared)).await;
         assert_eq!(limiter.status().scope, Scope::Shared);
         assert!(matches!(&changes.lock().unwrap()[..], [Change::Disconnected(_), Change::Shared]));
     });

@@ -11,14 +11,14 @@ pub use self::keys::{issue, revoke, rotate};
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
 use crate::domain::api_key::KeyRecord;
-use crate::domain::figure::grouped;
+use crate::domain::figure::{capped, grouped};
 use crate::domain::mail::budget::day_of;
 use crate::domain::partner::PartnerRecord;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::operator::Funnel;
-use crate::operator::partner::waits_again;
+use crate::operator::partner::{MAX_COUNTED, waits_again};
 use crate::site::{PageResult, Visit, field};
 
 const HERE: OperatorSection = OperatorSection::Partners;
@@ -176,7 +176,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let endpoints = endpoints.iter().map(|listed| ShownEndpoint {
         id: listed.endpoint.id.0,
         state: listed.endpoint.state(),
-        waiting: grouped(listed.waiting),
+        waiting: capped(listed.waiting, MAX_COUNTED),
     });
     let page = PartnerPage {
         frame: found.frame(HERE),
