@@ -116,6 +116,7 @@ tests_on() {
     local status=0 report=target/nextest/default/junit.xml said=$target/test-output/$1.tests which=(--workspace) once=()
     [[ $1 == sqlite ]] || which=(--test it) once=(--skip once::)
     rm -f "$report"
+    export UNIONHALL_TEST_STATEMENTS=$statements
     if has_nextest; then
         UNIONHALL_TEST_BACKEND=$1 cargo_test "${which[@]}" -- "${once[@]}" "${skipped[@]}" "${@:2}" || status=$?
         [[ ! -f $report ]] || mv "$report" "target/nextest/default/$1.xml"
@@ -126,10 +127,17 @@ tests_on() {
     return "$status"
 }
 
+# What the tests ran on PostgreSQL, for the last of them: it looks at the plan of each statement.
+statements=$(realpath -m "$target")/test-output/statements
+
+plans() {
+    UNIONHALL_TEST_STATEMENTS=$statements cargo test --locked --test it -- --ignored --exact growth::plans::every_statement_that_ran_finds_its_rows_by_an_index
+}
+
 # forget_results: of the run before.
 forget_results() {
     mkdir -p "$target/test-output"
-    rm -f target/nextest/default/{sqlite,postgres}.xml "$target"/test-output/*.{tests,failed}
+    rm -f target/nextest/default/{sqlite,postgres}.xml "$target"/test-output/*.{tests,failed} "$statements"
 }
 
 # failed_tests BACKEND: their names, as nextest's report or cargo's output has them.
@@ -169,6 +177,8 @@ name_failed_part() {
     formatting | dependencies | clippy | documentation | build | install)
         printf '%s\n    %s\n' "${title[$1]}" "./test.sh --only $1"
         ;;
+    # It needs what both runs wrote down.
+    plans) printf '%s\n    %s\n' "growth::plans::every_statement_that_ran_finds_its_rows_by_an_index" "./test.sh" ;;
     *)
         sed "s/^/$1: /" "$target/test-output/$1.failed" 2>/dev/null || echo "${title[$1]}"
         echo "    tests/$1/check"
@@ -305,6 +315,7 @@ plan documentation "Documentation"
 plan build "The program and its tests, built"
 [[ $backend == postgres ]] || plan sqlite "Tests, on SQLite"
 [[ $backend == sqlite ]] || plan postgres "Tests that depend on the store or the limiter again, on PostgreSQL and Redis"
+[[ $backend != both ]] || plan plans "What the tests ran on PostgreSQL, planned on filled tables"
 plan pages "The pages, in a browser (beside the checks below)"
 plan openapi "The OpenAPI document, as other people's tools see it"
 plan mcp "MCP, as the official clients see it"
@@ -329,6 +340,7 @@ else
     start_servers
     [[ $backend == postgres ]] || part sqlite tests_on sqlite
     [[ $backend == sqlite ]] || part postgres tests_on postgres
+    [[ $backend != both ]] || part plans plans
     # The program that these use is the one that the tests were just run with.
     beside pages checks pages
     part openapi checks openapi

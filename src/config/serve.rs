@@ -107,6 +107,10 @@ pub struct ServeSettings {
     /// Writes that may share a commit. Only for the benchmark, which measures what sharing gains by setting it to 1.
     #[arg(long, value_name = "N", hide = true, default_value_t = DEFAULT_WRITE_BATCH)]
     pub write_batch: NonZeroUsize,
+
+    /// Requests that may be under way at once. Only for the tests, which reach it.
+    #[arg(long, value_name = "N", hide = true)]
+    pub in_flight: Option<NonZeroUsize>,
 }
 
 const DEFAULT_WRITE_BATCH: NonZeroUsize = NonZeroUsize::new(WRITE_BATCH).expect("a batch holds a write");

@@ -20,6 +20,7 @@ mod sandbox;
 mod security_text;
 
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -67,7 +68,7 @@ use crate::site::join;
 use crate::site::reader::Reader;
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
-const IN_FLIGHT: usize = 8192;
+const IN_FLIGHT: NonZeroUsize = NonZeroUsize::new(8192).expect("a request is under way");
 
 /// Bytes of bodies that may be held at once while they arrive, whoever sends them.
 const BODY_BYTES: usize = 64 << 20;
@@ -90,6 +91,8 @@ pub struct HttpSettings {
     pub sandbox: Option<Arc<dyn FindsSandbox>>,
     /// The operator's page.
     pub operator: OperatorParts,
+    /// Requests that may be under way at once, if not as many as usual.
+    pub in_flight: Option<NonZeroUsize>,
 }
 
 /// The service's face to HTTP.
@@ -109,6 +112,7 @@ pub struct HttpService {
     client_shares: Arc<ClientShares>,
     bodies: Allowance,
     in_flight: AtomicUsize,
+    most_in_flight: NonZeroUsize,
     connections: AtomicUsize,
     /// Connections, and bodies that are waited for: the longest idle goes where they run short.
     open: EvictionTable<Activity>,
@@ -139,6 +143,7 @@ impl HttpService {
             client_shares: Arc::default(),
             bodies: Allowance::new(BODY_BYTES),
             in_flight: AtomicUsize::new(0),
+            most_in_flight: settings.in_flight.unwrap_or(IN_FLIGHT),
             connections: AtomicUsize::new(0),
             open: EvictionTable::default(),
             awaited: EvictionTable::default(),
@@ -295,7 +300,7 @@ impl HttpService {
         if found.is_some_and(|found| found.route.always) {
             return Ok((None, slot));
         }
-        if connection.is_reserve || before >= IN_FLIGHT {
+        if connection.is_reserve || before >= self.most_in_flight.get() {
             return Err(HttpError::Busy);
         }
         share.begin_request().map(|place| (Some(place), slot)).ok_or(HttpError::Busy)

@@ -71,6 +71,8 @@ pub mod migration;
 pub mod operators;
 pub mod outbox;
 pub mod partners;
+#[cfg(debug_assertions)]
+pub mod plan;
 pub mod postgres;
 mod queue;
 mod report;

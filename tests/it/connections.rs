@@ -400,6 +400,11 @@ mod once {
             }
             let answered = sign_ups_answered(&server, &key, 100).await;
             assert!(answered >= 95, "{answered} of 100");
+            // The longest awaited were given up for those that came later, before their time was over.
+            let mut start = [0; 12];
+            let early = stalled[6000].read_exact(&mut start);
+            in_time("the answer to a request that waited long", early).await.unwrap();
+            assert_eq!(std::str::from_utf8(&start), Ok("HTTP/1.1 503"));
         });
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::Client;
 use unionhall::store::postgres::Address;
 
-use crate::records::{self, clone_template, postgres};
+use crate::records::{self, clone_template, patient, postgres};
 
 pub(crate) struct Database {
     name: String,
@@ -45,7 +45,7 @@ impl Database {
     }
 
     pub(crate) fn address(&self) -> Address {
-        Address::parse(&self.url()).unwrap()
+        Address::parse(&patient(&self.url())).unwrap()
     }
 
     pub(crate) async fn client(&self) -> Client {

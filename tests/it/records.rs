@@ -234,6 +234,11 @@ pub(crate) fn postgres(database: &str) -> String {
     format!("{}/{database}", started("UNIONHALL_TEST_POSTGRES"))
 }
 
+/// The same database, which is given a minute to take a connection: the machine may be busy.
+pub(crate) fn patient(store: &str) -> String {
+    format!("{store}?connect_timeout=60")
+}
+
 /// The Redis that all tests share.
 pub(crate) fn redis() -> String {
     started("UNIONHALL_TEST_REDIS")
@@ -285,7 +290,7 @@ fn make_template(template: &str) {
                 .batch_execute(&format!("CREATE DATABASE {making} ENCODING 'UTF8' TEMPLATE template0"))
                 .await
                 .unwrap();
-            let address = Address::parse(&postgres(&making)).unwrap();
+            let address = Address::parse(&patient(&postgres(&making))).unwrap();
             PostgresStore::open(address, Prepare::Make, 1).await.unwrap().close().await.unwrap();
             client.batch_execute(&format!("ALTER DATABASE {making} RENAME TO {template}")).await.unwrap();
         }

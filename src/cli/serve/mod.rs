@@ -183,6 +183,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
             }),
             sandbox: Some(Arc::clone(&sandbox) as _),
             operator: operator_page::make(settings, look, operator, &secret, &checked.mail),
+            in_flight: settings.in_flight,
         },
     );
     if let Some(metrics) = listeners.metrics {

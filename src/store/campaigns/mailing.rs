@@ -217,11 +217,12 @@ pub(super) async fn forget_mails(sql: &mut dyn Sql, now: Timestamp) -> Result<u6
                         (SELECT id FROM outbox WHERE campaign_mail_id IS NOT NULL AND given_up_at <= $1 LIMIT $2)";
     let long_ago = Timestamp::from_millis(now.as_millis() - PENDING_FOR.as_millis() as i64);
     let given_up = sql.execute(given_up, values![long_ago, FORGOTTEN_AT_ONCE]).await?;
-    // A cross join, for SQLite takes its sides in this order: otherwise it reads the mails of every mailing that goes on.
+    // A cross join, for SQLite takes its sides in this order: otherwise it reads the mails of every mailing that goes on. A number
+    // that PostgreSQL plans with: for any number it reads every mail.
     let gone = "DELETE FROM campaign_mails WHERE id IN
                     (SELECT m.id FROM campaign_mailings g CROSS JOIN campaign_mails m
                      WHERE g.finished_at IS NOT NULL AND m.campaign_id = g.campaign_id AND m.kind = g.kind
                          AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.campaign_mail_id = m.id)
-                     LIMIT $1)";
-    Ok(given_up + sql.execute(gone, values![FORGOTTEN_AT_ONCE]).await?)
+                     LIMIT 500)";
+    Ok(given_up + sql.execute(gone, values![]).await?)
 }

@@ -80,6 +80,8 @@ impl PgConnection {
             return Ok(statement);
         }
         let statement = self.client.prepare(sql).await?;
+        #[cfg(debug_assertions)]
+        super::plan::record(sql);
         self.statements.lock().unwrap_or_else(PoisonError::into_inner).insert(key, statement.clone());
         Ok(statement)
     }

@@ -12,6 +12,8 @@ mod connection;
 mod count;
 mod facts;
 mod identity;
+#[cfg(debug_assertions)]
+mod plan;
 mod pool;
 mod sandbox;
 mod schema;

@@ -90,12 +90,14 @@ pub(super) async fn move_up(sql: &mut dyn Sql, person: i64, account: &str, now: 
         let (groups, cents) = rewarded(sql, person).await?;
         // The oldest of each campaign whose terms leave room.
         let next = concat!(
-            "SELECT g.id, c.id AS campaign, c.slug, ",
+            "SELECT * FROM
+                 (SELECT (SELECT min(g.id) FROM reward_groups g
+                          WHERE g.referrer_id = $1 AND g.campaign_id = c.id AND g.state = 'capped') AS id,
+                      c.id AS campaign, c.slug, ",
             terms_columns!(),
-            " FROM campaigns c JOIN reward_groups g ON g.id =
-                  (SELECT min(x.id) FROM reward_groups x WHERE x.referrer_id = $1 AND x.campaign_id = c.id AND x.state = 'capped')
-              WHERE c.hold_days IS NOT NULL AND c.max_groups > $2 AND $3 + c.reward_cents <= c.reward_cents * c.max_groups
-              ORDER BY g.id LIMIT 1"
+            "     FROM campaigns c
+                  WHERE c.hold_days IS NOT NULL AND c.max_groups > $2 AND $3 + c.reward_cents <= c.reward_cents * c.max_groups) oldest
+             WHERE id IS NOT NULL ORDER BY id LIMIT 1"
         );
         let read = |row: &Row<'_>| {
             Ok((row.get::<i64>("id")?, row.get::<i64>("campaign")?, row.get::<String>("slug")?, terms(row)?))

@@ -107,7 +107,7 @@ impl ForgetTestData {
     /// Old sign-ups of people who are still asked for.
     async fn forget_sign_ups(&self, sql: &mut dyn Sql, to: i64) -> Result<u64, Failure> {
         let old = "SELECT id FROM sign_ups WHERE person_id > $1 AND person_id <= $2 AND updated_at < $3 AND state <> 'pending'
-                   ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED";
+                   ORDER BY person_id, id LIMIT $4 FOR UPDATE SKIP LOCKED";
         let ids: Vec<i64> = sql.rows(old, values![self.after, to, self.before, DELETE_BATCH], |row| row.get(0)).await?;
         for id in &ids {
             sql.execute("DELETE FROM outbox WHERE sign_up_id = $1", values![*id]).await?;

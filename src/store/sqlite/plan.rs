@@ -1,10 +1,8 @@
-//! Debug builds hold every statement to its plan: none reads a whole table that grows, unless [`ALLOWED`] says why. SQLite plans
-//! without looking at rows or values, so whatever test runs a statement first, on however few rows, finds a missing index.
+//! What a statement walks, by SQLite's own program for it: SQLite plans without looking at rows or values, so few rows hide nothing.
 //!
 //! With the variable [`STEPS_FILE`] set they also write down what each statement took, for tests that count work.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -12,240 +10,18 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use rusqlite::{Connection, Statement, StatementStatus};
 
 use crate::store::StoreError;
+use crate::store::plan::{self, AllowedScan, OF_SMALL};
 use crate::store::sql::Failure;
 
 /// Names a file that gets a line for each statement that ran: the steps of SQLite's virtual machine, a tab, and the statement.
 const STEPS_FILE: &str = "UNIONHALL_TEST_STEPS";
 
-/// Tables of few rows, however many people there are: one row, a row a day for each source, or what operators and partners make by
-/// hand.
-const SMALL: [&str; 15] = [
-    "api_keys",
-    "campaign_mailings",
-    "campaign_pace",
-    "campaigns",
-    "demand",
-    "installation",
-    "operator_sessions",
-    "operators",
-    "partners",
-    "payout_batches",
-    "reward_totals",
-    "rollup",
-    "source_days",
-    "sqlite_sequence",
-    "webhook_endpoints",
-];
-
-/// A statement that may read a table from one end.
-struct AllowedScan {
-    /// A part of the statement, with single spaces.
-    statement: &'static str,
-    table: &'static str,
-    why: &'static str,
-    /// Rows that it reads at the most, in a debug build where there are more.
-    most: i32,
-}
-
-const ALLOWED: &[AllowedScan] = &[
-    AllowedScan {
-        statement: "SELECT EXISTS (SELECT 1 FROM member_changes)",
-        table: "member_changes",
-        why: "looks for one row",
-        most: 1,
-    },
-    AllowedScan {
-        statement: "SELECT EXISTS (SELECT 1 FROM member_changes)",
-        table: "account_changes",
-        why: "looks for one row",
-        most: 1,
-    },
-    AllowedScan {
-        statement: "FROM member_changes ORDER BY id LIMIT",
-        table: "member_changes",
-        why: "the oldest, as many as a step takes",
-        most: 1000,
-    },
-    AllowedScan {
-        statement: "FROM account_changes ORDER BY id LIMIT",
-        table: "account_changes",
-        why: "the oldest, as many as a step takes",
-        most: 1000,
-    },
-    AllowedScan {
-        statement: "FROM member_changes WHERE change = 1 GROUP BY key_id",
-        table: "member_changes",
-        why: "what happened since the last roll-up, a minute ago",
-        most: 100000,
-    },
-    AllowedScan {
-        statement: "UPDATE member_changes SET referrer_id = NULL",
-        table: "member_changes",
-        why: "what happened since the last roll-up, a minute ago",
-        most: 100000,
-    },
-    AllowedScan { statement: "FROM sign_ups ORDER BY id DESC LIMIT 1", table: "sign_ups", why: "the newest", most: 1 },
-    AllowedScan { statement: "FROM people ORDER BY id DESC LIMIT 1", table: "people", why: "the newest", most: 1 },
-    AllowedScan {
-        statement: "SELECT max(id) FROM campaign_history",
-        table: "campaign_history",
-        why: "the newest",
-        most: 1,
-    },
-    AllowedScan { statement: "SELECT max(id) FROM demand_sheets", table: "demand_sheets", why: "the newest", most: 1 },
-    AllowedScan {
-        statement: "FROM idempotency_keys ORDER BY id LIMIT",
-        table: "idempotency_keys",
-        why: "the oldest, as many as a step takes",
-        most: 1000,
-    },
-    AllowedScan {
-        statement: "FROM inbox ORDER BY id LIMIT",
-        table: "inbox",
-        why: "the oldest, as many as a step takes",
-        most: 1000,
-    },
-    AllowedScan {
-        statement: "SELECT max(batch_id) FROM payouts WHERE state = 'out'",
-        table: "payouts",
-        why: "the newest",
-        most: 1,
-    },
-    AllowedScan { statement: "FROM regroupings ORDER BY id LIMIT 1", table: "regroupings", why: "the oldest", most: 1 },
-    AllowedScan {
-        statement: "FROM requalifications ORDER BY person_id LIMIT 1",
-        table: "requalifications",
-        why: "the first",
-        most: 1,
-    },
-    AllowedScan {
-        statement: "SELECT count(*) AS mails, min(created_at) AS oldest",
-        table: "outbox",
-        why: "what is counted, up to a bound",
-        most: 10000,
-    },
-    AllowedScan {
-        statement: "WHERE held_at IS NOT NULL ORDER BY held_at LIMIT ?1) o LEFT JOIN sign_ups",
-        table: "outbox",
-        why: "what is counted, up to a bound",
-        most: 10000,
-    },
-    AllowedScan {
-        statement: "FROM outbox o ORDER BY o.id LIMIT 10000",
-        table: "outbox",
-        why: "what `mail list` shows",
-        most: 10000,
-    },
-    AllowedScan {
-        statement: "WHERE o.held_at IS NOT NULL AND NOT o.held_suspended AND o.leased_by IS NULL",
-        table: "outbox",
-        why: "all that is held, for it is released or deleted",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "AND s.key_id = ?1 AND o.leased_by IS NULL",
-        table: "outbox",
-        why: "everything once, when an operator decides on a key's mail",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "UPDATE outbox SET leased_until = 0, leased_by = NULL WHERE leased_by = ?1",
-        table: "outbox",
-        why: "everything once, when a worker stops",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "WHERE leased_by = ?1 AND settled_at IS NULL",
-        table: "webhook_deliveries",
-        why: "what is not settled, once, when a worker stops",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "UPDATE outbox SET held_at = ?1 WHERE held_at IS NULL",
-        table: "outbox",
-        why: "everything once, after a restore",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "UPDATE outbox SET held_suspended = FALSE WHERE held_suspended",
-        table: "outbox",
-        why: "everything once, after a restore",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "WHERE leased_until <> 0",
-        table: "outbox",
-        why: "everything once, after a restore",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "WHERE leased_until <> 0",
-        table: "webhook_deliveries",
-        why: "everything once, after a restore",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "UPDATE partner_events SET position = NULL WHERE position IS NOT NULL",
-        table: "partner_events",
-        why: "everything once, after a restore",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "DELETE FROM sign_ins",
-        table: "sign_ins",
-        why: "everything once, after a restore",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "FROM referrers WHERE members > 0 ORDER BY members DESC, person_id LIMIT",
-        table: "referrers",
-        why: "as many as are shown",
-        most: 1000,
-    },
-    AllowedScan {
-        statement: "NOT part.hold_checked AND part.accepted_at IS NOT NULL LIMIT",
-        table: "participations",
-        why: "what is counted, up to a bound",
-        most: 100_000,
-    },
-];
-
-/// Rows of [`SMALL`] tables that a statement may read besides.
-const OF_SMALL: i32 = 1000;
-
-/// However many there are.
-const WHOLE: i32 = i32::MAX;
-
-/// The statements whose plans were looked at, and what each may read.
-static CHECKED: LazyLock<Mutex<HashMap<String, Option<&'static AllowedScan>>>> = LazyLock::new(Mutex::default);
-
 /// Refuses a statement whose plan reads more than it may.
 pub(super) fn check(connection: &Connection, sql: &str) -> Result<(), Failure> {
-    if CHECKED.lock().unwrap_or_else(PoisonError::into_inner).contains_key(sql) {
-        return Ok(());
-    }
-    let words = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (mut allowed, mut refused) = (None::<&AllowedScan>, String::new());
-    for (table, what) in scans(connection, sql)? {
-        if SMALL.contains(&table.as_str()) {
-            continue;
-        }
-        match ALLOWED.iter().find(|allowed| allowed.table == table && words.contains(allowed.statement)) {
-            Some(found) => allowed = allowed.into_iter().chain([found]).max_by_key(|allowed| allowed.most),
-            None => {
-                let _infallible = write!(refused, " {what}");
-            }
-        }
-    }
-    if !refused.is_empty() {
-        let told = format!("SQLite: a statement reads all of{refused} (store/sqlite/plan.rs): {words}");
-        return Err(Failure::Refused(StoreError::Unavailable(told)));
-    }
-    CHECKED.lock().unwrap_or_else(PoisonError::into_inner).insert(sql.to_owned(), allowed);
-    Ok(())
+    if plan::is_checked(sql) { Ok(()) } else { plan::judge(sql, scans(connection, sql)?).map_err(Failure::Refused) }
 }
 
-/// Refuses a statement that read more rows than [`ALLOWED`] says, and writes down what it took.
+/// Refuses a statement that read more rows than it may, and writes down what it took.
 pub(super) fn count(statement: &Statement<'_>, sql: &str) -> Result<(), Failure> {
     static FILE: LazyLock<Option<Mutex<File>>> = LazyLock::new(|| {
         let path = std::env::var_os(STEPS_FILE)?;
@@ -254,13 +30,12 @@ pub(super) fn count(statement: &Statement<'_>, sql: &str) -> Result<(), Failure>
     let steps = statement.reset_status(StatementStatus::VmStep);
     let scanned = statement.reset_status(StatementStatus::FullscanStep);
     if let Some(file) = &*FILE {
-        let words = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = plan::words(sql);
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         let written = file.write_all(format!("{steps}\t{words}\n").as_bytes());
         written.map_err(|error| StoreError::Unavailable(format!("{STEPS_FILE}: {error}"))).map_err(Failure::Refused)?;
     }
-    let allowed = CHECKED.lock().unwrap_or_else(PoisonError::into_inner).get(sql).copied().flatten();
-    match allowed.filter(|allowed| scanned > allowed.most.saturating_add(OF_SMALL)) {
+    match plan::allowed(sql).filter(|allowed| scanned > allowed.most.saturating_add(OF_SMALL)) {
         Some(AllowedScan { table, why, .. }) => {
             let told = format!("SQLite: a statement read {scanned} rows of {table}, of which it reads {why}: {sql}");
             Err(Failure::Refused(StoreError::Unavailable(told)))
@@ -350,7 +125,7 @@ mod tests {
         let joined = "WITH job AS (SELECT ?1 AS id, ?2 AS now)
                       SELECT k.key FROM job JOIN idempotency_keys k ON k.sign_up_id = job.id AND k.confirmed_at = job.now";
         let told = refusal(&records(), by_pair).unwrap();
-        assert!(told.contains("reads all of idempotency_keys (store/sqlite/plan.rs)"), "{told}");
+        assert!(told.contains("reads all of idempotency_keys (store/plan.rs)"), "{told}");
         assert_eq!(refusal(&records(), joined), None);
     }
 

@@ -71,6 +71,11 @@ pub(super) fn fill(server: &Server) {
          SELECT 1, id, at, 1, at, at FROM partner_events"
             .to_owned(),
         "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after) SELECT 2, id, at FROM partner_events".to_owned(),
+        format!(
+            "INSERT INTO partner_changes (partner_id, key_id, kind, at, done_at, mailed_at)
+             {numbers} SELECT 1, '{key}', 'endpoint added', {0}, {0}, {0} FROM n",
+            now - 3 * day
+        ),
         // Both campaigns, their members, and a mailing that goes on.
         format!(
             "INSERT INTO participations (campaign_id, person_id, state, in_at, changed_at)
@@ -80,10 +85,28 @@ pub(super) fn fill(server: &Server) {
             "INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
              SELECT 2, id, 'accepted', {now}, {now}, {now} FROM {referred}"
         ),
+        // Its demand day by day, and what the negotiator did, as far as it may.
+        format!(
+            "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet)
+             {numbers} SELECT 1 + i % 2, i, {now}, '{{\"in\":5,\"accepted\":0,\"byState\":[],\"inOtherStates\":5,\"byCategory\":[],\"inOtherCategories\":0}}'
+             FROM n WHERE i < 2000"
+        ),
+        format!(
+            "INSERT INTO campaign_rounds (campaign_id, at, client, supplier, asked, answered)
+             {numbers} SELECT 1 + i % 2, {now}, 'x', 'x', 'x', 'x' FROM n WHERE i <= 1000"
+        ),
+        format!(
+            "INSERT INTO campaign_offer_drafts (campaign_id, at, client, offer)
+             {numbers} SELECT 1 + i % 2, {now}, 'x', 'x' FROM n WHERE i <= 1000"
+        ),
         format!("INSERT INTO campaign_mailings (campaign_id, kind, started_at) VALUES (1, 'campaign_opened', {now})"),
         format!(
             "INSERT INTO campaign_mails (campaign_id, kind, person_id, queued_at)
              SELECT 1, 'campaign_opened', id, {now} FROM {referred}"
+        ),
+        format!(
+            "INSERT INTO campaign_mails (campaign_id, kind, person_id, queued_at)
+             SELECT 2, 'campaign_opened', id, {now} FROM {referred}"
         ),
         // Mail: held, waiting for later, and failed for good; and what is kept of mailboxes.
         format!(
@@ -108,7 +131,8 @@ pub(super) fn fill(server: &Server) {
         ),
         format!(
             "INSERT INTO outbox (campaign_mail_id, kind, recipient, created_at, send_after)
-             SELECT q.id, 'campaign_opened', p.email, {now}, {} FROM campaign_mails q JOIN people p ON p.id = q.person_id",
+             SELECT q.id, 'campaign_opened', p.email, {now}, {} FROM campaign_mails q JOIN people p ON p.id = q.person_id
+             WHERE q.campaign_id = 1",
             now + day
         ),
         format!("INSERT INTO mailboxes (mailbox, sent_1) SELECT mailbox, {now} FROM {referred}"),
@@ -120,6 +144,11 @@ pub(super) fn fill(server: &Server) {
         format!(
             "INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state, paid_at)
              {numbers} SELECT 1, 'x' || i, CASE WHEN i <= 20 THEN 'aaaaaaaaaaaaaaaa' ELSE 'a' || i END, 2, 100, 1, 'paid', {now} FROM n"
+        ),
+        format!("INSERT INTO payout_batches (created_at, who, filled_at, closed_at, written_at) VALUES ({now}, 'ana', {now}, {now}, {now})"),
+        format!(
+            "INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state)
+             {numbers} SELECT 2, 'y' || i, 'b' || i, 2, 100, 1, 'out' FROM n"
         ),
         format!(
             "INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at, payout_id)

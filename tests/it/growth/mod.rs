@@ -3,6 +3,8 @@
 //! causes it: on SQLite the steps that each statement takes, on PostgreSQL the rows that are read without an index.
 
 mod crowd;
+#[cfg(debug_assertions)]
+mod plans;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,6 +54,7 @@ const MORE: &[(&str, &str, u64)] = &[
     ("AS number_of, (SELECT count(*) FROM (SELECT 1 FROM reward_groups", "a page of accounts with what each earned", 3),
     ("due.number_of, due.cents FROM", "a page of groups to review passes over those that were paid", 3),
     ("p.id > ?1 AND p.erased_at IS NULL", "the export reads everybody, a page after the other", 8),
+    ("AS waiting_cents FROM", "the payouts of a batch that is open are summed, for whoever looks at the rewards", 20),
     ("leased_by = ?1", "once, when a worker stops", 20),
 ];
 

@@ -248,7 +248,6 @@ suite! {
     no_sequence_of_sheets_tells_a_persons_state_or_answer
     a_negotiators_notes_are_bounded_and_kept
     a_key_is_believed_for_less_than_two_seconds
-    an_overview_costs_the_same_at_any_size
     operators_who_ask_at_once_share_one_overview
 }
 
