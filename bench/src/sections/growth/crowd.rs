@@ -5,8 +5,9 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, bail};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::session::{Nonce, SessionMaker, SignedInBy};
-use unionhall::domain::secret::token::TokenMaker;
+use unionhall::domain::secret::token::{Purpose, TokenMaker};
 use unionhall::domain::sign_in::{SignInId, SignInRef};
+use unionhall::domain::sign_up::{SignUpId, SignUpRef};
 use unionhall::domain::time::Timestamp;
 
 use crate::load::{CONNECTIONS, Load, Numbers, Pace, Request, Target, shuffled};
@@ -24,6 +25,9 @@ const SIGN_UPS: usize = 4000;
 /// The most links that are opened in a turn; each works once.
 const LINKS_A_TURN: u64 = 10_000;
 
+/// The most people who sign up, and who confirm, in a turn: each does so once.
+const JOINING_A_TURN: usize = 3000;
+
 /// The campaigns that members are counted in, and whose offer they accept.
 pub(super) const GATHERING: &str = "internet-2099";
 pub(super) const OFFERED: &str = "internet-2098";
@@ -32,6 +36,10 @@ pub(super) struct Crowd {
     members: Vec<Member>,
     /// Paths of links that are open.
     links: Vec<String>,
+    /// Paths that confirm a sign-up.
+    clicks: Vec<String>,
+    /// How many sign up for the first time.
+    newcomers: usize,
     keys: Vec<String>,
 }
 
@@ -45,7 +53,7 @@ struct Member {
 }
 
 /// The tables as the number of people makes them: campaigns with a quarter of all people in them, requests to sign in, idempotency
-/// keys, and events that were delivered. `$…` stand for times, addresses and the number of people. The demand is counted already: each
+/// keys for every other person, events that were delivered, and rewards that were paid. `$…` stand for times, addresses and the number of people. The demand is counted already: each
 /// day's count takes a fifth of a processor for a while, which section `campaigns` measures.
 const FILL: &str = r#"
     INSERT INTO campaigns (slug, definition, state, gather_until, offer, decide_by, created_at) VALUES
@@ -63,14 +71,35 @@ const FILL: &str = r#"
     INSERT INTO sign_ins (person_id, browser, mailed, mailbox, created_at, expires_at)
         SELECT id, 'old ' || id, TRUE, mailbox, $joined, $expires FROM people WHERE id % 10 = 2;
     INSERT INTO idempotency_keys (partner_id, key, operation, input, person_id, sign_up_id, link, created_at, closes_at)
-        SELECT partner_id, 'old-' || id, 'sign_up', '', person_id, id, '', $now, $week FROM sign_ups WHERE person_id % 4 = 1;
+        SELECT partner_id, 'old-' || id, 'sign_up', '', person_id, id, '', $now, $week FROM sign_ups WHERE person_id % 2 = 1;
     INSERT INTO webhook_endpoints (partner_id, url, created_at) SELECT id, '$hook', 0 FROM partners;
     INSERT INTO partner_events (partner_id, idempotency_key, kind, at, position)
         SELECT partner_id, key, 'sign_up.confirmed', $now, id FROM idempotency_keys WHERE person_id % 8 = 1;
     INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after, attempts, last_attempt_at, last_status, delivered_at, settled_at)
         SELECT e.id, v.id, $now, 1, $now, 200, $now, $now
         FROM partner_events v JOIN webhook_endpoints e ON e.partner_id = v.partner_id;
-    UPDATE partners SET events_numbered = $people"#;
+    INSERT INTO qualifications (campaign_id, person_id, referrer_id, qualified_at, group_id)
+        SELECT c.id, p.id, p.id - 2, $joined, 1 + p.id / 20 FROM campaigns c, people p WHERE c.slug = 'internet-2098' AND p.id % 4 = 3;
+    INSERT INTO payout_batches (created_at, who, filled_at, closed_at, written_at) VALUES ($joined, 'bench', $joined, $joined, $joined);
+    INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state, paid_at)
+        SELECT b.id, 'paid' || p.id, 'paid' || p.id, c.id, 10000, 1, 'paid', $joined
+        FROM payout_batches b, campaigns c, people p WHERE c.slug = 'internet-2098' AND p.id % 20 = 1;
+    INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at, payout_id)
+        SELECT p.id, c.id, 'accrued', $joined, 1 + p.id / 20 FROM campaigns c, people p WHERE c.slug = 'internet-2098' AND p.id % 20 = 1;
+    INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why)
+        SELECT account, campaign_id, 'accrual', 10000, $joined, 'rules', '' FROM payouts;
+    INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why)
+        SELECT account, campaign_id, 'payout', -10000, $joined, 'bench', '' FROM payouts;
+    UPDATE partners SET events_numbered = $people;
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $joining)
+        INSERT INTO people (email, email_normalized, mailbox, code, state, created_at)
+        SELECT 'q' || i || '@example.net', 'q' || i || '@example.net', 'q' || i || '@example.net',
+            CAST(990000000000 + i AS TEXT), 'invited', $now FROM n;
+    INSERT INTO sign_ups (person_id, key_id, partner_id, state, us_state, categories, consent_version, created_at, updated_at, expires_at, mailed_at)
+        SELECT p.id, 'benchkey', b.id, 'pending', 'CA', 'internet', 1, $now, $now, $expires, $now
+        FROM people p, partners b WHERE p.created_at = $now AND b.name = 'Bench';
+    INSERT INTO idempotency_keys (partner_id, key, operation, input, person_id, sign_up_id, link, created_at, closes_at)
+        SELECT partner_id, 'open-' || id, 'sign_up', '', person_id, id, '', $now, $week FROM sign_ups WHERE created_at = $now"#;
 
 const DEFINITION: &str = r#"'slug = "$slug"
 category = "internet"
@@ -123,8 +152,11 @@ impl Crowd {
         {
             fill = fill.replace(name, &DEFINITION.replace("$slug", slug));
         }
+        // Each connection is served once before a turn counts.
+        let joining = rounds * (JOINING_A_TURN + CONNECTIONS);
         let week = now + 7 * 24 * 3_600_000;
         for (name, value) in [
+            ("$joining", joining.to_string()),
             ("$joined", JOINED_AT.to_string()),
             ("$expires", EXPIRES_AT.to_string()),
             ("$now", now.to_string()),
@@ -138,7 +170,6 @@ impl Crowd {
             "WITH nonces (id, nonce) AS (VALUES {}) UPDATE people SET session = nonce FROM nonces WHERE people.id = nonces.id; {fill}",
             nonces.join(", ")
         );
-        // Each connection is served once before a turn counts.
         let links = rounds * (LINKS_A_TURN as usize + CONNECTIONS);
         for _ in 0..links.div_ceil(MEMBERS) {
             statements.push_str(&format!(
@@ -155,7 +186,13 @@ impl Crowd {
             format!("/me/enter/{}", tokens.sign_in_token(sign_in))
         };
         let links = place.records.numbers(&open)?.into_iter().map(link).collect();
-        Ok(Self { members, links, keys: place.installation.keys.clone() })
+        let click = |id: i64| {
+            let sign_up = SignUpRef { id: SignUpId(id), created_at: Timestamp::from_millis(now) };
+            format!("/confirm/{}", tokens.token(Purpose::Confirm, sign_up))
+        };
+        let open = format!("SELECT id FROM sign_ups WHERE created_at = {now} ORDER BY id");
+        let clicks = place.records.numbers(&open)?.into_iter().map(click).collect();
+        Ok(Self { members, links, clicks, newcomers: joining, keys: place.installation.keys.clone() })
     }
 
     pub(super) fn ask(&self) -> Vec<Request> {
@@ -187,11 +224,22 @@ impl Crowd {
 
     /// Sign-ups, each with its idempotency key.
     pub(super) fn sign_up(&self) -> Vec<Request> {
-        let sign_up = |n: usize| {
-            let body = format!("{{\"email\":\"r{:012}@example.com\",\"usState\":\"CA\"}}", shuffled(n as u64));
-            Request::post("/v1/invite", &format!("idempotency-key: bench-{n}\r\n{}", self.bearer(n)), &body)
-        };
-        (0..SIGN_UPS).map(sign_up).collect()
+        (0..SIGN_UPS).map(|n| self.sign_up_of("bench", n)).collect()
+    }
+
+    /// The same of people whom nobody knows yet.
+    pub(super) fn newcomers(&self) -> Vec<Request> {
+        (0..self.newcomers).map(|n| self.sign_up_of("new", n)).collect()
+    }
+
+    fn sign_up_of(&self, who: &str, n: usize) -> Request {
+        let body = format!("{{\"email\":\"{who}{:012}@example.com\",\"usState\":\"CA\"}}", shuffled(n as u64));
+        Request::post("/v1/invite", &format!("idempotency-key: {who}-{n}\r\n{}", self.bearer(n)), &body)
+    }
+
+    pub(super) fn confirm(&self) -> Vec<Request> {
+        let click = |(n, path): (usize, &String)| Request::form(path, &self.members[n % MEMBERS].address, "");
+        self.clicks.iter().enumerate().map(click).collect()
     }
 
     /// The same once, for all that follows are replays.

@@ -50,7 +50,25 @@ enum Grows {
     Never,
 }
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 9] = [
+    Part {
+        name: "a sign-up with an idempotency key",
+        goals: [Figure::Rate("growth.sign_up"), Figure::Time("growth.postgres.sign_up")],
+        requests: Crowd::newcomers,
+        numbers: Numbers::EachOnce,
+        expected: Expected { status: "200", holds: "inviteLink" },
+        rows: "SELECT count(*) FROM idempotency_keys",
+        grows: Grows::EachTime,
+    },
+    Part {
+        name: "confirm",
+        goals: [Figure::Rate("growth.confirm"), Figure::Time("growth.postgres.confirm")],
+        requests: Crowd::confirm,
+        numbers: Numbers::EachOnce,
+        expected: Expected { status: "200", holds: "" },
+        rows: "SELECT count(*) FROM idempotency_keys WHERE confirmed_at IS NOT NULL",
+        grows: Grows::EachTime,
+    },
     Part {
         name: "ask for a sign-in mail",
         goals: [Figure::Cost("growth.ask"), Figure::Cost("growth.postgres.ask")],
