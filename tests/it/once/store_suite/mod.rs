@@ -46,6 +46,7 @@ mod coming_and_going;
 mod confirm;
 mod controls;
 mod decline;
+mod differential;
 mod events;
 mod mail;
 mod overview;

@@ -14,7 +14,7 @@ use super::*;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-fn name(key: &str, input: &str) -> IdempotentRequest {
+pub(super) fn name(key: &str, input: &str) -> IdempotentRequest {
     let key = IdempotencyKey::parse(key).unwrap();
     IdempotentRequest { key, input: input.to_owned(), join_site: "https://union.example".into(), savings: 300 }
 }

@@ -11,7 +11,7 @@ use super::*;
 
 const NEVER: Timestamp = Timestamp::from_millis(i64::MAX);
 
-fn email(text: &str) -> EmailAddress {
+pub(super) fn email(text: &str) -> EmailAddress {
     EmailAddress::parse(text).unwrap()
 }
 
@@ -20,7 +20,7 @@ pub(super) fn marks(text: &str) -> AddressMarks {
 }
 
 /// What somebody is called in the audit log from then on.
-fn account_of(address: &str) -> AccountId {
+pub(super) fn account_of(address: &str) -> AccountId {
     account(address.to_lowercase().bytes().fold(0, |sum: u8, byte| sum.wrapping_mul(31).wrapping_add(byte)))
 }
 
