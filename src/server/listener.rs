@@ -10,25 +10,18 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Request, Version};
+use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
-use super::log_entry::LogEntry;
 use super::{Connection, HttpService};
 use crate::http::allowance::Slot;
 use crate::http::connection::eviction::Occupant;
-use crate::http::connection::idle_timeout::{Activity, IdleWatch, LOOK_EVERY};
-use crate::http::connection::poll_when_woken::PollWhenWoken;
+use crate::http::connection::idle_timeout::{ActiveStream, Activity, IdleWatch, LOOK_EVERY};
 use crate::http::connection::tls::Tls;
-use crate::http::connection::unreadable::WordedStream;
-use crate::http::request::id;
-use crate::http::response::answer::Answer;
-use crate::http::response::error::HttpError;
-use crate::operations::dispatch::CallTrace;
 
 /// Open connections at the most; the next ones wait in the kernel's queue. No caller gets more than a share.
 pub const CONNECTIONS: usize = 16 * 1024;
@@ -125,28 +118,6 @@ impl Connection {
     }
 }
 
-impl HttpService {
-    /// Answers what hyper cannot read as a request, and leaves the same behind as of any other.
-    fn refuse_unread(&self, error: &HttpError) -> Answer {
-        let (now, id) = (self.clock.now(), self.ids.of(&HeaderMap::new()));
-        let mut answer = error.answer();
-        answer.set(id::NAME, id.header());
-        self.guard(&mut answer);
-        drop(LogEntry {
-            service: self,
-            now,
-            method: "other",
-            in_sandbox: false,
-            found: None,
-            status: answer.status().as_u16(),
-            by_pause: false,
-            id: &id,
-            trace: CallTrace::default(),
-        });
-        answer
-    }
-}
-
 /// The next connection in the kernel's queue, without waiting for one.
 async fn waiting(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     for _ in 0..2 {
@@ -201,10 +172,7 @@ async fn converse(
     mut closed: watch::Receiver<bool>,
 ) {
     let mut watch = IdleWatch::new(Arc::clone(&activity));
-    let io = {
-        let service = Arc::clone(&service);
-        TokioIo::new(WordedStream::new(stream, Arc::clone(&activity), move |error| service.refuse_unread(&error)))
-    };
+    let io = TokioIo::new(ActiveStream::new(stream, Arc::clone(&activity)));
     let mut builder = Builder::new(TokioExecutor::new());
     // See `idle_timeout.rs` for the time-outs of heads and idle connections.
     builder.http1().keep_alive(true).header_read_timeout(None).max_buf_size(HEAD_BYTES);
@@ -225,7 +193,7 @@ async fn converse(
         }
     });
     let mut connection = pin!(builder.serve_connection(io, answer));
-    let mut overdue = PollWhenWoken::new(async {
+    let mut overdue = pin!(async {
         let (mut looks, mut is_evicted) = (tokio::time::interval(LOOK_EVERY), false);
         loop {
             tokio::select! {
@@ -239,7 +207,7 @@ async fn converse(
         }
     });
     // Fails only when the server is gone, and then it closes too.
-    let mut closing = PollWhenWoken::new(async { drop(closed.wait_for(|closed| *closed).await) });
+    let mut closing = pin!(async { drop(closed.wait_for(|closed| *closed).await) });
     let mut open = true;
     loop {
         tokio::select! {

@@ -10,7 +10,6 @@ pub mod listener;
 mod log_entry;
 mod mail_hooks;
 pub mod metrics_listener;
-mod near_miss;
 mod panicking;
 mod process_figures;
 mod rest;

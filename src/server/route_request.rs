@@ -4,7 +4,7 @@ use hyper::header::{CACHE_CONTROL, HeaderValue};
 use hyper::{Method, Request};
 
 use super::routes::{self, FoundRoute, Handler};
-use super::{Exchange, declared_length, near_miss, rest};
+use super::{Exchange, declared_length, rest};
 use crate::http::request::body::{self, SentBody};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -24,7 +24,10 @@ pub(super) async fn route(
     let Some(FoundRoute { route, parameter, .. }) = found.filter(|_| !is_off) else {
         return match routes::canonical(request.method(), request.uri()).filter(|_| !is_off) {
             Some(path) => Ok(kept_by_nobody(Answer::moved(path), is_operators)),
-            None => Err(HttpError::NotFound(near_miss::not_found(request.uri().path()))),
+            None => {
+                let listed = "There is nothing at this path. GET / lists the operations; /docs describes them.";
+                Err(HttpError::NotFound(listed.to_owned()))
+            }
         };
     };
     if *request.method() == Method::OPTIONS {

@@ -4,10 +4,14 @@
 //! run while the protocol is being detected. This one checks each connection every few seconds and costs a request two
 //! flags.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
 use super::eviction::Occupant;
@@ -37,10 +41,6 @@ pub struct Activity {
 }
 
 impl Activity {
-    pub(super) fn bytes_came(&self) {
-        self.begun.store(true, Ordering::Relaxed);
-    }
-
     pub fn begin_request(self: &Arc<Self>, many_streams: bool) -> BusyGuard {
         self.begun.store(false, Ordering::Relaxed);
         self.many_streams.store(many_streams, Ordering::Relaxed);
@@ -73,6 +73,60 @@ impl Drop for BusyGuard {
     fn drop(&mut self) {
         self.0.begun.store(false, Ordering::Relaxed);
         self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A stream that notes when bytes come in.
+#[derive(Debug)]
+pub struct ActiveStream<S> {
+    stream: S,
+    activity: Arc<Activity>,
+}
+
+impl<S> ActiveStream<S> {
+    pub fn new(stream: S, activity: Arc<Activity>) -> Self {
+        Self { stream, activity }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ActiveStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let poll = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.activity.begun.store(true, Ordering::Relaxed);
+        }
+        poll
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for ActiveStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

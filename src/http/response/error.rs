@@ -24,12 +24,6 @@ pub enum HttpError {
     Broken,
     /// There is no `Host`, or there are several.
     Host,
-    /// What came is no request of HTTP.
-    Malformed,
-    /// The first line of a request does not end within what is read of a head.
-    AddressTooLong,
-    /// There are too many headers, or too much in them.
-    HeadTooLarge,
     /// A mail service's report that does not prove whose it is.
     Unproved,
     /// A mail service's report that is not in the shape it documents.
@@ -113,19 +107,13 @@ kinds! {
         "the body ended early." "Send the request again."
     Host Others BAD_REQUEST "host"
         "the request names no host, or several." "Send one Host header."
-    Malformed Others BAD_REQUEST "malformed"
-        "the request cannot be read as HTTP." "Fix the request line or the header that is wrong."
-    AddressTooLong Others URI_TOO_LONG "address"
-        "the address is longer than 32 KiB." "Send a shorter one."
-    HeadTooLarge Others REQUEST_HEADER_FIELDS_TOO_LARGE "head"
-        "the headers are more than 100, or larger than 32 KiB." "Send fewer, or shorter ones."
     Unproved Others UNAUTHORIZED "unproved"
         "a mail service's report does not prove whose it is."
         "Sign it with the secret that the operator was given, now."
     Report Others BAD_REQUEST "report"
         "a mail service's report is not understood." "Send it as the service documents it."
     NotFound Others NOT_FOUND "not_found"
-        "there is nothing at this path." "`error` names the likely one."
+        "there is nothing at this path." "GET / lists the operations."
     MethodNotAllowed Others METHOD_NOT_ALLOWED "method"
         "the path does not allow this method." "The Allow header lists the allowed ones."
     NotReady Others SERVICE_UNAVAILABLE "not_ready"
@@ -185,9 +173,6 @@ impl ErrorKind {
             Self::TooLarge => HttpError::TooLarge,
             Self::Broken => HttpError::Broken,
             Self::Host => HttpError::Host,
-            Self::Malformed => HttpError::Malformed,
-            Self::AddressTooLong => HttpError::AddressTooLong,
-            Self::HeadTooLarge => HttpError::HeadTooLarge,
             Self::Unproved => HttpError::Unproved,
             Self::Report => HttpError::Report,
             Self::NotFound => HttpError::NotFound("There is nothing at this path.".to_owned()),
@@ -220,9 +205,6 @@ impl HttpError {
             Self::Timeout => ErrorKind::Timeout,
             Self::Broken => ErrorKind::Broken,
             Self::Host => ErrorKind::Host,
-            Self::Malformed => ErrorKind::Malformed,
-            Self::AddressTooLong => ErrorKind::AddressTooLong,
-            Self::HeadTooLarge => ErrorKind::HeadTooLarge,
             Self::Unproved => ErrorKind::Unproved,
             Self::Report => ErrorKind::Report,
             Self::Busy => ErrorKind::Busy,
@@ -251,13 +233,7 @@ impl HttpError {
                 answer.set(RETRY_AFTER, HeaderValue::from(SOON));
             }
             // What is left of the body is not worth reading.
-            Self::Timeout
-            | Self::Broken
-            | Self::Host
-            | Self::Malformed
-            | Self::AddressTooLong
-            | Self::HeadTooLarge
-            | Self::TooLarge => {
+            Self::Timeout | Self::Broken | Self::Host | Self::TooLarge => {
                 answer.set(CONNECTION, HeaderValue::from_static("close"));
             }
             Self::Operation(
@@ -284,11 +260,6 @@ impl HttpError {
             Self::Timeout => "The body did not arrive in time. Send the request again.".into(),
             Self::Broken => "The body ended early. Send the request again.".into(),
             Self::Host => "A request names one host in one Host header; this one has none, or several.".into(),
-            Self::Malformed => "This cannot be read as HTTP: the first line must be METHOD PATH HTTP/1.1, each header \
-                                Name: value, and a length one whole number."
-                .into(),
-            Self::AddressTooLong => "The address is longer than 32 KiB; what is long belongs in the body.".into(),
-            Self::HeadTooLarge => "There are more than 100 headers, or they are larger than 32 KiB together.".into(),
             Self::Unproved => {
                 "This report does not prove whose it is: its signature, password or time is wrong.".into()
             }

@@ -54,27 +54,15 @@ fn every_mistake_of_a_body_is_told_at_once_over_both_channels() {
 }
 
 #[test]
-fn near_misses_of_a_path_are_named_and_nothing_is_repeated() {
+fn a_path_that_does_not_exist_leads_to_those_that_do() {
     block_on(async {
         let server = Server::start();
-        for (near, known) in [
-            ("/v1/invites", "/v1/invite"),
-            ("/v2/invite", "/v1/invite"),
-            ("/api/v1/invite", "/v1/invite"),
-            ("/v1/invite/", "/v1/invite"),
-            ("/v1/referral_link", "/v1/referral-link"),
-            ("/v1/referrallink", "/v1/referral-link"),
-            ("//v1//stats", "/v1/stats"),
-            ("/openapi", "/openapi.json"),
-            ("/mcp/", "/mcp"),
-        ] {
-            for request in [Request::get(near), Request::post(near)] {
+        for path in ["/v1/invites", "/v1/invite/", "//v1//stats", "/mcp/", "/v1/secret-of-somebody"] {
+            for request in [Request::get(path), Request::post(path)] {
                 let told = server.send(request, "").await.refused(404, Value::Null);
-                assert_eq!(told, format!("There is nothing at this path. Did you mean {known}?"), "{near}");
+                assert_eq!(told, "There is nothing at this path. GET / lists the operations; /docs describes them.");
             }
         }
-        let far = server.get("/v1/secret-of-somebody").await.refused(404, Value::Null);
-        assert_eq!(far, "There is nothing at this path. GET / lists the operations; /docs describes them.");
         let wrong = server.get("/v1/invite").await;
         assert_eq!((wrong.status.as_u16(), wrong.header("allow")), (405, "POST, OPTIONS"));
     });

@@ -20,7 +20,6 @@ mod limiter_suite;
 mod limiter_switches;
 mod mail_tls;
 mod mailed_links;
-mod malformed;
 mod many_nodes;
 mod migrations;
 mod monitoring;
