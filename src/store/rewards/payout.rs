@@ -165,7 +165,7 @@ pub(super) async fn find_payouts(sql: &mut dyn Sql, external_ids: &[String]) -> 
 
 pub(super) async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> {
     let unwritten = "SELECT id FROM payout_batches b WHERE written_at IS NULL
-                     AND (filled_at IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.batch_id = b.id AND o.state = 'out'))
+                     AND (filled_at IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.batch_id = b.id AND o.state = 'out' LIMIT 1 OFFSET 0))
                      ORDER BY id LIMIT 1";
     if let Some(batch) = sql.row(unwritten, values![], |row| row.get(0)).await? {
         return Ok(NextBatch::Unwritten(batch));

@@ -74,7 +74,7 @@ pub(super) async fn add_campaign(
 /// Groups `g` that are not paid: neither in a payout, nor in one that was settled.
 macro_rules! not_paid {
     () => {
-        "g.state = 'accrued' AND (g.payout_id IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.id = g.payout_id AND o.state = 'out'))"
+        "g.state = 'accrued' AND (g.payout_id IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.id = g.payout_id AND o.state = 'out' LIMIT 1 OFFSET 0))"
     };
 }
 

@@ -156,7 +156,7 @@ pub(super) fn fill(server: &Server) {
         ),
         format!(
             "INSERT INTO qualifications (campaign_id, person_id, referrer_id, qualified_at, group_id)
-             SELECT 2, id, 1, {now}, 1 FROM {referred}"
+             SELECT 2, id, 1, {now}, 1 + id % 4000 FROM {referred}"
         ),
         format!(
             "INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why)
