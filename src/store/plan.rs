@@ -1,4 +1,4 @@
-//! Every statement is held to its plan: none reads a whole table that grows, unless [`ALLOWED`] says why. On SQLite a debug build looks
+//! Every statement is held to its plan: none reads a whole table that grows, unless `ALLOWED` says why. On SQLite a debug build looks
 //! before a statement first runs (`sqlite/plan.rs`); on PostgreSQL a test looks at all that ran (`postgres/plan.rs`).
 
 use std::collections::{BTreeMap, HashMap};

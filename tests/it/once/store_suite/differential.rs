@@ -165,7 +165,7 @@ impl Way {
 }
 
 fn address(who: usize) -> String {
-    format!("p{}{}@example.com", who / 2, if who % 2 == 0 { "" } else { "+x" })
+    format!("p{}{}@example.com", who / 2, if who.is_multiple_of(2) { "" } else { "+x" })
 }
 
 #[derive(Debug)]
