@@ -17,7 +17,7 @@ use crate::store::sql::{Failure, Row, Sql, Unit, values};
 /// People that one step looks at: sign-ups wait meanwhile.
 const LOOKED_AT_ONCE: u32 = 100;
 
-/// Rows that one step deletes.
+/// Rows that one step deletes; the second statement of the step has the number in its text.
 const FORGOTTEN_AT_ONCE: u32 = 500;
 
 /// Somebody `p` with their part `part` in a campaign, as [`recipient`] reads them; `s` is the sign-up that they joined by.

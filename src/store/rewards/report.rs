@@ -71,7 +71,7 @@ pub(super) async fn add_campaign(
     Ok(so_far)
 }
 
-/// Groups `g` that are not paid: neither in a payout, nor in one that was settled.
+/// Groups `g` that are not paid: neither in a payout, nor in one that was settled. The offset is as in `members/retention.rs`.
 macro_rules! not_paid {
     () => {
         "g.state = 'accrued' AND (g.payout_id IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.id = g.payout_id AND o.state = 'out' LIMIT 1 OFFSET 0))"

@@ -14,8 +14,8 @@ use crate::server::block_on;
 /// Statements that are run on PostgreSQL in a whole run, at the least.
 const STATEMENTS: usize = 300;
 
+/// Reads what the other tests ran: `./test.sh` runs it after them.
 #[test]
-#[ignore = "reads what the other tests ran: ./test.sh runs it after them"]
 fn every_statement_that_ran_finds_its_rows_by_an_index() {
     let file = std::env::var("UNIONHALL_TEST_STATEMENTS").expect("./test.sh says where the statements are");
     let text = std::fs::read_to_string(file).unwrap();
