@@ -34,9 +34,12 @@ use crate::partners::events::Events;
 use crate::partners::self_service::SelfService;
 use crate::partners::worker::WebhookNotifier;
 use crate::sandbox::Inbox;
+use crate::store::figures::ListSourceTotals;
 pub use crate::store::figures::SourceTotals;
+use crate::store::installation::{AreSignUpsPaused, FindLastBackup};
+use crate::store::sources::FindMailFigures;
 pub use crate::store::{BATCH_ENDS, MailFigures, StoreFigures};
-use crate::store::{FigureStore, InstallationStore, SourceStore, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::supervise;
 
 /// How long the store may take to show that it takes writes.
@@ -56,7 +59,7 @@ const FIGURES_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Parts {
     pub union: Arc<Union>,
     pub secret: Secret,
-    pub store: Arc<dyn Store>,
+    pub store: Store,
     pub limiter: Arc<dyn Limiter>,
     pub log: Log,
     pub mail: Delivery,
@@ -126,9 +129,9 @@ pub struct Core {
     /// The inboxes of partners, where this is the sandbox.
     pub inbox: Option<Inbox>,
     keys: Keys,
-    installation: Arc<dyn InstallationStore>,
-    sources: Arc<dyn SourceStore>,
-    figures: Arc<dyn FigureStore>,
+    installation: Store,
+    sources: Store,
+    figures: Store,
     checked: Mutex<LastCheck>,
     limiter: Arc<dyn Limiter>,
     wide: WideBudgets,
@@ -166,25 +169,25 @@ impl App {
         let notices = union.notices.clone();
         let core = Core {
             membership: Membership::new(
-                Arc::clone(&store) as _,
+                store.clone(),
                 &secret,
                 mail.clone(),
                 Arc::clone(&webhooks),
                 disposable,
                 notices,
             ),
-            events: Events::new(Arc::clone(&store) as _, &secret, Arc::clone(&webhooks), mode),
-            self_service: SelfService::new(Arc::clone(&store), &secret, outbound, Arc::clone(&webhooks), mode),
+            events: Events::new(store.clone(), &secret, Arc::clone(&webhooks), mode),
+            self_service: SelfService::new(store.clone(), &secret, outbound, Arc::clone(&webhooks), mode),
             webhooks,
-            partners: Partners::new(Arc::clone(&store) as _),
-            own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, retention),
-            campaigns: Campaigns::new(Arc::clone(&store) as _),
-            negotiator: Negotiator::new(Arc::clone(&store)),
-            form_throttle: FormThrottle::new(Arc::clone(&store) as _, budget, &secret),
+            partners: Partners::new(store.clone()),
+            own_pages: OwnPages::new(store.clone(), &secret, erasures, retention),
+            campaigns: Campaigns::new(store.clone()),
+            negotiator: Negotiator::new(store.clone()),
+            form_throttle: FormThrottle::new(store.clone(), budget, &secret),
             sent_forms: Sealer::new(&secret, "sent form"),
-            keys: Keys::of_mode(Arc::clone(&store) as _, mode),
-            sources: Arc::clone(&store) as _,
-            figures: Arc::clone(&store) as _,
+            keys: Keys::of_mode(store.clone(), mode),
+            sources: store.clone(),
+            figures: store.clone(),
             installation: store,
             checked: Mutex::default(),
             limiter,
@@ -282,9 +285,9 @@ impl Core {
         let asked = async {
             Ok::<_, StoreError>(RecordFigures {
                 members: self.membership.count().await?,
-                mail: self.sources.mail_figures().await?,
-                sources: self.figures.source_totals().await?,
-                last_backup: self.installation.last_backup().await?,
+                mail: self.sources.run(FindMailFigures).await?,
+                sources: self.figures.run(ListSourceTotals).await?,
+                last_backup: self.installation.run(FindLastBackup).await?,
                 bytes: None,
             })
         };
@@ -315,7 +318,7 @@ impl Core {
                 let for_room = checked.paused.is_none() || !is_recent(checked.for_room_at, ROOM_BELIEVED_FOR);
                 let asked = tokio::time::timeout(READINESS_TIMEOUT, async {
                     self.installation.check(for_room).await?;
-                    self.installation.are_sign_ups_paused().await
+                    self.installation.run(AreSignUpsPaused).await
                 });
                 let asked = asked.await;
                 let asked = asked.map_err(|_| "the store does not take writes".to_owned());

@@ -25,6 +25,7 @@ use unionhall::operations::decode;
 use unionhall::operations::dispatch::Dispatcher;
 use unionhall::operations::sign_up_user::InviteRequest;
 use unionhall::store::Store;
+use unionhall::store::keys::{IssueKey, TouchKey};
 use unionhall::store::sqlite::SqliteStore;
 
 #[global_allocator]
@@ -51,7 +52,7 @@ fn check_key(bencher: Bencher<'_, '_>) {
     let key = ApiKey::from_random(&[9; ApiKey::ENTROPY]);
     let header = format!("Bearer {}", key.reveal());
     let now = house.clock.now().time;
-    let keys = Keys::new(Arc::clone(&house.store) as _);
+    let keys = Keys::new(house.store.clone());
     let runtime = runtime();
     bencher.bench_local(|| {
         let checked = keys.authenticate(Some(black_box(header.as_bytes())), now);
@@ -147,7 +148,7 @@ fn runtime() -> tokio::runtime::Runtime {
 /// An app on records of its own, with one key in them.
 struct House {
     app: Arc<App>,
-    store: Arc<dyn Store>,
+    store: Store,
     clock: Clock,
     _folder: tempfile::TempDir,
 }
@@ -156,7 +157,7 @@ impl House {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let store = SqliteStore::open(&folder.path().join("unionhall.db")).expect("records");
-        let store: Arc<dyn Store> = Arc::new(store);
+        let store: Store = Store::new(Arc::new(store));
         let clock = Clock::start();
         let key = ApiKey::from_random(&[9; ApiKey::ENTROPY]);
         let issued = IssuedKey {
@@ -167,12 +168,14 @@ impl House {
             created_at: clock.now().time,
             expires_at: None,
         };
-        runtime().block_on(store.issue_key(issued)).expect("a key");
-        runtime().block_on(store.touch_key(key.id(), KeyUse::default(), clock.now().time)).expect("a key");
+        runtime().block_on(store.run(IssueKey(issued))).expect("a key");
+        runtime()
+            .block_on(store.run(TouchKey { id: key.id(), used: KeyUse::default(), now: clock.now().time }))
+            .expect("a key");
         let app = App::new(Parts {
             union: Arc::new(UnionSettings::sample()),
             secret: secret(),
-            store: Arc::clone(&store),
+            store: store.clone(),
             limiter: Arc::new(MemoryLimiter::new(60)),
             log: Log::start(Level::Off, Format::Json, clock, std::io::sink()).expect("a thread"),
             mail: Delivery::Off,

@@ -1,7 +1,6 @@
 //! The worker of mailings: takes them further in bounded steps, at the pace that the operator set. Where it got to is in the store, so
 //! it goes on after a crash, and several nodes may work on one store.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -11,7 +10,9 @@ use crate::clock::Clock;
 use crate::domain::campaign::mailing::MailingPace;
 use crate::domain::time::Timestamp;
 use crate::log::Log;
-use crate::store::{CampaignStore, StoreError};
+use crate::store::campaigns::mailing::StepMailing;
+use crate::store::campaigns::{AreMailingsOpen, ForgetMails};
+use crate::store::{Store, StoreError};
 use crate::supervise::pause_after_step;
 
 /// How often it looks for something to mail, and to delete. Less than what the pace tolerates, so that none of it is lost.
@@ -19,16 +20,10 @@ const EVERY: Duration = Duration::from_secs(2);
 const DELETES_EVERY: u32 = 30;
 
 /// Works until told to stop.
-pub async fn run(
-    store: Arc<dyn CampaignStore>,
-    pace: MailingPace,
-    log: Log,
-    clock: Clock,
-    mut stop: watch::Receiver<bool>,
-) {
+pub async fn run(store: Store, pace: MailingPace, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
     let mut round = 0_u32;
     while !*stop.borrow() {
-        if let Err(error) = work(&*store, pace, round.is_multiple_of(DELETES_EVERY), &log, || clock.now().time).await {
+        if let Err(error) = work(&store, pace, round.is_multiple_of(DELETES_EVERY), &log, || clock.now().time).await {
             log.problem(None, &format!("mail about campaigns is not queued: {error}"));
         }
         round = round.wrapping_add(1);
@@ -41,17 +36,17 @@ pub async fn run(
 
 /// All that the pace allows now; says how many mails were queued.
 pub async fn work(
-    store: &dyn CampaignStore,
+    store: &Store,
     pace: MailingPace,
     deletes: bool,
     log: &Log,
     now: impl Fn() -> Timestamp,
 ) -> Result<u32, StoreError> {
     let mut queued = 0;
-    if pace.an_hour > 0 && store.are_mailings_open().await? {
+    if pace.an_hour > 0 && store.run(AreMailingsOpen).await? {
         loop {
             let begun = Instant::now();
-            let step = store.step_mailing(pace, now()).await?;
+            let step = store.run(StepMailing { pace, now: now() }).await?;
             queued += step.queued;
             if let Some((slug, kind)) = step.ended_early {
                 log.problem(
@@ -70,7 +65,7 @@ pub async fn work(
         }
     }
     let mut begun = Instant::now();
-    while deletes && store.forget_mails(now()).await? > 0 {
+    while deletes && store.run(ForgetMails(now())).await? > 0 {
         pause_after_step(begun).await;
         begun = Instant::now();
     }

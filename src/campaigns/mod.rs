@@ -21,24 +21,26 @@ use crate::domain::email::EmailAddress;
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
+use crate::store::campaigns::RememberCampaign;
+use crate::store::campaigns::participation::PressUnit;
 pub use crate::store::campaigns::{Edited, Made, Noted, Pressed, Stepped, TakenStep};
-use crate::store::{CampaignStore, StoreError};
+use crate::store::{Store, StoreError};
 
 /// What pages do with campaigns.
 #[derive(Debug)]
 pub struct Campaigns {
-    store: Arc<dyn CampaignStore>,
+    store: Store,
     public: KeptPublic,
 }
 
 impl Campaigns {
-    pub fn new(store: Arc<dyn CampaignStore>) -> Self {
+    pub fn new(store: Store) -> Self {
         Self { store, public: KeptPublic::default() }
     }
 
     /// The campaigns that everybody may see, at most about a second old.
     pub async fn public(&self, now: Moment) -> Result<Arc<PublicCampaigns>, StoreError> {
-        self.public.get(&*self.store, now.tick).await
+        self.public.get(&self.store, now.tick).await
     }
 
     /// A member presses a button of a campaign. `us_state` is the state that they name with it, if they have named none before.
@@ -50,11 +52,11 @@ impl Campaigns {
         us_state: Option<UsState>,
         now: Timestamp,
     ) -> Result<Pressed, StoreError> {
-        self.store.press(session.clone(), slug.clone(), press, us_state, now).await
+        self.store.run(PressUnit { session: session.clone(), slug: slug.clone(), press, us_state, now }).await
     }
 
     /// Remembers that somebody who signed up by the form came from a campaign's page.
     pub async fn remember(&self, email: &EmailAddress, slug: &CampaignSlug) -> Result<(), StoreError> {
-        self.store.remember_campaign(email.normalized(), slug.clone()).await
+        self.store.run(RememberCampaign(email.normalized(), slug.clone())).await
     }
 }

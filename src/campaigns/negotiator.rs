@@ -2,8 +2,6 @@
 //!
 //! Nothing here reads a person or publishes anything. Each note is in the audit log, under the name that the client gives itself.
 
-use std::sync::Arc;
-
 use super::Noted;
 use super::admin::CampaignAdmin;
 use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
@@ -17,27 +15,27 @@ const WHO: &str = "the negotiator";
 
 #[derive(Debug)]
 pub struct Negotiator {
-    store: Arc<dyn Store>,
+    store: Store,
 }
 
 impl Negotiator {
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Store) -> Self {
         Self { store }
     }
 
     pub async fn list(&self, now: Timestamp) -> Result<Vec<CampaignRecord>, StoreError> {
-        CampaignAdmin::new(Arc::clone(&self.store) as _).list(now).await
+        CampaignAdmin::new(self.store.clone()).list(now).await
     }
 
     /// What was noted so far, the oldest first.
     pub async fn notes(&self, slug: &CampaignSlug) -> Result<(Vec<NegotiationRound>, Vec<OfferDraft>), StoreError> {
-        let admin = CampaignAdmin::new(Arc::clone(&self.store) as _);
+        let admin = CampaignAdmin::new(self.store.clone());
         Ok((admin.rounds(slug).await?, admin.offer_drafts(slug).await?))
     }
 
     /// A campaign with what was counted last.
     pub async fn demand(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignRecord>, StoreError> {
-        CampaignAdmin::new(Arc::clone(&self.store) as _).demand(slug, now).await
+        CampaignAdmin::new(self.store.clone()).demand(slug, now).await
     }
 
     pub async fn record_round(&self, slug: &CampaignSlug, round: NegotiationRound) -> Result<Noted, StoreError> {
@@ -58,6 +56,6 @@ impl Negotiator {
     fn noting(&self, command: &'static str, slug: &CampaignSlug, client: &str, at: Timestamp) -> CampaignAdmin {
         let about = format!("{slug}, client \"{client}\" (self-asserted)");
         let act = Act { who: WHO.to_owned(), command, about, at, change: None };
-        CampaignAdmin::new(Arc::clone(&self.store).audited(act) as _)
+        CampaignAdmin::new(self.store.clone().audited(act) as _)
     }
 }

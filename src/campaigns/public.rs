@@ -11,7 +11,8 @@ use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::us_state::UsState;
-use crate::store::{CampaignStore, StoreError};
+use crate::store::campaigns::{FindCampaignsVersion, ListCampaigns};
+use crate::store::{Store, StoreError};
 
 /// How long it is shown before the records are asked whether it changed.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
@@ -129,7 +130,7 @@ struct Kept {
 }
 
 impl KeptPublic {
-    pub(super) async fn get(&self, store: &dyn CampaignStore, now: Tick) -> Result<Arc<PublicCampaigns>, StoreError> {
+    pub(super) async fn get(&self, store: &Store, now: Tick) -> Result<Arc<PublicCampaigns>, StoreError> {
         if let Some(kept) = self.read().filter(|kept| now.since(kept.at) < BELIEVED_FOR) {
             return Ok(kept.campaigns);
         }
@@ -158,12 +159,12 @@ impl KeptPublic {
 }
 
 /// What there is now; not read again if it has not changed.
-async fn look(store: &dyn CampaignStore, recent: Option<&Kept>, now: Tick) -> Result<Kept, StoreError> {
-    let version = store.campaigns_version().await?;
+async fn look(store: &Store, recent: Option<&Kept>, now: Tick) -> Result<Kept, StoreError> {
+    let version = store.run(FindCampaignsVersion).await?;
     Ok(match recent.filter(|kept| kept.version == version) {
         Some(kept) => Kept { at: now, ..kept.clone() },
         None => {
-            let campaigns = Arc::new(PublicCampaigns::of(store.list_campaigns().await?));
+            let campaigns = Arc::new(PublicCampaigns::of(store.run(ListCampaigns).await?));
             Kept { at: now, read_at: now, version, campaigns }
         }
     })

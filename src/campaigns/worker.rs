@@ -1,6 +1,5 @@
 //! The worker of campaigns: acts by date and takes demand sheets, in bounded steps. Several nodes may do so on one store.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -12,16 +11,18 @@ use crate::domain::campaign::demand::DemandCount;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::time::Timestamp;
 use crate::log::Log;
-use crate::store::{CampaignStore, StoreError};
+use crate::store::campaigns::sheet::KeepSheet;
+use crate::store::campaigns::{CountPart, ListCampaigns, ListDueSheets, StepByDate};
+use crate::store::{Store, StoreError};
 use crate::supervise::pause_after_step;
 
 /// How often it looks for something to do.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Works until told to stop.
-pub async fn run(store: Arc<dyn CampaignStore>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
+pub async fn run(store: Store, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
-        if let Err(error) = work(&*store, || clock.now().time).await {
+        if let Err(error) = work(&store, || clock.now().time).await {
             log.problem(None, &format!("campaigns are not up to date: {error}"));
         }
         tokio::select! {
@@ -32,38 +33,38 @@ pub async fn run(store: Arc<dyn CampaignStore>, log: Log, clock: Clock, mut stop
 }
 
 /// Everything that is to be done now.
-pub async fn work(store: &dyn CampaignStore, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
-    while store.step_by_date(now()).await? > 0 {}
+pub async fn work(store: &Store, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
+    while store.run(StepByDate(now())).await? > 0 {}
     take_due_sheets(store, None, now).await
 }
 
 /// Takes each sheet that is due, or that of one campaign.
 pub async fn take_due_sheets(
-    store: &dyn CampaignStore,
+    store: &Store,
     only: Option<&CampaignSlug>,
     now: impl Fn() -> Timestamp,
 ) -> Result<(), StoreError> {
-    let due = store.due_sheets(now()).await?;
+    let due = store.run(ListDueSheets(now())).await?;
     if due.is_empty() {
         return Ok(());
     }
-    let campaigns = store.list_campaigns().await?;
+    let campaigns = store.run(ListCampaigns).await?;
     let wanted = campaigns.iter().filter(|campaign| only.is_none_or(|slug| campaign.slug() == slug));
     for campaign in wanted.filter(|campaign| due.contains(&campaign.id)) {
         let begun_at = now();
         let sheet = count(store, campaign).await?.sheet();
         // When it ends: whoever changes something meanwhile may be in this sheet, and does not count towards the next.
-        store.keep_sheet(campaign.id, sheet, begun_at, now()).await?;
+        store.run(KeepSheet { campaign: campaign.id, sheet, begun_at, now: now() }).await?;
     }
     Ok(())
 }
 
 /// Counts who takes part, some at a time.
-async fn count(store: &dyn CampaignStore, campaign: &CampaignRecord) -> Result<DemandCount, StoreError> {
+async fn count(store: &Store, campaign: &CampaignRecord) -> Result<DemandCount, StoreError> {
     let (mut count, mut after) = (DemandCount::default(), 0);
     loop {
         let begun = Instant::now();
-        let part = store.count_part(campaign.id, after).await?;
+        let part = store.run(CountPart(campaign.id, after)).await?;
         part.members.iter().for_each(|member| count.add(*member, campaign.draft.category));
         let Some(last) = part.last else { return Ok(count) };
         after = last;

@@ -245,21 +245,16 @@ impl TryLater {
 struct AlreadyPrinted;
 
 /// Opens the records; `batch` is how many writes may share a commit.
-async fn open_store(settings: &StoreSettings, prepare: Prepare, batch: usize) -> anyhow::Result<Arc<dyn Store>> {
+async fn open_store(settings: &StoreSettings, prepare: Prepare, batch: usize) -> anyhow::Result<Store> {
     open_records(&settings.records()?, &settings.data, prepare, batch).await
 }
 
-async fn open_records(
-    records: &Records,
-    data: &Path,
-    prepare: Prepare,
-    batch: usize,
-) -> anyhow::Result<Arc<dyn Store>> {
+async fn open_records(records: &Records, data: &Path, prepare: Prepare, batch: usize) -> anyhow::Result<Store> {
     let database = match records {
         Records::Sqlite(file) => file,
         Records::Postgres(address) => {
             let store = PostgresStore::open((**address).clone(), prepare, batch).await;
-            return Ok(Arc::new(store.with_context(|| address.to_string())?));
+            return Ok(Store::new(Arc::new(store.with_context(|| address.to_string())?)));
         }
     };
     if prepare != Prepare::Expect {
@@ -271,7 +266,7 @@ async fn open_records(
             database.display()
         );
     }
-    Ok(Arc::new(SqliteStore::open_with(database, prepare, batch, MIGRATIONS)?))
+    Ok(Store::new(Arc::new(SqliteStore::open_with(database, prepare, batch, MIGRATIONS)?)))
 }
 
 /// Runs one piece of work on the live records and closes them. Commands work beside a running service: the database keeps
@@ -324,7 +319,7 @@ fn run_on_records<'a>(
             },
         };
         let store = open_records(&records, &settings.data, prepare, WRITE_BATCH).await?;
-        let done = work(Operator::new(Arc::clone(&store), mode)).await;
+        let done = work(Operator::new(store.clone(), mode)).await;
         store.close().await?;
         done.map_err(|error| {
             let said = format!("{error:#}");

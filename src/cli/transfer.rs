@@ -11,6 +11,7 @@ use super::{block_on, files, open_records, print_line};
 use crate::clock::Clock;
 use crate::config::Records;
 use crate::store::WRITE_BATCH;
+use crate::store::audit::AppendAudit;
 use crate::store::migration::Prepare;
 use crate::store::postgres::PostgresTransfer;
 use crate::store::sqlite::SqliteTransfer;
@@ -98,7 +99,7 @@ async fn carry(from: &Records, to: &Records, settings: &MoveSettings) -> anyhow:
     drop((source, target));
     let now = Clock::start().now().time;
     let store = open_records(to, &settings.data, Prepare::Expect, WRITE_BATCH).await?;
-    store.append_audit(act("move", format!("from {from} to {to}"), now)).await?;
+    store.run(AppendAudit(act("move", format!("from {from} to {to}"), now))).await?;
     store.close().await?;
     report(from, to, &sums, settings)
 }

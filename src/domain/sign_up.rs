@@ -214,6 +214,19 @@ pub struct Partner {
     pub name: PartnerName,
 }
 
+/// Why somebody was not signed up, or got no code; nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// The operator paused sign-ups.
+    Paused,
+    /// The code offered for a new person is another's: offer the next.
+    CodeTaken,
+    /// The idempotency key was used for another request.
+    KeyReused,
+    /// The partner has used as many idempotency keys for the address as it may.
+    TooManyKeys,
+}
+
 /// What a caller may know of a finished sign-up: the same whatever the person's state was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedUp {

@@ -19,8 +19,11 @@ use crate::domain::partner::name::{PartnerId, PartnerName};
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
 use crate::store::keys::RotatedKey;
+use crate::store::keys::{
+    FindKey, IssueKey, ListKeys, ListKeysOf, ListKeysWithFigures, RevokeKey, RotateKey, TouchKey,
+};
 pub use crate::store::keys::{KeyFigures, KeyUse, RevokedKey};
-use crate::store::{KeyStore, StoreError};
+use crate::store::{Store, StoreError};
 
 /// How long what was read of a key is believed.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
@@ -55,7 +58,7 @@ pub enum Refusal {
 
 #[derive(Debug)]
 pub struct Keys {
-    store: Arc<dyn KeyStore>,
+    store: Store,
     /// Which keys these records know; the others are nobody's here.
     mode: Mode,
     known: RwLock<HashMap<KeyId, Known>>,
@@ -157,11 +160,11 @@ pub enum NotRotated {
 }
 
 impl Keys {
-    pub fn new(store: Arc<dyn KeyStore>) -> Self {
+    pub fn new(store: Store) -> Self {
         Self::of_mode(store, Mode::Live)
     }
 
-    pub fn of_mode(store: Arc<dyn KeyStore>, mode: Mode) -> Self {
+    pub fn of_mode(store: Store, mode: Mode) -> Self {
         Self {
             store,
             mode,
@@ -202,7 +205,7 @@ impl Keys {
 
     /// Writes down that a key was used, and how often. What could not be written is counted again.
     pub async fn touch(&self, id: KeyId, used: KeyUse, now: Timestamp) -> Result<(), StoreError> {
-        let written = self.store.touch_key(id, used, now).await;
+        let written = self.store.run(TouchKey { id, used, now }).await;
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let (Err(_), Some(key)) = (&written, known.get(&id)) {
             key.uses.add(used);
@@ -222,31 +225,31 @@ impl Keys {
 
     /// All keys, oldest first, each with what came of its sign-ups.
     pub async fn list(&self) -> Result<Vec<(KeyRecord, KeyFigures)>, StoreError> {
-        self.store.list_keys().await
+        self.store.run(ListKeys).await
     }
 
     /// The newest keys of a partner; how many people declined is not counted for each.
     pub async fn of_partner(&self, partner: PartnerId, most: u32) -> Result<Vec<(KeyRecord, KeyFigures)>, StoreError> {
-        self.store.keys_of_partner(partner, most).await
+        self.store.run(ListKeysWithFigures(partner, most)).await
     }
 
     /// The key of that id, without what came of it.
     pub async fn find(&self, id: KeyId) -> Result<Option<KeyRecord>, StoreError> {
-        self.store.find_key(id).await
+        self.store.run(FindKey(id)).await
     }
 
     pub async fn issue(&self, key: &ApiKey, new: NewKey, now: Timestamp) -> Result<(), StoreError> {
-        self.store.issue_key(new.issued(key, now)).await
+        self.store.run(IssueKey(new.issued(key, now))).await
     }
 
     /// The newest keys of a partner.
     pub async fn list_of(&self, partner: PartnerId, most: u32) -> Result<Vec<KeyRecord>, StoreError> {
-        self.store.keys_of(partner, most).await
+        self.store.run(ListKeysOf(partner, most)).await
     }
 
     /// Ends a key now; none if there is no such key.
     pub async fn revoke(&self, id: KeyId, now: Timestamp) -> Result<Option<RevokedKey>, StoreError> {
-        self.store.revoke_key(id, now).await
+        self.store.run(RevokeKey(id, now)).await
     }
 
     /// Gives a key a successor with the same partner and limit, and lets it end after `grace`. Where its partner asks for that, once,
@@ -260,7 +263,7 @@ impl Keys {
         by_partner: bool,
         now: Timestamp,
     ) -> Result<Rotated, NotRotated> {
-        let old = self.store.find_key(id).await?.ok_or(NotRotated::Unknown(id))?;
+        let old = self.store.run(FindKey(id)).await?.ok_or(NotRotated::Unknown(id))?;
         match old.status(now) {
             KeyStatus::Valid => {}
             KeyStatus::Suspended => return Err(NotRotated::Suspended(id, old.partner.as_str().to_owned())),
@@ -268,7 +271,7 @@ impl Keys {
         }
         let (end, new_ends) = (now.plus(grace), expires_at.or(old.expires_at));
         let new = NewKey { partner: old.partner, per_minute: old.per_minute, expires_at: new_ends };
-        match self.store.rotate_key(id, end, new.issued(successor, now), by_partner).await? {
+        match self.store.run(RotateKey { old: id, end, successor: new.issued(successor, now), by_partner }).await? {
             RotatedKey::Done => {}
             // It was revoked meanwhile.
             RotatedKey::Over => return Err(NotRotated::Over(id)),
@@ -299,7 +302,7 @@ impl Keys {
             true => None,
             false => Some(self.strangers_turn().await?),
         };
-        let found = self.store.find_key(id).await.map_err(Refusal::Store)?;
+        let found = self.store.run(FindKey(id)).await.map_err(Refusal::Store)?;
         let Some(record) = found.map(Arc::new) else { return Ok(None) };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED && !known.contains_key(&id) {

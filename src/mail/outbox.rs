@@ -21,7 +21,11 @@ use crate::domain::mail::{DueMail, Leased, MAIL_LEASE, MailId, MailOutcome, afte
 use crate::domain::time::Timestamp;
 use crate::lease_queue::{InFlight, LeaseQueue, settle};
 use crate::log::Log;
-use crate::store::{OutboxStore, StoreError};
+use crate::store::outbox::campaign::LeaseCampaignMail;
+use crate::store::outbox::lease::Lease;
+use crate::store::outbox::settle::Settle;
+use crate::store::outbox::{ProbeMail, Release, RenewMail, WakeMail};
+use crate::store::{Store, StoreError};
 
 /// How often the same cause is logged again, and how many causes within that time.
 const ALARM_INTERVAL: Duration = Duration::from_secs(300);
@@ -43,7 +47,7 @@ const MAX_CAMPAIGN_IN_FLIGHT: usize = 4;
 
 #[derive(Debug)]
 pub struct Outbox {
-    pub store: Arc<dyn OutboxStore>,
+    pub store: Store,
     pub transport: Arc<dyn Transport>,
     pub composer: Composer,
     pub notifier: Arc<MailNotifier>,
@@ -67,7 +71,8 @@ impl Outbox {
         now: impl Fn() -> Timestamp,
         leased_at: Instant,
     ) -> Result<Option<(MailId, MailOutcome)>, StoreError> {
-        let renew = || self.store.renew_mail(mail.id, mail.attempts, now().plus(MAIL_LEASE));
+        let renew =
+            || self.store.run(RenewMail { mail: mail.id, attempt: mail.attempts, until: now().plus(MAIL_LEASE) });
         // The store may have taken its time: a lease counts from when it was asked for.
         if leased_at.elapsed() > self.renew_every && !renew().await? {
             return Ok(None);
@@ -89,7 +94,7 @@ impl Outbox {
         };
         let outcome = judge(&mail, sent, now());
         let settled_at = now();
-        settle(|| self.store.settle_mail(&mail, outcome.clone(), settled_at)).await?;
+        settle(|| self.store.run(Settle { mail: mail.clone(), outcome: outcome.clone(), now: settled_at })).await?;
         Ok(Some((mail.id, outcome)))
     }
 
@@ -139,7 +144,7 @@ impl LeaseQueue for Outbox {
     }
 
     async fn release(&self) {
-        if let Err(error) = self.store.release_mail(&self.name).await {
+        if let Err(error) = self.store.run(Release { worker: self.name.to_owned() }).await {
             self.log.problem(None, &format!("mail taken before the last stop waits for its lease to end: {error}"));
         }
     }
@@ -154,15 +159,30 @@ impl LeaseQueue for Outbox {
         let since = Instant::now();
         let busy = in_flight.places().flatten().copied().collect();
         let Leased { mut mails, held, mut deferred } = match self.budget {
-            Some(budget) => self.store.lease_mail(&self.name, in_flight.room(), busy, budget, now).await?,
-            None => self.store.lease_mail_without_budget(&self.name, in_flight.room(), busy, now).await?,
+            Some(budget) => {
+                self.store
+                    .run(Lease {
+                        worker: self.name.to_owned(),
+                        most: in_flight.room(),
+                        busy,
+                        budget: Some(budget),
+                        now,
+                    })
+                    .await?
+            }
+            None => {
+                self.store
+                    .run(Lease { worker: self.name.to_owned(), most: in_flight.room(), busy, budget: None, now })
+                    .await?
+            }
         };
         self.log_held(&mut alarms.logged_held, held, now);
         // Mail about campaigns gets places that nothing else wants.
         let campaigns = MAX_CAMPAIGN_IN_FLIGHT.saturating_sub(in_flight.places().filter(|lane| lane.is_none()).count());
         if mails.is_empty() && !deferred && !is_draining && campaigns > 0 {
             let most = u32::try_from(campaigns.min(in_flight.room())).unwrap_or(0);
-            Leased { mails, deferred, .. } = self.store.lease_campaign_mail(&self.name, most, now).await?;
+            Leased { mails, deferred, .. } =
+                self.store.run(LeaseCampaignMail { worker: self.name.to_owned(), most, now }).await?;
         }
         let more = is_draining || deferred || !mails.is_empty();
         for mail in mails {
@@ -226,12 +246,12 @@ impl MailAlarms {
     /// then, to find out.
     async fn wake_deferred(&mut self, outbox: &Outbox, now: Timestamp) -> Result<bool, StoreError> {
         if let Some(from) = self.drain_from {
-            self.drain_from = outbox.store.wake_mail(from, now).await?;
+            self.drain_from = outbox.store.run(WakeMail(from, now)).await?;
         } else if let Some(failing_since) = self.failing_since {
             let interval = (now.since(failing_since) / 60).clamp(PROBE_INTERVAL, MAX_PROBE_INTERVAL);
             if self.probed_at.is_none_or(|at| now.since(at) >= interval) {
                 self.probed_at = Some(now);
-                outbox.store.probe_mail(now).await?;
+                outbox.store.run(ProbeMail(now)).await?;
             }
         }
         Ok(self.drain_from.is_some())

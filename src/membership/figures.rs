@@ -1,13 +1,14 @@
 //! Figures for the operator, rolled up in the background: no more than a minute old, whatever there is to count.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::log::Log;
-use crate::store::{FigureStore, Store, StoreError};
+use crate::store::figures::AreFiguresBehind;
+use crate::store::figures::rollup::RollUp;
+use crate::store::{Store, StoreError};
 
 /// How often what happened is taken into the figures; what there is more of than one step takes is taken at once.
 const EVERY: Duration = Duration::from_secs(20);
@@ -16,9 +17,9 @@ const EVERY: Duration = Duration::from_secs(20);
 const BETWEEN_STEPS: Duration = Duration::from_millis(5);
 
 /// Works until told to stop. Several nodes may do so on one store.
-pub async fn run(store: Arc<dyn Store>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
+pub async fn run(store: Store, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
-        match store.roll_up(clock.now().time).await {
+        match store.run(RollUp { now: clock.now().time }).await {
             Ok(true) => {
                 tokio::time::sleep(BETWEEN_STEPS).await;
                 continue;
@@ -34,10 +35,10 @@ pub async fn run(store: Arc<dyn Store>, log: Log, clock: Clock, mut stop: watch:
 }
 
 /// Takes in what is there, where no service may be doing so. Where one is there is nothing to write.
-pub async fn catch_up(store: &dyn FigureStore, clock: Clock) -> Result<(), StoreError> {
+pub async fn catch_up(store: &Store, clock: Clock) -> Result<(), StoreError> {
     let now = clock.now().time;
-    if store.are_figures_behind(now).await? {
-        while store.roll_up(now).await? {
+    if store.run(AreFiguresBehind(now)).await? {
+        while store.run(RollUp { now }).await? {
             tokio::time::sleep(BETWEEN_STEPS).await;
         }
     }

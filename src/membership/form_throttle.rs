@@ -1,6 +1,5 @@
 //! The budget of the form, as its page knows it: whether it is on, and the proof of work that passes it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -11,7 +10,8 @@ use crate::domain::mail::budget::{FORM, MailBudget};
 use crate::domain::secret::Secret;
 use crate::domain::secret::proof::{ENTROPY, ProofCheck, ProofMaker};
 use crate::domain::time::Tick;
-use crate::store::{SourceStore, SpentProof, StoreError};
+use crate::store::sources::{FindFormReputation, SpendProof};
+use crate::store::{SpentProof, Store, StoreError};
 
 /// How long what was read of the form's reputation is believed: every visitor of the page would ask otherwise. Whoever sends the
 /// form within this moment of its budget is not asked, and waits.
@@ -22,7 +22,7 @@ const REPUTATION_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct FormThrottle {
-    store: Arc<dyn SourceStore>,
+    store: Store,
     budget: MailBudget,
     proofs: ProofMaker,
     /// When the store was last asked, and what it said.
@@ -62,7 +62,7 @@ pub enum Passage {
 }
 
 impl FormThrottle {
-    pub fn new(store: Arc<dyn SourceStore>, budget: MailBudget, secret: &Secret) -> Self {
+    pub fn new(store: Store, budget: MailBudget, secret: &Secret) -> Self {
         Self { store, budget, proofs: ProofMaker::new(secret), known: Mutex::default() }
     }
 
@@ -91,7 +91,7 @@ impl FormThrottle {
             ProofCheck::Not => Ok(Passage::MayWait),
             ProofCheck::Right(proof) => {
                 let site = self.proofs.site_name(site);
-                match self.store.spend_proof(proof, site, self.budget, now.time).await? {
+                match self.store.run(SpendProof { proof, site, budget: self.budget, now: now.time }).await? {
                     SpentProof::Good => Ok(Passage::Proven),
                     SpentProof::Used => Ok(Passage::Ask),
                     SpentProof::TooMany => Ok(Passage::MayWait),
@@ -109,8 +109,9 @@ impl FormThrottle {
             return Ok(state);
         }
         let late = |_| Err(StoreError::Unavailable("the form's reputation could not be read in time".to_owned()));
-        let asked =
-            tokio::time::timeout(REPUTATION_TIMEOUT, self.store.form_reputation(now.time)).await.unwrap_or_else(late);
+        let asked = tokio::time::timeout(REPUTATION_TIMEOUT, self.store.run(FindFormReputation(now.time)))
+            .await
+            .unwrap_or_else(late);
         let state = match &asked {
             Ok((_, true)) => FormState::Paused,
             Ok((reputation, false)) if self.budget.holds(FORM, None, reputation) => FormState::Throttled,

@@ -29,8 +29,8 @@ use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::{
-    Channel, ClientName, Confirmation, DecidedHow, Declining, Evidence, NamedPerson, NewSignUp, Partner, SeenPage,
-    SignUpAnswers, SignUpRecord, SignUpRef, SignedUp, SilenceChange,
+    Channel, ClientName, Confirmation, DecidedHow, Declining, Evidence, NamedPerson, NewSignUp, Partner, Refused,
+    SeenPage, SignUpAnswers, SignUpRecord, SignUpRef, SignedUp, SilenceChange,
 };
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notices;
@@ -38,7 +38,14 @@ use crate::error::Error;
 use crate::mail::Delivery;
 use crate::partners::worker::WebhookNotifier;
 pub use crate::store::StoreError;
-use crate::store::{MemberStore, StoreReply};
+use crate::store::members::code::{CreateCode, FindCode, IdempotentCode};
+use crate::store::members::confirm::Confirm;
+use crate::store::members::decline::{ChooseSilence, Decline, TakeBack};
+use crate::store::members::leave::Revive;
+use crate::store::members::{FindSignUp, IsCodeKnown, KeepNotice};
+use crate::store::report::NoteReport;
+use crate::store::sign_up::SignUp;
+use crate::store::{Batches, Store, StoreReply};
 
 /// How many codes are tried for a new address before something else must be wrong: two in a row do not happen.
 const CODE_ATTEMPTS: u8 = 8;
@@ -48,7 +55,9 @@ const RESPONSE_TIME_STEP: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub struct Membership {
-    store: Arc<dyn MemberStore>,
+    store: Store,
+    sign_ups: Batches<SignUp>,
+    confirmations: Batches<Confirm>,
     codes: CodeMaker,
     inputs: InputHasher,
     marker: AddressMarker,
@@ -92,7 +101,7 @@ pub struct LinkedSignUp {
 
 impl Membership {
     pub fn new(
-        store: Arc<dyn MemberStore>,
+        store: Store,
         secret: &Secret,
         mail: Delivery,
         webhooks: Arc<WebhookNotifier>,
@@ -100,13 +109,14 @@ impl Membership {
         notices: Notices,
     ) -> Self {
         let (codes, marker, tokens) = (CodeMaker::new(secret), AddressMarker::new(secret), TokenMaker::new(secret));
-        Self { store, codes, inputs: InputHasher::new(secret), marker, tokens, mail, webhooks, disposable, notices }
+        let (sign_ups, confirmations, inputs) = (store.batches(), store.batches(), InputHasher::new(secret));
+        Self { store, sign_ups, confirmations, codes, inputs, marker, tokens, mail, webhooks, disposable, notices }
     }
 
     /// Keeps the words that people are shown from now on; sign-ups name them by their hash.
     pub async fn keep_notice(&self, now: Timestamp) -> Result<(), StoreError> {
         for notice in self.notices.all() {
-            self.store.keep_notice(notice.clone(), now).await?;
+            self.store.run(KeepNotice(notice.clone(), now)).await?;
         }
         Ok(())
     }
@@ -139,7 +149,7 @@ impl Membership {
                 request: context.request.clone(),
                 evidence: evidence.clone(),
             };
-            self.store.sign_up(new, now)
+            self.sign_ups.run(SignUp { new, now })
         };
         let (is_named, begun) = (context.request.is_some(), Instant::now());
         let done = self.with_free_code(&application.email, now, unit).await;
@@ -181,7 +191,13 @@ impl Membership {
         let begun = Instant::now();
         let input = self.inputs.hash("referral link", &[Some(email.as_typed())]);
         let request = IdempotentRequest { key: key.clone(), input, join_site: join_site.into(), savings: 0 };
-        let unit = |person| self.store.idempotent_referral_code(partner.id, request.clone(), person, now);
+        let unit = |person| {
+            self.store.run(IdempotentCode {
+                partner: partner.id,
+                request: request.clone(),
+                create: CreateCode { person, now },
+            })
+        };
         let done = self.with_free_code(email, now, unit).await;
         pad_response_time(begun, RESPONSE_TIME_STEP).await;
         done
@@ -198,9 +214,9 @@ impl Membership {
 
     async fn find_or_make_code(&self, email: &EmailAddress, now: Timestamp) -> Result<ReferralCode, Error> {
         self.require_mail()?;
-        match self.store.referral_code(email).await.map_err(refused)? {
+        match answered(self.store.run(FindCode { email_normalized: email.normalized() }).await)? {
             Some(code) => Ok(code),
-            None => self.with_free_code(email, now, |person| self.store.create_referral_code(person, now)).await,
+            None => self.with_free_code(email, now, |person| self.store.run(CreateCode { person, now })).await,
         }
     }
 
@@ -217,7 +233,7 @@ impl Membership {
         now: Timestamp,
     ) -> Result<Option<LinkedSignUp>, StoreError> {
         let Some(sign_up) = self.tokens.read(purpose, token) else { return Ok(None) };
-        Ok(self.store.find_sign_up(sign_up, now).await?.map(|record| LinkedSignUp { sign_up, record }))
+        Ok(self.store.run(FindSignUp(sign_up, now)).await?.map(|record| LinkedSignUp { sign_up, record }))
     }
 
     /// The token of the link by which the person says that it wasn't them.
@@ -233,7 +249,7 @@ impl Membership {
     /// The person pressed the button; `seen` tells what their page showed.
     pub async fn confirm(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Confirm, token) {
-            Some(sign_up) => self.notify_partner(self.store.confirm(sign_up, seen, now).await),
+            Some(sign_up) => self.notify_partner(self.confirmations.run(Confirm { sign_up, seen, now }).await),
             None => Ok(Confirmation::Unknown),
         }
     }
@@ -247,7 +263,7 @@ impl Membership {
         now: Timestamp,
     ) -> Result<Declining, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
-            Some(sign_up) => self.store.decline(sign_up, how, silence, now).await,
+            Some(sign_up) => self.store.run(Decline { sign_up, how, silence, now }).await,
             None => Ok(Declining::Unknown),
         }
     }
@@ -260,7 +276,7 @@ impl Membership {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
-            Some(sign_up) => self.store.choose_silence(sign_up, silence, now).await,
+            Some(sign_up) => self.store.run(ChooseSilence { sign_up, silence, now }).await,
             None => Ok(false),
         }
     }
@@ -268,7 +284,7 @@ impl Membership {
     /// It was them after all: confirmed, by the same link.
     pub async fn take_back(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
-            Some(sign_up) => self.notify_partner(self.store.take_back(sign_up, seen, now).await),
+            Some(sign_up) => self.notify_partner(self.store.run(TakeBack { sign_up, seen, now }).await),
             None => Ok(Confirmation::Unknown),
         }
     }
@@ -283,12 +299,12 @@ impl Membership {
 
     /// Whether a referral code was ever given to anyone.
     pub async fn is_code_known(&self, code: ReferralCode) -> Result<bool, StoreError> {
-        self.store.is_code_known(code).await
+        self.store.run(IsCodeKnown(code)).await
     }
 
     /// A mail server or a mail service says what became of a mail.
     pub async fn note_report(&self, report: MailReport, now: Timestamp) -> Result<ReportOutcome, StoreError> {
-        self.store.note_report(report, now).await
+        self.store.run(NoteReport { report, now }).await
     }
 
     /// Where no mail can be sent nobody could ever confirm: no sign-ups.
@@ -302,26 +318,26 @@ impl Membership {
         &self,
         email: &EmailAddress,
         now: Timestamp,
-        unit: impl Fn(NamedPerson) -> StoreReply<'a, T>,
+        unit: impl Fn(NamedPerson) -> StoreReply<'a, Result<T, Refused>>,
     ) -> Result<T, Error> {
         self.require_mail()?;
         let tombstone = self.marker.mailbox_tombstone(email);
         for attempt in 0..CODE_ATTEMPTS {
             let person = || NamedPerson { email: email.clone(), code: self.codes.code(email, attempt), tombstone };
             let done = match unit(person()).await {
-                Err(StoreError::CodeTaken) if self.revive(email, now).await.map_err(refused)? => unit(person()).await,
+                Ok(Err(Refused::CodeTaken)) if self.revive(email, now).await.map_err(failed)? => unit(person()).await,
                 done => done,
             };
             match done {
-                Err(StoreError::CodeTaken) => {}
-                done => return done.map_err(refused),
+                Ok(Err(Refused::CodeTaken)) => {}
+                done => return answered(done),
             }
         }
         Err(Error::SaveFailed { cause: format!("{CODE_ATTEMPTS} referral codes in a row were taken") })
     }
 
     async fn revive(&self, email: &EmailAddress, now: Timestamp) -> Result<bool, StoreError> {
-        self.store.revive(email, self.marker.marks(email), now).await
+        self.store.run(Revive { email: email.clone(), marks: self.marker.marks(email), now }).await
     }
 }
 
@@ -339,22 +355,26 @@ fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], StoreError> {
     Ok(bytes)
 }
 
-/// What the store's refusal means to a caller.
-fn refused(error: StoreError) -> Error {
+/// What a refusal or a failure of the store means to a caller.
+fn answered<T>(done: Result<Result<T, Refused>, StoreError>) -> Result<T, Error> {
+    let invalid = |what| Error::InvalidSubmission { what, fields: vec!["Idempotency-Key".to_owned()] };
+    done.map_err(failed)?.map_err(|refused| match refused {
+        Refused::Paused => Error::BackendNotConfigured,
+        Refused::CodeTaken => Error::SaveFailed { cause: "the referral code is taken".to_owned() },
+        Refused::KeyReused => {
+            invalid(format!("{REUSED_KEY} Send exactly what you sent then, or use a new key for a new request."))
+        }
+        Refused::TooManyKeys => invalid(format!(
+            "Idempotency-Key: this address has had {MOST_KEYS} different keys of yours within 7 days. Repeat a request with the \
+             key it had, or leave the header out."
+        )),
+    })
+}
+
+fn failed(error: StoreError) -> Error {
+    let cause = error.to_string();
     match error {
-        StoreError::Paused => Error::BackendNotConfigured,
-        StoreError::KeyReused => Error::InvalidSubmission {
-            what: format!("{REUSED_KEY} Send exactly what you sent then, or use a new key for a new request."),
-            fields: vec!["Idempotency-Key".to_owned()],
-        },
-        StoreError::TooManyKeys => Error::InvalidSubmission {
-            what: format!(
-                "Idempotency-Key: this address has had {MOST_KEYS} different keys of yours within 7 days. Repeat a request with the \
-                 key it had, or leave the header out."
-            ),
-            fields: vec!["Idempotency-Key".to_owned()],
-        },
-        StoreError::CodeTaken | StoreError::Unavailable(_) => Error::SaveFailed { cause: error.to_string() },
-        StoreError::Unknown(_) => Error::OutcomeUnknown { cause: error.to_string() },
+        StoreError::Unavailable(_) => Error::SaveFailed { cause },
+        StoreError::Unknown(_) => Error::OutcomeUnknown { cause },
     }
 }

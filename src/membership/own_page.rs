@@ -1,6 +1,5 @@
 //! A member's own page: signing in by mail, the session, and what they do there themselves.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -21,6 +20,10 @@ use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_in::{SESSION_FOR, SignInCode};
 use crate::domain::time::Timestamp;
 use crate::store::audit::BY_THEMSELVES;
+use crate::store::members::own_page::{
+    ChangeAnswers, ChooseLanguage, ChooseMail, EndSession, EndSessions, FindOwn, Unsubscribe,
+};
+use crate::store::members::sign_in::{AskSignIn, EnterByJoining, FindCampaignOfSignIn, FindSignIn, TryCode, UseSignIn};
 use crate::store::{Act, SignedIn, Store, StoreError};
 
 /// Answers about signing in leave at multiples of this, whatever the address's state: longer than any of them takes.
@@ -28,7 +31,7 @@ const RESPONSE_TIME_STEP: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub struct OwnPages {
-    store: Arc<dyn Store>,
+    store: Store,
     sessions: SessionMaker,
     tokens: TokenMaker,
     marker: AddressMarker,
@@ -48,7 +51,7 @@ pub struct Entered {
 }
 
 impl OwnPages {
-    pub fn new(store: Arc<dyn Store>, secret: &Secret, erasures: ErasureLog, times: RetentionTimes) -> Self {
+    pub fn new(store: Store, secret: &Secret, erasures: ErasureLog, times: RetentionTimes) -> Self {
         let (sessions, tokens, marker) =
             (SessionMaker::new(secret), TokenMaker::new(secret), AddressMarker::new(secret));
         Self { store, sessions, tokens, marker, erasures, times }
@@ -66,7 +69,17 @@ impl OwnPages {
     ) -> Result<Nonce, StoreError> {
         let nonce = browser.and_then(Nonce::read).map_or_else(new_nonce, Ok)?;
         let begun = Instant::now();
-        let asked = self.store.ask_sign_in(email, self.sessions.browser(&nonce, email), campaign, lane, now).await;
+        let asked = self
+            .store
+            .run(AskSignIn {
+                email_normalized: email.normalized(),
+                mailbox: email.mailbox(),
+                browser: self.sessions.browser(&nonce, email),
+                campaign,
+                lane,
+                now,
+            })
+            .await;
         pad_response_time(begun, RESPONSE_TIME_STEP).await;
         // The worker finds the mail within a second. Woken at once, it would tell by its work that there is some.
         asked?;
@@ -81,7 +94,7 @@ impl OwnPages {
     /// Whom a link would sign in; none once it was used or has ended.
     pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<EmailAddress>, StoreError> {
         match self.tokens.read_sign_in(token) {
-            Some(sign_in) => self.store.find_sign_in(sign_in, now).await,
+            Some(sign_in) => self.store.run(FindSignIn(sign_in, now)).await,
             None => Ok(None),
         }
     }
@@ -89,7 +102,7 @@ impl OwnPages {
     /// The campaign that a link leads back to, however it ended.
     pub async fn campaign_of_link(&self, token: &str) -> Result<Option<CampaignSlug>, StoreError> {
         match self.tokens.read_sign_in(token) {
-            Some(sign_in) => self.store.campaign_of_sign_in(sign_in).await,
+            Some(sign_in) => self.store.run(FindCampaignOfSignIn(sign_in)).await,
             None => Ok(None),
         }
     }
@@ -97,7 +110,7 @@ impl OwnPages {
     /// The button behind a link was pressed. The session; none if the link works no more.
     pub async fn enter_by_link(&self, token: &str, now: Timestamp) -> Result<Option<Entered>, StoreError> {
         let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };
-        let signed_in = self.store.use_sign_in(sign_in, false, new_nonce()?, now).await?;
+        let signed_in = self.store.run(UseSignIn { sign_in, by_code: false, session: new_nonce()?, now }).await?;
         Ok(signed_in.map(|signed_in| self.enter(signed_in, SignedInBy::Mail, now)))
     }
 
@@ -124,7 +137,7 @@ impl OwnPages {
         now: Timestamp,
     ) -> Result<Option<Entered>, StoreError> {
         let Some(sign_up) = self.tokens.read(purpose, token) else { return Ok(None) };
-        let session = self.store.enter_by_joining(sign_up, new_nonce()?).await?;
+        let session = self.store.run(EnterByJoining(sign_up, new_nonce()?)).await?;
         Ok(session.map(|session| self.enter(SignedIn { session, campaign: None }, SignedInBy::Joining, now)))
     }
 
@@ -136,10 +149,10 @@ impl OwnPages {
         now: Timestamp,
     ) -> Result<Option<SignedIn>, StoreError> {
         let Some(browser) = browser.and_then(Nonce::read) else { return Ok(None) };
-        let open = self.store.try_code(self.sessions.browser(&browser, email), now).await?;
+        let open = self.store.run(TryCode(self.sessions.browser(&browser, email), now)).await?;
         let right = open.into_iter().rev().find(|sign_in| self.tokens.sign_in_code(*sign_in).matches(&code));
         match right {
-            Some(sign_in) => self.store.use_sign_in(sign_in, true, new_nonce()?, now).await,
+            Some(sign_in) => self.store.run(UseSignIn { sign_in, by_code: true, session: new_nonce()?, now }).await,
             None => Ok(None),
         }
     }
@@ -168,21 +181,21 @@ impl OwnPages {
 
     /// What is kept of whoever has the session, without what hangs on them; none if nobody has.
     pub async fn find(&self, session: &SessionCookie, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
-        self.store.find_own(session.clone(), now).await
+        self.store.run(FindOwn(session.clone(), now)).await
     }
 
     /// Their file with all that hangs on them.
     pub async fn fill(&self, file: PersonFile, now: Timestamp) -> Result<PersonFile, StoreError> {
-        people::fill(&*self.store, file, now).await
+        people::fill(&self.store, file, now).await
     }
 
     pub async fn change_answers(&self, session: &Nonce, answers: Answers, now: Timestamp) -> Result<bool, StoreError> {
-        self.store.change_answers(session.clone(), answers, now).await
+        self.store.run(ChangeAnswers { session: session.clone(), answers, now }).await
     }
 
     /// Whether whoever has the session wants mail of these kinds; others stay as they are.
     pub async fn choose_mail(&self, session: &Nonce, chosen: &[(MailKind, bool)]) -> Result<bool, StoreError> {
-        self.store.choose_mail(session.clone(), chosen.to_vec()).await
+        self.store.run(ChooseMail(session.clone(), chosen.to_vec())).await
     }
 
     /// The kind of mail that a link switches off; none if the token is none of ours. Asks nobody.
@@ -194,21 +207,21 @@ impl OwnPages {
     /// none of ours, or about nobody any more.
     pub async fn unsubscribe(&self, token: &str) -> Result<Option<CampaignMail>, StoreError> {
         let Some((kind, person)) = self.tokens.read_unsubscribe(token) else { return Ok(None) };
-        Ok(self.store.unsubscribe(person, kind.into()).await?.then_some(kind))
+        Ok(self.store.run(Unsubscribe(person, kind.into())).await?.then_some(kind))
     }
 
     pub async fn choose_language(&self, session: &Nonce, language: Language) -> Result<bool, StoreError> {
-        self.store.choose_language(session.clone(), language).await
+        self.store.run(ChooseLanguage(session.clone(), language)).await
     }
 
     /// Ends the session of one browser, and of whoever copied its cookie.
     pub async fn sign_out(&self, session: &SessionCookie) -> Result<(), StoreError> {
-        self.store.end_session(session.clone()).await
+        self.store.run(EndSession(session.clone())).await
     }
 
     /// Ends every session of whoever has this one.
     pub async fn sign_out_everywhere(&self, session: &Nonce) -> Result<bool, StoreError> {
-        self.store.end_sessions(session.clone(), new_nonce()?).await
+        self.store.run(EndSessions(session.clone(), new_nonce()?)).await
     }
 
     pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
@@ -224,7 +237,7 @@ impl OwnPages {
         now: Timestamp,
     ) -> Result<Option<Erased>, NotErased> {
         // Not audited: it follows from the rules, not from what they ask for.
-        people::form_groups(&*self.store, person, now).await?;
+        people::form_groups(&self.store, person, now).await?;
         let waiver = Waiver { by: BY_THEMSELVES.to_owned(), most_cents: waived_cents };
         self.people("own page: erase", now).erase(email, Some(waiver), now).await
     }
@@ -236,7 +249,7 @@ impl OwnPages {
 
     fn people(&self, command: &'static str, now: Timestamp) -> People {
         let act = Act { who: BY_THEMSELVES.to_owned(), command, about: String::new(), at: now, change: None };
-        People::new(Arc::clone(&self.store).audited(act), self.marker.clone(), self.erasures.clone())
+        People::new(self.store.clone().audited(act), self.marker.clone(), self.erasures.clone())
     }
 }
 

@@ -1,7 +1,5 @@
 //! Leaving, being erased and being mailed again: one code for the operator's commands and the member's own page.
 
-use std::sync::Arc;
-
 use tokio::time::Instant;
 
 use super::random;
@@ -13,6 +11,10 @@ use crate::domain::secret::mark::AddressMarker;
 use crate::domain::sign_up::PendingPlace;
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
+use crate::store::members::leave::{Erase, Leave, Unsuppress};
+use crate::store::members::people::{FindPerson, FindPersonBriefly, ListActivity, NamePerson};
+use crate::store::members::withdraw::Withdraw;
+use crate::store::rewards::{FindRewardHistory, StepReferrer};
 use crate::store::{Store, StoreError};
 
 /// Why somebody was not erased.
@@ -28,16 +30,16 @@ pub enum NotErased {
 }
 
 /// Ends a membership, because the person asks for it.
-pub async fn leave(store: &dyn Store, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
-    store.leave(email, new_account()?, now).await
+pub async fn leave(store: &Store, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
+    store.run(Leave { email_normalized: email.normalized(), account: new_account()?, now }).await
 }
 
 /// Ends the pending sign-ups that were made with a key since that time; says how many. In steps, each of which others' writes wait
 /// for, with pauses in which those get their turn; what an interrupted one left is ended by the next. Only the first step that
 /// changes something is `audited`: the log is to say it once.
 pub async fn withdraw_sign_ups(
-    store: &dyn Store,
-    audited: &dyn Store,
+    store: &Store,
+    audited: &Store,
     key: KeyId,
     since: Timestamp,
     now: Timestamp,
@@ -46,33 +48,33 @@ pub async fn withdraw_sign_ups(
     loop {
         let begun = Instant::now();
         let store = if ended == 0 { audited } else { store };
-        let (Some(last), some) = store.withdraw_sign_ups(key, since, place, now).await? else { return Ok(ended) };
+        let (Some(last), some) = store.run(Withdraw { key, since, after: place, now }).await? else { return Ok(ended) };
         (place, ended) = (last, ended + some);
         tokio::time::sleep(begun.elapsed()).await;
     }
 }
 
 /// Adds what hangs on a person to their file, page by page.
-pub async fn fill(store: &dyn Store, mut file: PersonFile, now: Timestamp) -> Result<PersonFile, StoreError> {
+pub async fn fill(store: &Store, mut file: PersonFile, now: Timestamp) -> Result<PersonFile, StoreError> {
     file.sign_ups.clear();
     let mut place = Some(ActivityPlace::default());
     while let Some(after) = place {
-        let page = store.activity_of(file.person.id, after, now).await?;
+        let page = store.run(ListActivity { person: file.person.id, after, now }).await?;
         file.sign_ups.extend(page.sign_ups);
         file.sign_ins.extend(page.sign_ins);
         file.requests.extend(page.requests);
         place = page.next;
     }
-    file.reward_history = store.reward_history(file.person.id, file.person.account.clone()).await?;
+    file.reward_history = store.run(FindRewardHistory(file.person.id, file.person.account.clone())).await?;
     Ok(file)
 }
 
 /// Forms the groups of one referrer that are full by now: the worker may be behind, and what is due is to be known. In steps, with
 /// pauses in which others' writes get their turn.
-pub async fn form_groups(store: &dyn Store, person: i64, now: Timestamp) -> Result<(), StoreError> {
+pub async fn form_groups(store: &Store, person: i64, now: Timestamp) -> Result<(), StoreError> {
     let mut begun = Instant::now();
     let mut after = 0;
-    while let Some(next) = store.step_referrer(person, after, new_account()?, now).await? {
+    while let Some(next) = store.run(StepReferrer { person, after, account: new_account()?, now }).await? {
         after = next;
         tokio::time::sleep(begun.elapsed()).await;
         begun = Instant::now();
@@ -87,45 +89,49 @@ pub fn new_account() -> Result<AccountId, StoreError> {
 
 #[derive(Debug)]
 pub struct People {
-    store: Arc<dyn Store>,
+    store: Store,
     marker: AddressMarker,
     erasures: ErasureLog,
 }
 
 impl People {
-    pub fn new(store: Arc<dyn Store>, marker: AddressMarker, erasures: ErasureLog) -> Self {
+    pub fn new(store: Store, marker: AddressMarker, erasures: ErasureLog) -> Self {
         Self { store, marker, erasures }
     }
 
     /// Everything that is kept of whoever has that address; of someone who was erased, what stayed.
     pub async fn find(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
-        let found = match self.store.find_person(email.normalized(), now).await? {
-            None => self.store.find_person(self.marker.tombstone(email), now).await?,
+        let found = match self.store.run(FindPerson(email.normalized(), now)).await? {
+            None => self.store.run(FindPerson(self.marker.tombstone(email), now)).await?,
             found => found,
         };
         match found {
-            Some(file) => fill(&*self.store, file, now).await.map(Some),
+            Some(file) => fill(&self.store, file, now).await.map(Some),
             None => Ok(None),
         }
     }
 
     /// The same without more than their last sign-ups. Where these people are audited, the log says that they were looked at.
     pub async fn look_up(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
-        let normalized = match self.store.name_person(email.normalized(), new_account()?).await? {
+        let normalized = match self.store.run(NamePerson(email.normalized(), new_account()?)).await? {
             true => email.normalized(),
             false => self.marker.tombstone(email),
         };
-        self.store.find_person_briefly(normalized, now).await
+        self.store.run(FindPersonBriefly(normalized, now)).await
     }
 
     pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
-        leave(&*self.store, email, now).await
+        leave(&self.store, email, now).await
     }
 
     /// Lets mail go to whoever has that address, or had it before they were erased, whatever kept it from them.
     pub async fn unsuppress(&self, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
-        match self.store.unsuppress(email.normalized(), new_account()?).await? {
-            None => self.store.unsuppress(self.marker.tombstone(email), new_account()?).await,
+        match self.store.run(Unsuppress { email_normalized: email.normalized(), account: new_account()? }).await? {
+            None => {
+                self.store
+                    .run(Unsuppress { email_normalized: self.marker.tombstone(email), account: new_account()? })
+                    .await
+            }
             lifted => Ok(lifted),
         }
     }
@@ -138,7 +144,7 @@ impl People {
         waiver: Option<Waiver>,
         now: Timestamp,
     ) -> Result<Option<Erased>, NotErased> {
-        let Some(file) = self.store.find_person(email.normalized(), now).await? else { return Ok(None) };
+        let Some(file) = self.store.run(FindPerson(email.normalized(), now)).await? else { return Ok(None) };
         // Before anything is written down; the store asks again.
         let due = file.rewards.due_cents;
         if due > waiver.as_ref().map_or(0, |waiver| waiver.most_cents) {
@@ -153,7 +159,17 @@ impl People {
         // In steps, each of which others' writes wait for, with pauses in which those get their turn. Interrupted, it goes on when
         // it is asked for again.
         let mut begun = Instant::now();
-        while let Some(step) = self.store.erase(email, marks.clone(), account.clone(), waiver.clone(), now).await? {
+        while let Some(step) = self
+            .store
+            .run(Erase {
+                email_normalized: email.normalized(),
+                marks: marks.clone(),
+                account: account.clone(),
+                waiver: waiver.clone(),
+                now,
+            })
+            .await?
+        {
             let step = match step {
                 Ok(step) => step,
                 Err(due) => {

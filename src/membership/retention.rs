@@ -3,7 +3,6 @@
 //! What expires does so for good, so a clock that is wrong for a while must not decide it: nothing expires until the clock
 //! has agreed with the one that never steps for a quarter of an hour, at the start and after every jump.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -17,7 +16,12 @@ use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::{Tick, Timestamp};
 use crate::log::Log;
 pub use crate::store::MAILBOXES_KEPT_FOR;
-use crate::store::{ForgottenTestData, InboxStore, Store, StoreError};
+use crate::store::members::retention::{ForgetMailboxes, ForgetPeople, ForgetSignUps, ListPeopleToForget, Retain};
+use crate::store::outbox::HealClock;
+use crate::store::partners::CloseSignUps;
+use crate::store::partners::events::ForgetEvents;
+use crate::store::sandbox::test_data::ForgetTestData;
+use crate::store::{ForgottenTestData, Store, StoreError};
 
 /// How often sign-ups are looked at; what there is more of than one round takes is taken at once.
 const EVERY: Duration = Duration::from_secs(60);
@@ -43,7 +47,7 @@ const WATCHED_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// Works until told to stop. Several nodes may do so on one store.
 pub async fn run(
-    store: Arc<dyn Store>,
+    store: Store,
     mode: Mode,
     secret: Secret,
     times: RetentionTimes,
@@ -68,7 +72,7 @@ pub async fn run(
             heal = true;
         }
         if heal {
-            match store.heal_clock(now.time).await {
+            match store.run(HealClock(now.time)).await {
                 Ok(healed) => {
                     heal = false;
                     if healed > 0 {
@@ -82,7 +86,7 @@ pub async fn run(
         }
         // At the start too: partners are told in time, and the status that they may ask for goes by the same clock.
         if now.tick >= next_closing && !watch.has_jumped(now.tick) {
-            match store.close_sign_ups(now.time).await {
+            match store.run(CloseSignUps(now.time)).await {
                 Ok(0) => next_closing = now.tick.plus(CLOSING_INTERVAL),
                 Ok(_) => {
                     tokio::time::sleep(BETWEEN_STEPS).await;
@@ -96,7 +100,7 @@ pub async fn run(
         }
         if watch.is_believed(now.tick) {
             if now.tick >= next_round {
-                match store.retain(times, now.time).await {
+                match store.run(Retain { times, now: now.time }).await {
                     Ok(done) if !done.is_nothing() => {
                         tokio::time::sleep(BETWEEN_STEPS).await;
                         continue;
@@ -104,7 +108,7 @@ pub async fn run(
                     Ok(_) => {}
                     Err(error) => log.problem(None, &format!("expired sign-ups could not be cleared away: {error}")),
                 }
-                match store.forget_events(now.time).await {
+                match store.run(ForgetEvents(now.time)).await {
                     Ok(0) => {}
                     Ok(_) => {
                         tokio::time::sleep(BETWEEN_STEPS).await;
@@ -112,7 +116,7 @@ pub async fn run(
                     }
                     Err(error) => log.problem(None, &format!("old events of partners are still there: {error}")),
                 }
-                match test_data.as_mut().map(|walk| walk.step(&*store, now.time)) {
+                match test_data.as_mut().map(|walk| walk.step(&store, now.time)) {
                     None => {}
                     Some(step) => match step.await {
                         Ok(true) => {
@@ -126,7 +130,7 @@ pub async fn run(
                 next_round = now.tick.plus(EVERY);
             }
             if now.tick >= next_step {
-                next_step = match walk.step(&*store, now.time).await {
+                next_step = match walk.step(&store, now.time).await {
                     Ok(true) => now.tick.plus(WALK_STEP),
                     Ok(false) => now.tick.plus(WALK_REST),
                     Err(error) => {
@@ -152,9 +156,9 @@ pub struct TestDataWalk {
 
 impl TestDataWalk {
     /// Goes a step further; false at the end, after which it begins anew.
-    pub async fn step(&mut self, store: &dyn InboxStore, now: Timestamp) -> Result<bool, StoreError> {
+    pub async fn step(&mut self, store: &Store, now: Timestamp) -> Result<bool, StoreError> {
         let before = now.minus(TEST_DATA_KEPT_FOR);
-        let ForgottenTestData { last, deleted } = store.forget_test_data(self.after, before, now).await?;
+        let ForgottenTestData { last, deleted } = store.run(ForgetTestData { after: self.after, before, now }).await?;
         self.after = last.unwrap_or(0);
         Ok(last.is_some() || deleted > 0)
     }
@@ -176,12 +180,12 @@ impl Walk {
     }
 
     /// Goes a step further; false at the end, after which it begins anew.
-    pub async fn step(&mut self, store: &dyn Store, now: Timestamp) -> Result<bool, StoreError> {
+    pub async fn step(&mut self, store: &Store, now: Timestamp) -> Result<bool, StoreError> {
         if let Some(after) = self.person {
             self.person = self.look_at_people(store, after, now).await?;
         }
         if let Some(after) = self.mailbox.clone() {
-            self.mailbox = store.forget_mailboxes(after, self.times, now).await?;
+            self.mailbox = store.run(ForgetMailboxes { after, times: self.times, now }).await?;
         }
         let more = self.person.is_some() || self.mailbox.is_some();
         if !more {
@@ -190,17 +194,17 @@ impl Walk {
         Ok(more)
     }
 
-    async fn look_at_people(&self, store: &dyn Store, after: i64, now: Timestamp) -> Result<Option<i64>, StoreError> {
-        let found = store.people_to_forget(after, self.times, now).await?;
+    async fn look_at_people(&self, store: &Store, after: i64, now: Timestamp) -> Result<Option<i64>, StoreError> {
+        let found = store.run(ListPeopleToForget { after, times: self.times, now }).await?;
         let marked: Vec<_> = found.forgettable.iter().map(|(id, email)| (*id, self.marker.marks(email))).collect();
         for some in marked.chunks(FORGOTTEN_AT_ONCE) {
-            while store.forget_people(some.to_vec(), self.times, now).await?.unfinished > 0 {
+            while store.run(ForgetPeople { people: some.to_vec(), times: self.times, now }).await?.unfinished > 0 {
                 tokio::time::sleep(BETWEEN_STEPS).await;
             }
             tokio::time::sleep(BETWEEN_STEPS).await;
         }
         if let Some(last) = found.last.filter(|_| found.has_spent) {
-            while store.forget_sign_ups(after, last, self.times, now).await? > 0 {
+            while store.run(ForgetSignUps { after, to: last, times: self.times, now }).await? > 0 {
                 tokio::time::sleep(BETWEEN_STEPS).await;
             }
         }

@@ -20,6 +20,10 @@ use crate::domain::secret::session::{NONCE, Nonce};
 use crate::domain::time::{Tick, Timestamp};
 use crate::membership::erasures::ErasureLog;
 use crate::membership::people::People;
+use crate::store::operators::{
+    AddOperator, AreThereOperators, EndOperatorSession, FindOperatorLink, FindOperatorSession, HasOperator,
+    LinkOperator, ListOperators, RemoveOperator, UseOperatorLink,
+};
 use crate::store::{StoreError, StoreReply};
 
 /// How long it is believed that there are operators, or none: anybody may ask, and the store is asked once in this time.
@@ -34,24 +38,30 @@ impl Operator {
         now: Timestamp,
     ) -> Result<(AddedOperator, Nonce), StoreError> {
         let token = new_token()?;
-        let added = self.store.add_operator(name.clone(), token_hash(&token), now.plus(LINK_FOR), now).await?;
+        let added = self
+            .store
+            .run(AddOperator { name: name.clone(), link_hash: token_hash(&token), link_until: now.plus(LINK_FOR), now })
+            .await?;
         Ok((added, token))
     }
 
     /// A new link, which ends the one before; none if there is no such operator.
     pub async fn link_operator(&self, name: &OperatorName, now: Timestamp) -> Result<Option<Nonce>, StoreError> {
         let token = new_token()?;
-        let linked = self.store.link_operator(name.clone(), token_hash(&token), now.plus(LINK_FOR)).await?;
+        let linked = self
+            .store
+            .run(LinkOperator { name: name.clone(), link_hash: token_hash(&token), link_until: now.plus(LINK_FOR) })
+            .await?;
         Ok(linked.then_some(token))
     }
 
     pub fn list_operators(&self, now: Timestamp) -> StoreReply<'_, Vec<OperatorRecord>> {
-        self.store.list_operators(now)
+        self.store.run(ListOperators(now))
     }
 
     /// Ends their links and sessions too. False if there is none of that name.
     pub fn remove_operator(&self, name: OperatorName) -> StoreReply<'_, bool> {
-        self.store.remove_operator(name)
+        self.store.run(RemoveOperator(name))
     }
 }
 
@@ -145,7 +155,7 @@ impl OperatorAccess {
             return is_on;
         }
         let before = known.is_some_and(|(_, is_on)| is_on);
-        let is_on = self.operator.store.are_there_operators().await.unwrap_or(before);
+        let is_on = self.operator.store.run(AreThereOperators).await.unwrap_or(before);
         *known = Some((now, is_on));
         is_on
     }
@@ -153,7 +163,7 @@ impl OperatorAccess {
     /// Whose link it is; none if it is nobody's.
     pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<OperatorLink>, StoreError> {
         let Some(token) = Nonce::read(token) else { return Ok(None) };
-        self.operator.store.find_operator_link(token_hash(&token), now).await
+        self.operator.store.run(FindOperatorLink(token_hash(&token), now)).await
     }
 
     /// Signs in with a link, which is used by it: the cookie, or what the link is instead.
@@ -165,7 +175,11 @@ impl OperatorAccess {
             Act { who: link.name.on_the_page(), command: "page sign-in", about: String::new(), at: now, change: None };
         let (hash, until) = (token_hash(&session), now.plus(OPERATOR_SESSION_FOR));
         let audited = self.operator.audited(act);
-        match audited.store.use_operator_link(token_hash(&token), hash, until, now).await? {
+        match audited
+            .store
+            .run(UseOperatorLink { link_hash: token_hash(&token), session_hash: hash, until, now })
+            .await?
+        {
             true => Ok(Ok(self.proofs.cookie(&session))),
             // Used by another meanwhile, unless it did not work before.
             false if link.state == LinkState::Works => Ok(Err(Some(OperatorLink { state: LinkState::Used, ..link }))),
@@ -176,21 +190,21 @@ impl OperatorAccess {
     /// Who is signed in with a cookie.
     pub async fn of_cookie(&self, cookie: &str, now: Timestamp) -> Result<Option<SignedInOperator>, StoreError> {
         let Some(session) = self.proofs.read_cookie(cookie) else { return Ok(None) };
-        let found = self.operator.store.find_operator_session(token_hash(&session), now).await?;
+        let found = self.operator.store.run(FindOperatorSession(token_hash(&session), now)).await?;
         Ok(found.map(|name| SignedInOperator { name, session: Some(session) }))
     }
 
     /// Whom a proxy names, if they were added. Whoever calls this has checked that the proxy is believed.
     pub async fn of_header(&self, value: &str) -> Result<Option<SignedInOperator>, StoreError> {
         let Ok(name) = value.parse::<OperatorName>() else { return Ok(None) };
-        let found = self.operator.store.has_operator(name.clone()).await?;
+        let found = self.operator.store.run(HasOperator(name.clone())).await?;
         Ok(found.then_some(SignedInOperator { name, session: None }))
     }
 
     /// Copies of the cookie end with it.
     pub async fn sign_out(&self, who: &SignedInOperator) -> Result<(), StoreError> {
         match &who.session {
-            Some(session) => self.operator.store.end_operator_session(token_hash(session)).await,
+            Some(session) => self.operator.store.run(EndOperatorSession(token_hash(session))).await,
             None => Ok(()),
         }
     }

@@ -36,71 +36,81 @@ use crate::partners::Partners;
 use crate::partners::webhooks::Webhooks;
 use crate::rewards::RewardAdmin;
 pub use crate::store::audit::{Act, AuditEntry, AuditPlace};
+use crate::store::audit::{AppendAudit, ListAuditAfter, ListAuditBefore};
 pub use crate::store::figures::{Demand, Funnel, SourceDay};
+use crate::store::figures::{ListDemand, ListSourceDays, ListSources, ListTopReferrers};
 pub use crate::store::installation::Claim;
+use crate::store::installation::{
+    AreSignUpsPaused, ClaimSecret, CompareSecret, FindLastBackup, FindLatestRecord, NoteBackup, PauseSignUps,
+};
+use crate::store::members::people::{FindPeople, ListPeopleAfter, ListSignUpsOf};
 use crate::store::outbox::RetriedMail;
+use crate::store::outbox::{DropHeld, ListMail, ReleaseHeld, RetryFailed, RetryMail};
+use crate::store::partners::webhooks::ListEndpoints;
+use crate::store::report::NoteReport;
+use crate::store::sources::ListSourceStatuses;
 use crate::store::{Store, StoreError, StoreReply};
 
 /// The records as commands see them.
 #[derive(Debug, Clone)]
 pub struct Operator {
-    store: Arc<dyn Store>,
+    store: Store,
     mode: Mode,
 }
 
 impl Operator {
-    pub fn new(store: Arc<dyn Store>, mode: Mode) -> Self {
+    pub fn new(store: Store, mode: Mode) -> Self {
         Self { store, mode }
     }
 
     /// The same, of which every change is written to the audit log as this act, together with the change.
     pub fn audited(&self, act: Act) -> Self {
-        Self { store: Arc::clone(&self.store).audited(act), mode: self.mode }
+        Self { store: self.store.clone().audited(act), mode: self.mode }
     }
 
     pub fn keys(&self) -> Keys {
-        Keys::of_mode(Arc::clone(&self.store) as _, self.mode)
+        Keys::of_mode(self.store.clone(), self.mode)
     }
 
     pub fn partners(&self) -> Partners {
-        Partners::new(Arc::clone(&self.store) as _)
+        Partners::new(self.store.clone())
     }
 
     /// The webhook endpoints; of these changes too the audit log has the act.
     pub fn webhooks(&self, act: Option<Act>, secret: Secret, client: GuardedClient) -> Webhooks {
         let audited = act.map_or_else(|| self.clone(), |act| self.audited(act));
-        Webhooks::new(Arc::clone(&self.store) as _, audited.store, secret, Arc::new(client), self.mode)
+        Webhooks::new(self.store.clone(), audited.store, secret, Arc::new(client), self.mode)
     }
 
     pub fn campaigns(&self) -> CampaignAdmin {
-        CampaignAdmin::new(Arc::clone(&self.store) as _)
+        CampaignAdmin::new(self.store.clone())
     }
 
     /// The same, of which the audit log has the act.
     pub fn audited_campaigns(&self, act: Act) -> CampaignAdmin {
-        CampaignAdmin::audited(Arc::clone(&self.store) as _, self.audited(act).store as _)
+        CampaignAdmin::audited(self.store.clone(), self.audited(act).store)
     }
 
     pub fn rewards(&self) -> RewardAdmin {
-        RewardAdmin::new(Arc::clone(&self.store) as _)
+        RewardAdmin::new(self.store.clone())
     }
 
     /// The same, of which the audit log has the act.
     pub fn audited_rewards(&self, act: Act) -> RewardAdmin {
-        RewardAdmin::audited(Arc::clone(&self.store) as _, self.audited(act).store as _)
+        RewardAdmin::audited(self.store.clone(), self.audited(act).store)
     }
 
     pub fn list_endpoints(&self) -> StoreReply<'_, Vec<ListedEndpoint>> {
-        self.store.list_endpoints()
+        self.store.run(ListEndpoints)
     }
 
     pub fn people(&self, secret: &Secret, erasures: ErasureLog) -> People {
-        People::new(Arc::clone(&self.store), AddressMarker::new(secret), erasures)
+        People::new(self.store.clone(), AddressMarker::new(secret), erasures)
     }
 
     /// Ends a membership, because the person asks for it.
     pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
-        people::leave(&*self.store, email, now).await
+        people::leave(&self.store, email, now).await
     }
 
     pub fn member_count(&self) -> StoreReply<'_, u64> {
@@ -109,12 +119,12 @@ impl Operator {
 
     /// People by the beginning of their address, by their code or account.
     pub fn find_people(&self, text: String, most: u32) -> StoreReply<'_, Vec<PersonRecord>> {
-        self.store.find_people(text, most)
+        self.store.run(FindPeople(text, most))
     }
 
     /// A page of everybody, after that id.
     pub fn people_after(&self, id: i64, state: Option<PersonState>, most: u32) -> StoreReply<'_, Vec<PersonRecord>> {
-        self.store.people_after(id, state, most)
+        self.store.run(ListPeopleAfter { id, state, most })
     }
 
     /// A page of the sign-ups of a key, a partner or the form, newest first, before that one.
@@ -125,7 +135,7 @@ impl Operator {
         now: Timestamp,
         most: u32,
     ) -> StoreReply<'_, Vec<SignUpEntry>> {
-        self.store.sign_ups_of(whose, before, now, most)
+        self.store.run(ListSignUpsOf { whose, before, now, most })
     }
 
     /// Ends the pending sign-ups that were made with a key since that time; says how many. The audit log has it once, as this act.
@@ -136,40 +146,40 @@ impl Operator {
         act: Act,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        people::withdraw_sign_ups(&*self.store, &*self.audited(act).store, key, since, now).await
+        people::withdraw_sign_ups(&self.store, &self.audited(act).store, key, since, now).await
     }
 
     /// Brings the figures up to date, where no service may be doing so.
     pub async fn catch_up_figures(&self, clock: Clock) -> Result<(), StoreError> {
-        figures::catch_up(&*self.store, clock).await
+        figures::catch_up(&self.store, clock).await
     }
 
     pub fn sources_since(&self, day: i64) -> StoreReply<'_, Vec<(String, Funnel)>> {
-        self.store.sources_since(day)
+        self.store.run(ListSources(day))
     }
 
     pub fn source_days_since(&self, day: i64) -> StoreReply<'_, Vec<SourceDay>> {
-        self.store.source_days_since(day)
+        self.store.run(ListSourceDays(day))
     }
 
     pub fn demand(&self) -> StoreReply<'_, Vec<Demand>> {
-        self.store.demand()
+        self.store.run(ListDemand)
     }
 
     pub fn top_referrers(&self, most: u32) -> StoreReply<'_, Vec<(ReferralCode, u64)>> {
-        self.store.top_referrers(most)
+        self.store.run(ListTopReferrers(most))
     }
 
     pub fn list_mail(&self) -> StoreReply<'_, Vec<WaitingMail>> {
-        self.store.list_mail()
+        self.store.run(ListMail)
     }
 
     pub fn note_backup(&self, at: Timestamp) -> StoreReply<'_, ()> {
-        self.store.note_backup(at)
+        self.store.run(NoteBackup(at))
     }
 
     pub fn last_backup(&self) -> StoreReply<'_, Option<Timestamp>> {
-        self.store.last_backup()
+        self.store.run(FindLastBackup)
     }
 
     /// Has mail tried again that failed or was given up, a step after the mail `after`.
@@ -179,63 +189,63 @@ impl Operator {
         domain: Option<String>,
         now: Timestamp,
     ) -> StoreReply<'_, RetriedMail> {
-        self.store.retry_failed(after, domain, now)
+        self.store.run(RetryFailed { after, domain, now })
     }
 
     /// Says whether there is such a mail.
     pub fn retry_mail(&self, mail: MailId, now: Timestamp) -> StoreReply<'_, bool> {
-        self.store.retry_mail(mail, now)
+        self.store.run(RetryMail(mail, now))
     }
 
     pub fn release_held(&self, which: HeldMail, now: Timestamp) -> StoreReply<'_, u64> {
-        self.store.release_held(which, now)
+        self.store.run(ReleaseHeld(which, now))
     }
 
     pub fn drop_held(&self, which: HeldMail, now: Timestamp) -> StoreReply<'_, u64> {
-        self.store.drop_held(which, now)
+        self.store.run(DropHeld(which, now))
     }
 
     /// Takes in what a mail server says about a mail of ours.
     pub fn note_report(&self, report: MailReport, now: Timestamp) -> StoreReply<'_, ReportOutcome> {
-        self.store.note_report(report, now)
+        self.store.run(NoteReport { report, now })
     }
 
     /// Says whether that changed anything.
     pub fn pause_sign_ups(&self, paused: bool) -> StoreReply<'_, bool> {
-        self.store.pause_sign_ups(paused)
+        self.store.run(PauseSignUps(paused))
     }
 
     pub fn are_sign_ups_paused(&self) -> StoreReply<'_, bool> {
-        self.store.are_sign_ups_paused()
+        self.store.run(AreSignUpsPaused)
     }
 
     pub fn source_statuses(&self, now: Timestamp) -> StoreReply<'_, Vec<SourceStatus>> {
-        self.store.source_statuses(now)
+        self.store.run(ListSourceStatuses(now))
     }
 
     /// What was done after that place and before `until`, oldest first.
     pub fn audit_after(&self, after: AuditPlace, until: Timestamp, most: u32) -> StoreReply<'_, Vec<AuditEntry>> {
-        self.store.audit_after(after, until, most)
+        self.store.run(ListAuditAfter { after, until, most })
     }
 
     /// What was done from `since` on and before that place, newest first.
     pub fn audit_before(&self, since: Timestamp, before: AuditPlace, most: u32) -> StoreReply<'_, Vec<AuditEntry>> {
-        self.store.audit_before(since, before, most)
+        self.store.run(ListAuditBefore { since, before, most })
     }
 
     /// Writes down an act that changes no record.
     pub fn append_audit(&self, act: Act) -> StoreReply<'_, ()> {
-        self.store.append_audit(act)
+        self.store.run(AppendAudit(act))
     }
 
     /// Ties the records to the installation's secret, on the first call; says later whether it is the same.
     pub fn claim_secret(&self, fingerprint: String) -> StoreReply<'_, Claim> {
-        self.store.claim_secret(fingerprint)
+        self.store.run(ClaimSecret(fingerprint))
     }
 
     /// The same without tying anything.
     pub fn whose_secret(&self, fingerprint: String) -> StoreReply<'_, Claim> {
-        self.store.whose_secret(fingerprint)
+        self.store.run(CompareSecret(fingerprint))
     }
 
     /// Whether a write would be kept right now.
@@ -245,7 +255,7 @@ impl Operator {
 
     /// When the latest record was written, by the clock of whoever wrote it.
     pub fn latest_record(&self) -> StoreReply<'_, Option<Timestamp>> {
-        self.store.latest_record()
+        self.store.run(FindLatestRecord)
     }
 
     pub fn close(&self) -> StoreReply<'_, ()> {

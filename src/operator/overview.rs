@@ -18,6 +18,12 @@ use crate::domain::reward::report::{OnTheWay, RewardTotals};
 use crate::domain::time::{Tick, Timestamp};
 pub use crate::store::MailFigures;
 use crate::store::StoreError;
+use crate::store::campaigns::ListCampaigns;
+use crate::store::figures::{
+    CountReferredMembers, FindRewardTotals, ListDays, ListDemand, ListSources, ListTopReferrers,
+};
+use crate::store::rewards::FindOnTheWay;
+use crate::store::sources::{FindMailFigures, ListSourceStatuses};
 
 /// How long it is shown before it is read again. With the twenty seconds between two roll-ups it is less than a minute old.
 const BELIEVED_FOR: Duration = Duration::from_secs(30);
@@ -81,25 +87,25 @@ impl Operator {
     async fn read_overview(&self, now: Timestamp) -> Result<Overview, StoreError> {
         let (store, today) = (&self.store, day_of(now));
         let members = store.member_count().await?;
-        let demand: Vec<Demand> = store.demand().await?;
-        let mut sources = store.sources_since(today - MONTH as i64 + 1).await?;
+        let demand: Vec<Demand> = store.run(ListDemand).await?;
+        let mut sources = store.run(ListSources(today - MONTH as i64 + 1)).await?;
         sources.sort_by(|(one, a), (other, b)| (b.signed_up, b.mailed, one).cmp(&(a.signed_up, a.mailed, other)));
-        let mut campaigns = store.list_campaigns().await?;
+        let mut campaigns = store.run(ListCampaigns).await?;
         campaigns.sort_by_key(|campaign| (campaign.closed_at.is_some(), std::cmp::Reverse(campaign.id)));
         Ok(Overview {
             read_at: now,
             members,
-            days: gapless(store.days_since(today - DAYS + 1).await?, today, members),
+            days: gapless(store.run(ListDays(today - DAYS + 1)).await?, today, members),
             sources,
             by_state: demand::by_state(&demand, None),
             by_category: demand::by_category(&demand, None),
-            referred: store.referred_members().await?,
-            top_referrers: store.top_referrers(TOP_REFERRERS).await?,
-            mail: store.mail_figures().await?,
-            senders: store.source_statuses(now).await?,
+            referred: store.run(CountReferredMembers).await?,
+            top_referrers: store.run(ListTopReferrers(TOP_REFERRERS)).await?,
+            mail: store.run(FindMailFigures).await?,
+            senders: store.run(ListSourceStatuses(now)).await?,
             campaigns,
-            rewards: store.reward_totals().await?,
-            on_the_way: store.on_the_way(OnTheWay::MOST_FOR_PAGE).await?,
+            rewards: store.run(FindRewardTotals).await?,
+            on_the_way: store.run(FindOnTheWay(OnTheWay::MOST_FOR_PAGE)).await?,
         })
     }
 }

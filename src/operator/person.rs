@@ -16,6 +16,7 @@ use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
 use crate::membership::people::{self, NotErased, People};
 use crate::store::StoreError;
+use crate::store::members::people::{FindPerson, FindPersonBriefly};
 
 /// Somebody who was erased, and what is still being paid to them.
 #[derive(Debug)]
@@ -31,12 +32,12 @@ impl Operator {
         email: &EmailAddress,
         now: Timestamp,
     ) -> Result<Option<PersonFile>, StoreError> {
-        self.store.find_person_briefly(email.normalized(), now).await
+        self.store.run(FindPersonBriefly(email.normalized(), now)).await
     }
 
     /// Forms the groups of a referrer that are full by now, so that what is due to them is known.
     pub async fn form_groups(&self, person: i64, now: Timestamp) -> Result<(), StoreError> {
-        people::form_groups(&*self.store, person, now).await
+        people::form_groups(&self.store, person, now).await
     }
 
     /// Erases whoever has that address with `people`, which are audited; none if nobody has it. What is due to them is up to date.
@@ -48,7 +49,7 @@ impl Operator {
         now: Timestamp,
     ) -> Result<Option<ErasedPerson>, NotErased> {
         // While something still leads from them to their payouts.
-        let found = self.store.find_person(email.normalized(), now).await?;
+        let found = self.store.run(FindPerson(email.normalized(), now)).await?;
         let being_paid = match found.and_then(|file| file.person.account) {
             Some(account) => self.rewards().payouts_out(account).await?,
             None => Vec::new(),

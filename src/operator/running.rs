@@ -14,6 +14,7 @@ use crate::domain::mail::MOST_COUNTED;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
 use crate::store::StoreError;
+use crate::store::sources::FindMailFigures;
 
 /// How old what is shown may be.
 const BELIEVED_FOR: Duration = Duration::from_secs(15);
@@ -154,7 +155,7 @@ async fn of_records(
         let fix = "turn them on again: `unionhall signups resume`";
         found.push(Finding::warn("sign-ups", "they are paused: agents cannot sign anybody up", fix));
     }
-    let mail = operator.store.mail_figures().await?;
+    let mail = operator.store.run(FindMailFigures).await?;
     if mail.held > 0 {
         let message = match mail.held {
             1 => "1 mail is held until you decide".to_owned(),

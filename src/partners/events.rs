@@ -12,7 +12,8 @@ use crate::domain::partner::event::{BadCursor, EventCursors, MAX_WAITING, Partne
 use crate::domain::partner::name::PartnerId;
 use crate::domain::secret::Secret;
 use crate::domain::webhook::signature::message_id;
-use crate::store::{EventStore, StoreError};
+use crate::store::partners::events::{EventsAfter, NumberEvents};
+use crate::store::{Store, StoreError};
 
 /// How often whoever waits looks for what other nodes committed, and at the most after something happened on this node: it may
 /// have been another partner's.
@@ -21,7 +22,7 @@ const MIN_LOOK_GAP: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub struct Events {
-    store: Arc<dyn EventStore>,
+    store: Store,
     secret: Secret,
     cursors: EventCursors,
     notifier: Arc<WebhookNotifier>,
@@ -43,7 +44,7 @@ pub struct EventPage {
 }
 
 impl Events {
-    pub fn new(store: Arc<dyn EventStore>, secret: &Secret, notifier: Arc<WebhookNotifier>, mode: Mode) -> Self {
+    pub fn new(store: Store, secret: &Secret, notifier: Arc<WebhookNotifier>, mode: Mode) -> Self {
         let cursors = EventCursors::new(secret);
         let waiting = PartnerPlaces::new(MAX_WAITING, u32::MAX);
         Self { store, secret: secret.clone(), cursors, notifier, mode, waiting }
@@ -96,10 +97,10 @@ impl Events {
     ) -> Result<Result<EventPage, BadCursor>, StoreError> {
         let from = after.unwrap_or(0);
         // One more tells whether there is more.
-        let read = || self.store.events_after(partner, from, most.saturating_add(1));
+        let read = || self.store.run(EventsAfter { partner, after: from, most: most.saturating_add(1) });
         let mut list = read().await?;
         if list.has_unnumbered && list.events.len() <= most as usize {
-            self.store.number_events(partner).await?;
+            self.store.run(NumberEvents(partner)).await?;
             list = read().await?;
         }
         match after {

@@ -9,8 +9,6 @@ pub mod self_service;
 pub mod webhooks;
 pub mod worker;
 
-use std::sync::Arc;
-
 use tokio::time::Instant;
 
 use crate::domain::email::EmailAddress;
@@ -20,11 +18,14 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::partner::{NamedSignUp, PartnerRecord, SignUpStatus};
 use crate::domain::time::Timestamp;
 pub use crate::store::StoreError;
-use crate::store::{PartnerStore, StoreReply};
+use crate::store::partners::{
+    FindStatus, ListPartners, ListStatuses, ReleaseSuspended, ResumePartner, SetContact, SetMailsADay, SuspendPartner,
+};
+use crate::store::{Store, StoreReply};
 
 #[derive(Debug)]
 pub struct Partners {
-    store: Arc<dyn PartnerStore>,
+    store: Store,
 }
 
 /// Some of a partner's named sign-ups.
@@ -39,34 +40,34 @@ pub struct StatusPage {
 const LOOKED_AT: u32 = 1000;
 
 impl Partners {
-    pub fn new(store: Arc<dyn PartnerStore>) -> Self {
+    pub fn new(store: Store) -> Self {
         Self { store }
     }
 
     /// All partners, by name.
     pub fn list(&self) -> StoreReply<'_, Vec<PartnerRecord>> {
-        self.store.list_partners()
+        self.store.run(ListPartners)
     }
 
     /// Whom to write to about a partner from now on; false if there is no such partner.
     pub async fn set_contact(&self, name: &str, contact: Option<EmailAddress>) -> Result<bool, StoreError> {
-        self.store.set_contact(name, contact).await
+        self.store.run(SetContact { name: name.to_owned(), contact }).await
     }
 
     /// Stops a partner: its keys, its mail and its webhooks. False if it was suspended before.
     pub fn suspend(&self, partner: PartnerId, now: Timestamp) -> StoreReply<'_, bool> {
-        self.store.suspend_partner(partner, now)
+        self.store.run(SuspendPartner(partner, now))
     }
 
     /// Lifts that; false if it was not suspended.
     pub fn resume(&self, partner: PartnerId, now: Timestamp) -> StoreReply<'_, bool> {
-        self.store.resume_partner(partner, now)
+        self.store.run(ResumePartner(partner, now))
     }
 
     /// Lets all mail go that was held because the partner was suspended; says how much. In steps, with pauses in which others write.
     pub async fn release_suspended(&self, partner: PartnerId, now: Timestamp) -> Result<u64, StoreError> {
         let (mut after, mut released, mut begun) = (MailId(0), 0, Instant::now());
-        while let (Some(last), some) = self.store.release_suspended(partner, after, now).await? {
+        while let (Some(last), some) = self.store.run(ReleaseSuspended { partner, after, now }).await? {
             (after, released) = (last, released + some);
             tokio::time::sleep(begun.elapsed()).await;
             begun = Instant::now();
@@ -76,12 +77,12 @@ impl Partners {
 
     /// The mails a day that the partner may cause; none for the general rule.
     pub fn set_mails_a_day(&self, partner: PartnerId, mails: Option<u32>) -> StoreReply<'_, ()> {
-        self.store.set_mails_a_day(partner, mails)
+        self.store.run(SetMailsADay(partner, mails))
     }
 
     /// What came of a sign-up that the partner gave that name to; none where it gave it to none.
     pub async fn status(&self, partner: PartnerId, key: IdempotencyKey) -> Result<Option<NamedSignUp>, StoreError> {
-        self.store.sign_up_status(partner, key).await
+        self.store.run(FindStatus { partner, key }).await
     }
 
     /// The partner's own, oldest first, from that time on and after that one; none where there is no such one to begin after. Only
@@ -95,7 +96,7 @@ impl Partners {
         most: u32,
     ) -> Result<Option<StatusPage>, StoreError> {
         let after = match after {
-            Some(key) => match self.store.sign_up_status(partner, key).await? {
+            Some(key) => match self.store.run(FindStatus { partner, key }).await? {
                 Some(last) => last.id,
                 None => return Ok(None),
             },
@@ -103,7 +104,8 @@ impl Partners {
         };
         // One more tells whether there is more.
         let looked_at = if status.is_some() { LOOKED_AT } else { most };
-        let mut looked = self.store.named_sign_ups(partner, after, since, looked_at.saturating_add(1)).await?;
+        let mut looked =
+            self.store.run(ListStatuses { partner, after, since, most: looked_at.saturating_add(1) }).await?;
         let mut has_more = looked.len() > looked_at as usize;
         looked.truncate(looked_at as usize);
         let (mut sign_ups, mut last) = (Vec::new(), None);

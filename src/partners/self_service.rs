@@ -24,8 +24,11 @@ use crate::domain::webhook::signature::WebhookSecret;
 use crate::domain::webhook::url::EndpointUrl;
 use crate::keys::{Keys, NotRotated, RevokedKey, Rotated};
 use crate::outbound::{GuardedClient, OUTBOUND_TIMEOUT};
+use crate::store::keys::FindKey;
 pub use crate::store::partners::changes::UsageDay;
+use crate::store::partners::changes::{ClaimChange, ListUsage, UnclaimChange};
 use crate::store::partners::webhooks::DELIVERY_BATCH;
+use crate::store::partners::webhooks::ListEndpointsOf;
 pub use crate::store::partners::webhooks::MAX_COUNTED;
 use crate::store::{Act, Store, StoreError};
 
@@ -43,7 +46,7 @@ pub const MAX_LISTED_KEYS: u32 = 100;
 /// What partners do themselves.
 #[derive(Debug)]
 pub struct SelfService {
-    store: Arc<dyn Store>,
+    store: Store,
     secret: Secret,
     /// Apart from the worker's: whoever tries endpoints out takes none of the places in which names are looked up for deliveries.
     client: Arc<GuardedClient>,
@@ -100,7 +103,7 @@ const NO_ENDPOINT: NotDone = NotDone::NotFound("You have no webhook endpoint wit
 
 impl SelfService {
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Store,
         secret: &Secret,
         client: GuardedClient,
         notifier: Arc<WebhookNotifier>,
@@ -111,12 +114,12 @@ impl SelfService {
     }
 
     pub async fn endpoints(&self, by: &Partner) -> Result<Vec<ListedEndpoint>, NotDone> {
-        Ok(self.store.endpoints_of(by.id).await?)
+        Ok(self.store.run(ListEndpointsOf(by.id)).await?)
     }
 
     /// One of the partner's own; another's is as unknown as one that never was.
     pub async fn endpoint(&self, by: &Partner, id: EndpointId) -> Result<ListedEndpoint, NotDone> {
-        let listed = self.store.endpoints_of(by.id).await?;
+        let listed = self.store.run(ListEndpointsOf(by.id)).await?;
         listed.into_iter().find(|listed| listed.endpoint.id == id).ok_or(NO_ENDPOINT)
     }
 
@@ -229,7 +232,7 @@ impl SelfService {
 
     /// The partner's newest keys.
     pub async fn keys(&self, by: &Partner) -> Result<Vec<KeyRecord>, NotDone> {
-        Ok(Keys::of_mode(Arc::clone(&self.store) as _, self.mode).list_of(by.id, MAX_LISTED_KEYS).await?)
+        Ok(Keys::of_mode(self.store.clone(), self.mode).list_of(by.id, MAX_LISTED_KEYS).await?)
     }
 
     /// A successor of the key that is presented, told this once. What is refused does not count: with a key that was rotated nobody
@@ -240,7 +243,7 @@ impl SelfService {
         grace: Duration,
         now: Timestamp,
     ) -> Result<(ApiKey, Rotated), NotDone> {
-        if let Some(next) = self.store.find_key(by.key).await?.and_then(|key| key.replaced_by) {
+        if let Some(next) = self.store.run(FindKey(by.key)).await?.and_then(|key| key.replaced_by) {
             return Err(not_rotated(NotRotated::Replaced(by.key, next)));
         }
         let successor = ApiKey::of_mode(self.mode, &random()?);
@@ -259,10 +262,12 @@ impl SelfService {
 
     /// Ends the key that is presented, however often anything was asked for. One that was revoked a moment ago is answered alike.
     pub async fn revoke_key(&self, by: &Partner, now: Timestamp) -> Result<RevokedKey, NotDone> {
-        let change = match self.store.claim_change(by.id, by.key, ChangeKind::KeyRevoked, now).await? {
-            ClaimedChange::Counted(change) => Some(change),
-            ClaimedChange::Full(_) | ClaimedChange::Over(_) => None,
-        };
+        let change =
+            match self.store.run(ClaimChange { partner: by.id, key: by.key, kind: ChangeKind::KeyRevoked, now }).await?
+            {
+                ClaimedChange::Counted(change) => Some(change),
+                ClaimedChange::Full(_) | ClaimedChange::Over(_) => None,
+            };
         let keys = self.audited_keys(act(by, "keys revoke", format!("key {}", by.key), change, now));
         let revoked = keys.revoke(by.key, now).await?;
         self.notifier.notify_contact();
@@ -271,7 +276,7 @@ impl SelfService {
 
     /// The partner's figures of these days, both included; without those on which there was nothing.
     pub async fn usage(&self, by: &Partner, from: i64, to: i64) -> Result<Vec<UsageDay>, NotDone> {
-        Ok(self.store.usage_of(by.id, from, to).await?)
+        Ok(self.store.run(ListUsage { partner: by.id, from, to }).await?)
     }
 
     /// Counts a change to one of the partner's endpoints, and what it is then made with.
@@ -288,7 +293,7 @@ impl SelfService {
     }
 
     async fn claim(&self, by: &Partner, kind: ChangeKind, now: Timestamp) -> Result<i64, NotDone> {
-        let again = match self.store.claim_change(by.id, by.key, kind, now).await? {
+        let again = match self.store.run(ClaimChange { partner: by.id, key: by.key, kind, now }).await? {
             ClaimedChange::Counted(change) => return Ok(change),
             ClaimedChange::Over(status) => return Err(NotDone::KeyOver(status)),
             ClaimedChange::Full(again) => again,
@@ -303,7 +308,7 @@ impl SelfService {
 
     /// What was counted is refused, and does not count. Where that cannot be written it does, which the partner need not know.
     async fn unclaim(&self, change: i64, refusal: NotDone) -> NotDone {
-        let _counts = self.store.unclaim_change(change).await;
+        let _counts = self.store.run(UnclaimChange(change)).await;
         refusal
     }
 
@@ -314,12 +319,12 @@ impl SelfService {
     }
 
     fn webhooks(&self, act: Act) -> Webhooks {
-        let (store, audited) = (Arc::clone(&self.store), Arc::clone(&self.store).audited(act));
-        Webhooks::new(store as _, audited as _, self.secret.clone(), Arc::clone(&self.client), self.mode)
+        let (store, audited) = (self.store.clone(), self.store.clone().audited(act));
+        Webhooks::new(store, audited as _, self.secret.clone(), Arc::clone(&self.client), self.mode)
     }
 
     fn audited_keys(&self, act: Act) -> Keys {
-        Keys::of_mode(Arc::clone(&self.store).audited(act) as _, self.mode)
+        Keys::of_mode(self.store.clone().audited(act) as _, self.mode)
     }
 
     /// There is something to deliver, and to mail.

@@ -11,13 +11,17 @@ use crate::domain::webhook::signature::{WebhookSecret, message_id, signatures};
 use crate::domain::webhook::url::{BadEndpoint, EndpointUrl};
 use crate::domain::webhook::{self, EventKind, OLD_SECRET_SIGNS_FOR};
 use crate::outbound::{GuardedClient, OutboundAnswer, OutboundError, OutboundRefusal};
-use crate::store::{StoreError, WebhookStore};
+use crate::store::partners::webhooks::{
+    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, ListEndpoints, RecoverEvents, RemoveEndpoint,
+    ResendEvent, RestartDeliveries, RetireEndpoint, RotateEndpoint,
+};
+use crate::store::{Store, StoreError};
 
 #[derive(Debug)]
 pub struct Webhooks {
-    store: Arc<dyn WebhookStore>,
+    store: Store,
     /// The same, of which every change is written down in the audit log.
-    audited: Arc<dyn WebhookStore>,
+    audited: Store,
     secret: Secret,
     client: Arc<GuardedClient>,
     /// Of the records; messages say so.
@@ -77,13 +81,7 @@ pub enum EndpointProblem {
 }
 
 impl Webhooks {
-    pub fn new(
-        store: Arc<dyn WebhookStore>,
-        audited: Arc<dyn WebhookStore>,
-        secret: Secret,
-        client: Arc<GuardedClient>,
-        mode: Mode,
-    ) -> Self {
+    pub fn new(store: Store, audited: Store, secret: Secret, client: Arc<GuardedClient>, mode: Mode) -> Self {
         Self { store, audited, secret, client, mode }
     }
 
@@ -95,13 +93,14 @@ impl Webhooks {
         now: Timestamp,
     ) -> Result<(EndpointId, WebhookSecret), EndpointProblem> {
         self.client.check(url).await?;
-        let added = self.audited.add_endpoint(partner, url.as_str().to_owned(), now).await?;
+        let added =
+            self.audited.run(AddEndpoint { partner: partner.to_owned(), url: url.as_str().to_owned(), now }).await?;
         let id = added?;
         Ok((id, WebhookSecret::derive(&self.secret, id.0, 1)))
     }
 
     pub async fn list(&self) -> Result<Vec<ListedEndpoint>, StoreError> {
-        self.store.list_endpoints().await
+        self.store.run(ListEndpoints).await
     }
 
     /// Sends a ping, now; `unique` makes its id another than that of any before.
@@ -121,7 +120,7 @@ impl Webhooks {
         now: Timestamp,
     ) -> Result<WebhookSecret, EndpointProblem> {
         let unless_after = if ends_oldest { Timestamp::from_millis(i64::MAX) } else { now.minus(OLD_SECRET_SIGNS_FOR) };
-        match self.audited.rotate_endpoint(id, unless_after, now).await? {
+        match self.audited.run(RotateEndpoint { id, unless_after, now }).await? {
             Some(generation) => Ok(WebhookSecret::derive(&self.secret, id.0, generation)),
             None => match self.find(id).await?.rotated_at {
                 Some(at) => Err(EndpointProblem::JustRotated { id, at }),
@@ -137,16 +136,16 @@ impl Webhooks {
             let why = endpoint.disabled_why.unwrap_or_else(|| "it failed".to_owned());
             return Err(EndpointProblem::Disabled { id, at, why });
         }
-        Ok(self.audited.resend_event(id, key, now).await?)
+        Ok(self.audited.run(ResendEvent { id, key, now }).await?)
     }
 
     /// Lets an endpoint be told again. What waits for it goes now; what is past the effort goes when it was planned to.
     pub async fn enable(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
-        if !self.audited.enable_endpoint(id, now).await? {
+        if !self.audited.run(EnableEndpoint(id, now)).await? {
             return Err(EndpointProblem::Unknown(id));
         }
         let mut batches = 1;
-        while effort.allows(batches) && self.store.restart_deliveries(id, now).await? > 0 {
+        while effort.allows(batches) && self.store.run(RestartDeliveries(id, now)).await? > 0 {
             batches += 1;
         }
         Ok(())
@@ -163,7 +162,7 @@ impl Webhooks {
         self.enable(id, effort, now).await?;
         let (mut since, mut after, mut queued, mut batches) = (since, 0, 0, 0);
         while effort.allows(batches) {
-            let (Some(last), some) = self.store.recover_events(id, since, after, now).await? else {
+            let (Some(last), some) = self.store.run(RecoverEvents { id, since, after, now }).await? else {
                 return Ok(Recovered { queued, next_since: None });
             };
             (since, after) = last;
@@ -174,13 +173,13 @@ impl Webhooks {
 
     /// Removes an endpoint, and what is on its way there. What is past the effort is deleted behind its back.
     pub async fn remove(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
-        if !self.audited.retire_endpoint(id, now).await? {
+        if !self.audited.run(RetireEndpoint(id, now)).await? {
             return Err(EndpointProblem::Unknown(id));
         }
         let mut batches = 0;
         while effort.allows(batches) {
-            if self.store.empty_endpoint(id, now).await? == 0 {
-                self.store.remove_endpoint(id).await?;
+            if self.store.run(EmptyEndpoint(id, now)).await? == 0 {
+                self.store.run(RemoveEndpoint(id)).await?;
                 break;
             }
             batches += 1;
@@ -189,7 +188,7 @@ impl Webhooks {
     }
 
     async fn find(&self, id: EndpointId) -> Result<EndpointRecord, EndpointProblem> {
-        self.store.find_endpoint(id).await?.ok_or(EndpointProblem::Unknown(id))
+        self.store.run(FindEndpoint(id)).await?.ok_or(EndpointProblem::Unknown(id))
     }
 }
 

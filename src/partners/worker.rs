@@ -24,6 +24,11 @@ use crate::log::Log;
 use crate::mail::compose::Composer;
 use crate::mail::{SendError, Transport};
 use crate::outbound::{GuardedClient, OutboundAnswer};
+use crate::store::partners::changes::{LeaseChanges, NoteMailed};
+use crate::store::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
+use crate::store::partners::webhooks::{
+    EmptyEndpoint, FindRemovedEndpoint, LeaseToTell, ListDueEndpoints, NoteTold, RemoveEndpoint,
+};
 use crate::store::{Store, StoreError};
 
 /// Places of all endpoints of one partner, and of all that failed the last time, of which each has one.
@@ -96,7 +101,7 @@ pub struct ContactMail {
 
 #[derive(Debug)]
 pub struct WebhookWorker {
-    pub store: Arc<dyn Store>,
+    pub store: Store,
     pub client: GuardedClient,
     pub secret: Secret,
     pub notifier: Arc<WebhookNotifier>,
@@ -154,7 +159,7 @@ impl LeaseQueue for WebhookWorker {
     }
 
     async fn release(&self) {
-        if let Err(error) = self.store.release_deliveries(&self.name).await {
+        if let Err(error) = self.store.run(ReleaseDeliveries { worker: self.name.to_owned() }).await {
             self.log
                 .problem(None, &format!("webhooks taken before the last stop wait for their lease to end: {error}"));
         }
@@ -167,7 +172,7 @@ impl LeaseQueue for WebhookWorker {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let since = Instant::now();
-        let mut due = self.store.due_endpoints(now).await?;
+        let mut due = self.store.run(ListDueEndpoints(now)).await?;
         // Another one first each time: where there are more than places, none is always the last.
         let first = usize::try_from(now.as_millis()).unwrap_or(0) % due.len().max(1);
         due.rotate_left(first);
@@ -177,7 +182,16 @@ impl LeaseQueue for WebhookWorker {
                 continue;
             }
             let most = u32::try_from(room).unwrap_or(1);
-            let due = self.store.lease_deliveries(endpoint.id, &self.name, most, now.plus(DELIVERY_LEASE), now).await?;
+            let due = self
+                .store
+                .run(LeaseDeliveries {
+                    id: endpoint.id,
+                    worker: self.name.to_owned(),
+                    most,
+                    until: now.plus(DELIVERY_LEASE),
+                    now,
+                })
+                .await?;
             for delivery in due {
                 let (worker, endpoint) = (Arc::clone(self), endpoint.clone());
                 let place = TakenPlace { endpoint: endpoint.id, partner: endpoint.partner.clone(), fails };
@@ -187,8 +201,15 @@ impl LeaseQueue for WebhookWorker {
                     let status = outcome.as_ref().ok().map(|answer| u32::from(answer.status));
                     let outcome = judge(&delivery, outcome, at());
                     let settled_at = at();
-                    let write =
-                        || worker.store.settle_delivery(endpoint.id, &delivery, outcome.clone(), status, settled_at);
+                    let write = || {
+                        worker.store.run(SettleDelivery {
+                            id: endpoint.id,
+                            delivery: delivery.clone(),
+                            outcome: outcome.clone(),
+                            status,
+                            now: settled_at,
+                        })
+                    };
                     let disabled = settle(write).await?;
                     Ok((endpoint, outcome, disabled))
                 });
@@ -288,7 +309,10 @@ impl WebhookWorker {
     /// Writes to the contacts of partners whose endpoints were disabled.
     async fn notify_contacts(&self, now: Timestamp) {
         let Some(ContactMail { composer, transport }) = &self.contact else { return };
-        let leased = self.store.lease_to_tell(now.minus(CONTACT_RETRY_FOR), now.plus(CONTACT_RETRY_AFTER), now).await;
+        let leased = self
+            .store
+            .run(LeaseToTell { since: now.minus(CONTACT_RETRY_FOR), until: now.plus(CONTACT_RETRY_AFTER), now })
+            .await;
         // The records were told of where they failed first; there is another minute.
         for (endpoint, contact) in leased.unwrap_or_default() {
             let sent = match composer.endpoint_disabled(&endpoint, &contact, self.mode, now) {
@@ -296,7 +320,7 @@ impl WebhookWorker {
                 Err(error) => Err(error),
             };
             let told = match sent {
-                Ok(()) => self.store.note_told(endpoint.id, now).await.map_err(|error| error.to_string()),
+                Ok(()) => self.store.run(NoteTold(endpoint.id, now)).await.map_err(|error| error.to_string()),
                 Err(error) => Err(format!("{error:?}")),
             };
             if let Err(cause) = told {
@@ -326,7 +350,10 @@ impl WebhookWorker {
     /// Some of them, a few of each partner; whether it is worth going on.
     async fn mail_some_changes(&self, ContactMail { composer, transport }: &ContactMail, now: Timestamp) -> bool {
         let mut is_worth_more = false;
-        let leased = self.store.lease_changes(now.minus(CONTACT_RETRY_FOR), now.plus(CONTACT_RETRY_AFTER), now).await;
+        let leased = self
+            .store
+            .run(LeaseChanges { since: now.minus(CONTACT_RETRY_FOR), until: now.plus(CONTACT_RETRY_AFTER), now })
+            .await;
         // The records were told of where they failed first; there is another minute.
         for change in leased.unwrap_or_default() {
             let sent = match composer.partner_changed(&change, self.mode) {
@@ -336,7 +363,7 @@ impl WebhookWorker {
             // An address that takes no mail says nothing about the others.
             is_worth_more |= matches!(sent, Ok(()) | Err(SendError::Rejected));
             let mailed = match sent {
-                Ok(()) => self.store.note_mailed(change.id, now).await.map_err(|error| error.to_string()),
+                Ok(()) => self.store.run(NoteMailed(change.id, now)).await.map_err(|error| error.to_string()),
                 Err(error) => Err(format!("{error:?}")),
             };
             if let Err(cause) = mailed {
@@ -351,9 +378,9 @@ impl WebhookWorker {
     /// Deletes what is left of endpoints that were removed, some at once.
     async fn delete_removed(&self, now: Timestamp) {
         for _ in 0..MAX_DELETED_BATCHES {
-            let Ok(Some(id)) = self.store.removed_endpoint().await else { return };
-            let deleted = match self.store.empty_endpoint(id, now).await {
-                Ok(0) => self.store.remove_endpoint(id).await.map(|_| ()),
+            let Ok(Some(id)) = self.store.run(FindRemovedEndpoint).await else { return };
+            let deleted = match self.store.run(EmptyEndpoint(id, now)).await {
+                Ok(0) => self.store.run(RemoveEndpoint(id)).await.map(|_| ()),
                 emptied => emptied.map(|_| ()),
             };
             if let Err(error) = deleted {

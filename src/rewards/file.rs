@@ -10,6 +10,7 @@ use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
+use crate::store::rewards::payout::{BeginBatch, FillBatch};
 use crate::supervise::pause_after_step;
 
 /// What a batch's file holds.
@@ -53,12 +54,12 @@ pub enum MadeBatch {
 impl RewardAdmin {
     /// Like [`Self::make_batch`], for so long at the most.
     pub async fn make_batch_within(&self, most: Duration, who: &str, now: Timestamp) -> Result<MadeBatch, StoreError> {
-        let Some(batch) = self.audited.begin_batch(who.to_owned(), now).await? else {
+        let Some(batch) = self.audited.run(BeginBatch { who: who.to_owned(), now }).await? else {
             return Ok(MadeBatch::NothingDue);
         };
         let first = Instant::now();
         let mut begun = first;
-        while !self.store.fill_batch(batch, who.to_owned(), now).await?.is_full {
+        while !self.store.run(FillBatch { batch, who: who.to_owned(), now }).await?.is_full {
             if begun.duration_since(first) > most {
                 return Ok(MadeBatch::Unfinished(batch));
             }

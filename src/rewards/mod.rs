@@ -7,8 +7,6 @@ mod answer;
 pub mod file;
 pub mod worker;
 
-use std::sync::Arc;
-
 use tokio::time::Instant;
 
 pub use self::answer::{CheckedAnswer, PaidWithin, numbered};
@@ -22,8 +20,15 @@ use crate::domain::reward::review::ReviewedReferrer;
 use crate::domain::reward::settlement::{ProviderAnswer, Settlement};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
+use crate::store::rewards::group::VoidPerson;
+use crate::store::rewards::payout::{BeginBatch, FillBatch};
+use crate::store::rewards::settle::SettlePayouts;
+use crate::store::rewards::{
+    AddUpCampaign, CloseBatch, FindBatch, FindNextBatch, FindOnTheWay, FindPayouts, ListPaidBetween, ListPayouts,
+    ListPayoutsOut, ListReviewedReferrers, ListRewardAccounts, NoteWritten,
+};
 pub use crate::store::rewards::{BatchRecord, NextBatch, PayoutPage, SettledPayouts, Voided, WhichBatch};
-use crate::store::{RewardStore, StoreError, StoreReply};
+use crate::store::{Store, StoreError, StoreReply};
 use crate::supervise::pause_after_step;
 
 /// Rows of a list that are read at once.
@@ -38,24 +43,24 @@ const SETTLED_AT_ONCE: usize = 100;
 /// What the operator does with rewards.
 #[derive(Debug)]
 pub struct RewardAdmin {
-    store: Arc<dyn RewardStore>,
+    store: Store,
     /// The same store, where changes are written to the audit log.
-    audited: Arc<dyn RewardStore>,
+    audited: Store,
 }
 
 impl RewardAdmin {
-    pub fn new(store: Arc<dyn RewardStore>) -> Self {
-        Self { audited: Arc::clone(&store), store }
+    pub fn new(store: Store) -> Self {
+        Self { audited: store.clone(), store }
     }
 
     /// The same; of what is done in steps the log has one row.
-    pub fn audited(store: Arc<dyn RewardStore>, audited: Arc<dyn RewardStore>) -> Self {
+    pub fn audited(store: Store, audited: Store) -> Self {
         Self { store, audited }
     }
 
     /// Does what the service does every half minute; a command may come before it, or without it.
     pub async fn catch_up(&self, now: Timestamp) -> Result<(), StoreError> {
-        worker::work(&*self.store, || now).await
+        worker::work(&self.store, || now).await
     }
 
     /// Takes somebody out of what their referrer earns in a campaign; someone who was erased is known by their mark.
@@ -67,8 +72,15 @@ impl RewardAdmin {
         (reason, who): (&str, &str),
         now: Timestamp,
     ) -> Result<Voided, StoreError> {
-        let void =
-            |address| self.audited.void_person(address, campaign.clone(), reason.to_owned(), who.to_owned(), now);
+        let void = |address| {
+            self.audited.run(VoidPerson {
+                email_normalized: address,
+                campaign: campaign.clone(),
+                reason: reason.to_owned(),
+                who: who.to_owned(),
+                now,
+            })
+        };
         match void(email.normalized()).await? {
             Voided::UnknownPerson => void(marker.tombstone(email)).await,
             voided => Ok(voided),
@@ -77,41 +89,41 @@ impl RewardAdmin {
 
     /// A page of accounts after that one, in their order.
     pub fn accounts(&self, after: &str) -> StoreReply<'_, Vec<RewardAccount>> {
-        self.store.reward_accounts(after.to_owned(), PAGE)
+        self.store.run(ListRewardAccounts(after.to_owned(), PAGE))
     }
 
     /// A page of accounts after that one that were paid something between two times; `paid_cents` is what that was.
     pub fn paid_between(&self, since: Timestamp, until: Timestamp, after: &str) -> StoreReply<'_, Vec<RewardAccount>> {
-        self.store.paid_between(since, until, after.to_owned(), PAGE)
+        self.store.run(ListPaidBetween { since, until, after: after.to_owned(), most: PAGE })
     }
 
     /// Referred members who take part and are in no group yet.
     pub fn on_the_way(&self) -> StoreReply<'_, OnTheWay> {
-        self.store.on_the_way(OnTheWay::MOST)
+        self.store.run(FindOnTheWay(OnTheWay::MOST))
     }
 
     /// Groups and money of a campaign.
     pub async fn campaign(&self, slug: &CampaignSlug) -> Result<CampaignRewards, StoreError> {
         let mut all = CampaignRewards::default();
         while !all.is_whole {
-            all = self.store.campaign_rewards(slug.clone(), all).await?;
+            all = self.store.run(AddUpCampaign(slug.clone(), all)).await?;
         }
         Ok(all)
     }
 
     /// A page of referrers after that person who have groups that are not paid.
     pub fn reviewed(&self, after: i64) -> StoreReply<'_, Vec<ReviewedReferrer>> {
-        self.store.reviewed_referrers(after)
+        self.store.run(ListReviewedReferrers(after))
     }
 
     pub fn find_batch(&self, which: WhichBatch) -> StoreReply<'_, Option<BatchRecord>> {
-        self.store.find_batch(which)
+        self.store.run(FindBatch(which))
     }
 
     /// The oldest batches that have payouts out, and whether there are more.
     pub async fn open_batches(&self) -> Result<(Vec<BatchRecord>, bool), StoreError> {
         let (mut found, mut after) = (Vec::new(), 0);
-        while let Some(batch) = self.store.find_batch(WhichBatch::OutAfter(after)).await? {
+        while let Some(batch) = self.store.run(FindBatch(WhichBatch::OutAfter(after))).await? {
             if found.len() == MOST_OPEN_BATCHES {
                 return Ok((found, true));
             }
@@ -123,26 +135,26 @@ impl RewardAdmin {
 
     /// The batch that [`Self::make_batch`] would give.
     pub fn next_batch(&self) -> StoreReply<'_, NextBatch> {
-        self.store.next_batch()
+        self.store.run(FindNextBatch)
     }
 
     /// The batch that a payout is in; none where there is no such payout.
     pub async fn batch_of(&self, external_id: &str) -> Result<Option<i64>, StoreError> {
-        let found = self.store.find_payouts(vec![external_id.to_owned()]).await?;
+        let found = self.store.run(FindPayouts(vec![external_id.to_owned()])).await?;
         Ok(found.first().map(|payout| payout.batch))
     }
 
     /// Payouts to an account that are not settled, and whose file may be out.
     pub fn payouts_out(&self, account: AccountId) -> StoreReply<'_, Vec<PayoutRecord>> {
-        self.store.payouts_out(account)
+        self.store.run(ListPayoutsOut(account))
     }
 
     /// A batch of all that is due, or the one whose file was never written; none if nothing is due. Killed between any two steps, it
     /// goes on when it is asked for again. The audit log has that it began, so that no batch is there without a row.
     pub async fn make_batch(&self, who: &str, now: Timestamp) -> Result<Option<i64>, StoreError> {
-        let Some(batch) = self.audited.begin_batch(who.to_owned(), now).await? else { return Ok(None) };
+        let Some(batch) = self.audited.run(BeginBatch { who: who.to_owned(), now }).await? else { return Ok(None) };
         let mut begun = Instant::now();
-        while !self.store.fill_batch(batch, who.to_owned(), now).await?.is_full {
+        while !self.store.run(FillBatch { batch, who: who.to_owned(), now }).await?.is_full {
             pause_after_step(begun).await;
             begun = Instant::now();
         }
@@ -151,17 +163,17 @@ impl RewardAdmin {
 
     /// A batch's file is written from now on.
     pub fn close_batch(&self, batch: i64, now: Timestamp) -> StoreReply<'_, ()> {
-        self.store.close_batch(batch, now)
+        self.store.run(CloseBatch(batch, now))
     }
 
     /// A page of a batch's payouts after that id.
     pub fn payouts_of(&self, batch: i64, after: i64) -> StoreReply<'_, PayoutPage> {
-        self.store.payouts_of(batch, after)
+        self.store.run(ListPayouts(batch, after))
     }
 
     /// The batch's file is there now.
     pub fn note_written(&self, batch: i64, now: Timestamp) -> StoreReply<'_, ()> {
-        self.audited.note_written(batch, now)
+        self.audited.run(NoteWritten(batch, now))
     }
 
     /// Holds a provider's answer against the payouts that it is about; books nothing.
@@ -178,7 +190,7 @@ impl RewardAdmin {
                 break;
             }
             let ids = some.iter().map(|line| line.external_id.clone()).collect();
-            let found = self.store.find_payouts(ids).await?;
+            let found = self.store.run(FindPayouts(ids)).await?;
             for line in some {
                 let payout = found.iter().find(|payout| payout.external_id == line.external_id);
                 checked.add(line, payout, within);
@@ -199,7 +211,7 @@ impl RewardAdmin {
         for some in settlements.chunks(SETTLED_AT_ONCE) {
             let begun = Instant::now();
             let store = if settled.booked == 0 { &self.audited } else { &self.store };
-            settled += store.settle(some.to_vec(), who.to_owned(), now).await?;
+            settled += store.run(SettlePayouts { settlements: some.to_vec(), who: who.to_owned(), now }).await?;
             pause_after_step(begun).await;
         }
         Ok(settled)

@@ -1,6 +1,5 @@
 //! The worker of rewards: checks whose hold is over and forms groups, in bounded steps. Several nodes may do so on one store.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -10,17 +9,18 @@ use crate::clock::Clock;
 use crate::domain::time::Timestamp;
 use crate::log::Log;
 use crate::membership::people::new_account;
-use crate::store::{RewardStore, StoreError};
+use crate::store::rewards::StepRewards;
+use crate::store::{Store, StoreError};
 use crate::supervise::{pause_after_step, pause_long_after_step};
 
 /// How often it looks for something to do.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Works until told to stop.
-pub async fn run(store: Arc<dyn RewardStore>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
+pub async fn run(store: Store, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         let now = || clock.now().time;
-        if let Err(error) = steps(&*store, now, || !*stop.borrow(), pause_long_after_step).await {
+        if let Err(error) = steps(&store, now, || !*stop.borrow(), pause_long_after_step).await {
             log.problem(None, &format!("rewards are not up to date: {error}"));
         }
         tokio::select! {
@@ -31,18 +31,18 @@ pub async fn run(store: Arc<dyn RewardStore>, log: Log, clock: Clock, mut stop: 
 }
 
 /// Everything that is to be done now, for somebody who waits for it.
-pub async fn work(store: &dyn RewardStore, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
+pub async fn work(store: &Store, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
     steps(store, now, || true, pause_after_step).await
 }
 
 async fn steps<P: Future<Output = ()>>(
-    store: &dyn RewardStore,
+    store: &Store,
     now: impl Fn() -> Timestamp,
     goes_on: impl Fn() -> bool,
     pause: impl Fn(Instant) -> P,
 ) -> Result<(), StoreError> {
     let mut begun = Instant::now();
-    while goes_on() && store.step_rewards(new_account()?, now()).await? {
+    while goes_on() && store.run(StepRewards(new_account()?, now())).await? {
         pause(begun).await;
         begun = Instant::now();
     }

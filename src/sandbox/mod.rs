@@ -5,14 +5,13 @@
 
 pub mod transport;
 
-use std::sync::Arc;
-
 use crate::domain::mail::inbox::InboxMail;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::time::Timestamp;
-use crate::store::{InboxStore, StoreError};
+use crate::store::sandbox::{CountSandboxMembers, FindInInbox, ListInbox, ListInboxPartners};
+use crate::store::{Store, StoreError};
 
 /// Mails of a partner's inbox at a time, at the most.
 pub const MOST_LISTED: u32 = 100;
@@ -20,7 +19,7 @@ pub const MOST_LISTED: u32 = 100;
 /// The inboxes of partners, as they read them.
 #[derive(Debug)]
 pub struct Inbox {
-    store: Arc<dyn InboxStore>,
+    store: Store,
     tokens: TokenMaker,
     /// Where the sandbox's pages are, without a slash at the end.
     site: String,
@@ -58,14 +57,14 @@ impl std::fmt::Debug for ReceivedMail {
 
 impl Inbox {
     /// `secret` is the sandbox's own, `site` where its pages are.
-    pub fn new(store: Arc<dyn InboxStore>, secret: &Secret, site: String) -> Self {
+    pub fn new(store: Store, secret: &Secret, site: String) -> Self {
         Self { store, tokens: TokenMaker::new(secret), site }
     }
 
     /// A partner's mails, newest first, from before that one on; at most [`MOST_LISTED`] of them.
     pub async fn list(&self, partner: PartnerId, before: Option<i64>, limit: u32) -> Result<InboxPage, StoreError> {
         let most = limit.clamp(1, MOST_LISTED);
-        let mut mails = self.store.list_inbox(partner, before, most + 1).await?;
+        let mut mails = self.store.run(ListInbox { partner, before, most: most + 1 }).await?;
         let more = mails.len() > most as usize;
         mails.truncate(most as usize);
         let next = mails.last().filter(|_| more).map(|mail| mail.id);
@@ -74,12 +73,12 @@ impl Inbox {
 
     /// One of them.
     pub async fn find(&self, partner: PartnerId, id: i64) -> Result<Option<ReceivedMail>, StoreError> {
-        Ok(self.store.find_in_inbox(partner, id).await?.map(|mail| self.received(mail)))
+        Ok(self.store.run(FindInInbox(partner, id)).await?.map(|mail| self.received(mail)))
     }
 
     /// How many members the partner's sandbox has now.
     pub async fn member_count(&self, partner: PartnerId) -> Result<u64, StoreError> {
-        self.store.sandbox_members(partner).await
+        self.store.run(CountSandboxMembers(partner)).await
     }
 
     /// Where the partner's people see it in a browser: nobody else can guess the address.
@@ -90,7 +89,7 @@ impl Inbox {
     /// Whose page a token opens.
     pub async fn partner_of(&self, token: &str, now: Timestamp) -> Result<Option<(PartnerId, String)>, StoreError> {
         use subtle::ConstantTimeEq;
-        let partners = self.store.inbox_partners(now).await?;
+        let partners = self.store.run(ListInboxPartners(now)).await?;
         let is_it = |(_, name): &(_, String)| self.tokens.inbox_token(name).as_bytes().ct_eq(token.as_bytes()).into();
         Ok(partners.into_iter().find(is_it))
     }

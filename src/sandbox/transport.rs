@@ -1,8 +1,6 @@
 //! The way that the sandbox's mail takes: into its partner's inbox. Mail to the simulator's addresses is acted on as it arrives,
 //! by the same means that people have.
 
-use std::sync::Arc;
-
 use crate::clock::Clock;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::inbox::ArrivingMail;
@@ -15,11 +13,12 @@ use crate::domain::time::Timestamp;
 use crate::mail::{OutgoingMail, ReadableMail, SendError, Transport};
 use crate::membership::Membership;
 use crate::reply::Reply;
-use crate::store::{InboxStore, StoreError};
+use crate::store::sandbox::PutInInbox;
+use crate::store::{Store, StoreError};
 
 #[derive(Debug)]
 pub struct InboxTransport {
-    store: Arc<dyn InboxStore>,
+    store: Store,
     membership: Membership,
     tokens: TokenMaker,
     clock: Clock,
@@ -27,7 +26,7 @@ pub struct InboxTransport {
 
 impl InboxTransport {
     /// `secret` is the sandbox's own.
-    pub fn new(store: Arc<dyn InboxStore>, membership: Membership, secret: &Secret, clock: Clock) -> Self {
+    pub fn new(store: Store, membership: Membership, secret: &Secret, clock: Clock) -> Self {
         Self { store, membership, tokens: TokenMaker::new(secret), clock }
     }
 
@@ -42,7 +41,7 @@ impl InboxTransport {
         let now = self.clock.now().time;
         let ReadableMail { to, from, subject, text, html, .. } = readable;
         let arriving = ArrivingMail { partner: inbox, name, to, from, subject, text, html };
-        self.store.put_in_inbox(arriving, now).await.map_err(not_now)?;
+        self.store.run(PutInInbox(arriving, now)).await.map_err(not_now)?;
         match due {
             Some(due) => self.act(acts, &due, now).await,
             None => Ok(()),

@@ -7,39 +7,60 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::partners::changes;
-use super::sql::{Failure, Job, JobReply, ReadRow, Row, Sql, SqlReply, Value, expected, values};
-use super::{Engine, Store, StoreFigures, StoreReply};
-use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
+use super::sql::{Failure, How, Job, ReadRow, Row, Sql, SqlReply, Unit, Value, expected, values};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-area! {
-    /// Who did what.
-    AuditStore {
-        /// What was done after that place and before `until`, oldest first.
-        read audit_after(after: AuditPlace, until: Timestamp, most: u32) -> Vec<AuditEntry> {
-            |sql| {
-                let list = "SELECT id, at, who, command, about FROM audit
-                            WHERE (at, id) > ($1, $2) AND at < $3 ORDER BY at, id LIMIT $4";
-                sql.rows(list, values![after.at, after.id, *until, *most], entry).await
-            }
-        };
+/// What was done after that place and before `until`, oldest first.
+#[derive(Debug)]
+pub struct ListAuditAfter {
+    pub after: AuditPlace,
+    pub until: Timestamp,
+    pub most: u32,
+}
 
-        /// What was done from `since` on and before that place, newest first.
-        read audit_before(since: Timestamp, before: AuditPlace, most: u32) -> Vec<AuditEntry> {
-            |sql| {
-                let list = "SELECT id, at, who, command, about FROM audit
-                            WHERE at >= $1 AND (at, id) < ($2, $3) ORDER BY at DESC, id DESC LIMIT $4";
-                sql.rows(list, values![*since, before.at, before.id, *most], entry).await
-            }
-        };
+impl Unit for ListAuditAfter {
+    type Done = Vec<AuditEntry>;
+    const HOW: How = How::Read;
 
-        /// Writes down what changes no row of ours, and is worth knowing all the same.
-        write append_audit(act: Act) -> () {
-            |sql| append(sql, act, &act.about).await
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<AuditEntry>, Failure> {
+        let list = "SELECT id, at, who, command, about FROM audit
+                    WHERE (at, id) > ($1, $2) AND at < $3 ORDER BY at, id LIMIT $4";
+        sql.rows(list, values![self.after.at, self.after.id, self.until, self.most], entry).await
+    }
+}
+
+/// What was done from `since` on and before that place, newest first.
+#[derive(Debug)]
+pub struct ListAuditBefore {
+    pub since: Timestamp,
+    pub before: AuditPlace,
+    pub most: u32,
+}
+
+impl Unit for ListAuditBefore {
+    type Done = Vec<AuditEntry>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<AuditEntry>, Failure> {
+        let list = "SELECT id, at, who, command, about FROM audit
+                    WHERE at >= $1 AND (at, id) < ($2, $3) ORDER BY at DESC, id DESC LIMIT $4";
+        sql.rows(list, values![self.since, self.before.at, self.before.id, self.most], entry).await
+    }
+}
+
+/// Writes down what changes no row of ours, and is worth knowing all the same.
+#[derive(Debug)]
+pub struct AppendAudit(pub Act);
+
+impl Unit for AppendAudit {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        append(sql, &self.0, &self.0.about).await
     }
 }
 
@@ -113,62 +134,14 @@ pub(super) async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<
     sql.execute(append, values![act.at, &act.who, act.command, about]).await.map(|_| ())
 }
 
-/// A store of which every change is written down as one act.
-#[derive(Debug)]
-pub(super) struct Audited {
-    pub engine: Arc<dyn Engine>,
-    pub act: Act,
-}
-
-impl Engine for Audited {
-    fn read_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
-        self.engine.read_job(job)
-    }
-
-    fn scan_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
-        self.engine.scan_job(job)
-    }
-
-    fn write_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
-        self.engine.write_job(Box::new(AuditedJob { job, act: self.act.clone() }))
-    }
-
-    fn member_count(&self) -> StoreReply<'_, u64> {
-        self.engine.member_count()
-    }
-
-    fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
-        self.engine.sign_up(new, now)
-    }
-
-    fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
-        self.engine.confirm(sign_up, seen, now)
-    }
-
-    fn database_bytes(&self) -> StoreReply<'_, u64> {
-        self.engine.database_bytes()
-    }
-
-    fn check(&self, for_room: bool) -> StoreReply<'_, ()> {
-        self.engine.check(for_room)
-    }
-
-    fn close(&self) -> StoreReply<'_, ()> {
-        self.engine.close()
-    }
-
-    fn figures(&self) -> StoreReply<'_, StoreFigures> {
-        self.engine.figures()
-    }
-
-    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store> {
-        Arc::clone(&self.engine).audited(act)
-    }
+/// A change that is written down as an act, together with what it does.
+pub(super) fn audited(job: Box<dyn Job>, act: Arc<Act>) -> Box<dyn Job> {
+    Box::new(AuditedJob { job, act })
 }
 
 struct AuditedJob {
     job: Box<dyn Job>,
-    act: Act,
+    act: Arc<Act>,
 }
 
 impl Job for AuditedJob {

@@ -1,7 +1,7 @@
 //! The API keys of partners, as SQL.
 
 use super::partners;
-use super::sql::{Failure, Row, Sql, expected, values};
+use super::sql::{Failure, How, Row, Sql, Unit, expected, values};
 use crate::domain::api_key::{IssuedKey, KeyId, KeyRecord, MAX_ENDING_KEYS};
 use crate::domain::mail::budget::day_of;
 use crate::domain::partner::name::{PartnerId, PartnerName};
@@ -15,133 +15,200 @@ macro_rules! columns {
     };
 }
 
-area! {
-    /// The API keys of partners.
-    KeyStore {
-        read find_key(id: KeyId) -> Option<KeyRecord> {
-            |sql| {
-                find(sql, *id).await
-            }
-        };
+#[derive(Debug)]
+pub struct FindKey(pub KeyId);
 
-        /// All keys, oldest first, each with what came of its sign-ups.
-        read list_keys() -> Vec<(KeyRecord, KeyFigures)> {
-            |sql| {
-                // What is not rolled up yet is counted beside: no more than a minute's.
-                let list = concat!(
-                    "SELECT ",
-                    columns!(),
-                    ", signed_up + coalesce(s.recent, 0) AS signed_up, confirmed + coalesce(m.recent, 0) AS confirmed,
-                       declined + (SELECT count(*) FROM sign_ups WHERE key_id = api_keys.id AND state = 'declined') AS declined
-                     FROM api_keys
-                     LEFT JOIN (SELECT key_id, count(*) AS recent FROM sign_ups
-                                WHERE id > (SELECT sign_up_id FROM rollup) GROUP BY key_id) s ON s.key_id = api_keys.id
-                     LEFT JOIN (SELECT key_id, count(*) AS recent FROM member_changes WHERE change = 1 GROUP BY key_id) m
-                         ON m.key_id = api_keys.id
-                     ORDER BY api_keys.created_at, api_keys.id"
-                );
-                let figures = |row: &Row<'_>| {
-                    let (signed_up, confirmed) = (row.get("signed_up")?, row.get("confirmed")?);
-                    Ok::<_, Failure>(KeyFigures { signed_up, confirmed, declined: row.get("declined")? })
-                };
-                sql.rows(list, values![], |row| Ok((record(row)?, figures(row)?))).await
-            }
-        };
+impl Unit for FindKey {
+    type Done = Option<KeyRecord>;
+    const HOW: How = How::Read;
 
-        /// The newest keys of a partner, with the sign-ups and members of each as the last roll-up counted them.
-        read keys_of_partner(partner: PartnerId, most: u32) -> Vec<(KeyRecord, KeyFigures)> {
-            |sql| {
-                let list = concat!(
-                    "SELECT ",
-                    columns!(),
-                    ", signed_up, confirmed FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id LIMIT $2"
-                );
-                let figures = |row: &Row<'_>| {
-                    Ok::<_, Failure>(KeyFigures { signed_up: row.get("signed_up")?, confirmed: row.get("confirmed")?, ..KeyFigures::default() })
-                };
-                sql.rows(list, values![*partner, *most], |row| Ok((record(row)?, figures(row)?))).await
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        find(sql, self.0).await
+    }
+}
 
-        /// Adds a key, and its partner where it has no record yet.
-        transact issue_key(key: IssuedKey) -> () {
-            |sql| insert(sql, key).await
-        };
+/// All keys, oldest first, each with what came of its sign-ups.
+#[derive(Debug)]
+pub struct ListKeys;
 
-        /// The newest keys of a partner.
-        read keys_of(partner: PartnerId, most: u32) -> Vec<KeyRecord> {
-            |sql| {
-                let list = concat!(
-                    "SELECT ", columns!(), " FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2"
-                );
-                sql.rows(list, values![*partner, *most], record).await
-            }
-        };
+impl Unit for ListKeys {
+    type Done = Vec<(KeyRecord, KeyFigures)>;
+    const HOW: How = How::Read;
 
-        /// Ends a key now. `None` if there is no such key; one revoked before keeps its time, and nothing is changed.
-        transact revoke_key(id: KeyId, now: Timestamp) -> Option<RevokedKey> {
-            |sql| {
-                let revoke = concat!(
-                    "UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING ",
-                    columns!()
-                );
-                let key = match sql.row(revoke, values![id.as_str(), *now], record).await? {
-                    Some(key) => key,
-                    None => match find(sql, *id).await? {
-                        Some(key) => key,
-                        None => return Ok(None),
-                    },
-                };
-                let others = "SELECT EXISTS (SELECT 1 FROM api_keys WHERE partner_id = $1 AND revoked_at IS NULL
-                                             AND (expires_at IS NULL OR expires_at > $2))";
-                let others: bool = expected(sql.row(others, values![key.partner_id, *now], |row| row.get(0)).await?)?;
-                Ok(Some(RevokedKey { key, was_last: !others }))
-            }
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        // What is not rolled up yet is counted beside: no more than a minute's.
+        let list = concat!(
+            "SELECT ",
+            columns!(),
+            ", signed_up + coalesce(s.recent, 0) AS signed_up, confirmed + coalesce(m.recent, 0) AS confirmed,
+               declined + (SELECT count(*) FROM sign_ups WHERE key_id = api_keys.id AND state = 'declined') AS declined
+             FROM api_keys
+             LEFT JOIN (SELECT key_id, count(*) AS recent FROM sign_ups
+                        WHERE id > (SELECT sign_up_id FROM rollup) GROUP BY key_id) s ON s.key_id = api_keys.id
+             LEFT JOIN (SELECT key_id, count(*) AS recent FROM member_changes WHERE change = 1 GROUP BY key_id) m
+                 ON m.key_id = api_keys.id
+             ORDER BY api_keys.created_at, api_keys.id"
+        );
+        let figures = |row: &Row<'_>| {
+            let (signed_up, confirmed) = (row.get("signed_up")?, row.get("confirmed")?);
+            Ok::<_, Failure>(KeyFigures { signed_up, confirmed, declined: row.get("declined")? })
         };
+        sql.rows(list, values![], |row| Ok((record(row)?, figures(row)?))).await
+    }
+}
 
-        /// Adds `successor` and lets `old` end at `end`, or when it would have ended before. With `by_partner`, only if it was not
-        /// rotated before and few of its partner's keys are ending.
-        transact rotate_key(old: KeyId, end: Timestamp, successor: IssuedKey, by_partner: bool) -> RotatedKey {
-            |sql| {
-                let find = "SELECT partner_id FROM api_keys WHERE id = $1 AND revoked_at IS NULL";
-                let partner: Option<PartnerId> = sql.row(find, values![old.as_str()], |row| row.get(0)).await?;
-                let Some(partner) = partner else { return Ok(RotatedKey::Over) };
-                if *by_partner {
-                    sql.lock(&format!("keys of partner {partner}")).await?;
-                    if let Some(by) = replaced_by(sql, *old).await? {
-                        return Ok(RotatedKey::Replaced(by));
-                    }
-                    if ending_keys(sql, partner, successor.created_at).await? >= MAX_ENDING_KEYS {
-                        return Ok(RotatedKey::TooMany);
-                    }
-                }
-                let until = "UPDATE api_keys SET replaced_by = $3, expires_at = CASE WHEN expires_at < $2 THEN expires_at ELSE $2 END
-                             WHERE id = $1 AND revoked_at IS NULL";
-                if sql.execute(until, values![old.as_str(), *end, successor.id.as_str()]).await? == 0 {
-                    return Ok(RotatedKey::Over);
-                }
-                insert(sql, successor).await?;
-                Ok(RotatedKey::Done)
-            }
-        };
+/// The newest keys of a partner, with the sign-ups and members of each as the last roll-up counted them.
+#[derive(Debug)]
+pub struct ListKeysWithFigures(pub PartnerId, pub u32);
 
-        /// Remembers that a key was used, and how often since it was last written down. The time never moves backwards.
-        transact touch_key(id: KeyId, used: KeyUse, now: Timestamp) -> () {
-            |sql| {
-                let touch = "UPDATE api_keys SET last_used_at = $2
-                             WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
-                sql.execute(touch, values![id.as_str(), *now]).await?;
-                let count = "INSERT INTO source_days (partner_id, day, requests, sign_ups_sent)
-                             SELECT partner_id, $2, $3, $4 FROM api_keys WHERE id = $1
-                             ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET requests = source_days.requests + excluded.requests,
-                                 sign_ups_sent = source_days.sign_ups_sent + excluded.sign_ups_sent";
-                if *used != KeyUse::default() {
-                    let counts = values![id.as_str(), day_of(*now), i64::from(used.requests), i64::from(used.sign_ups)];
-                    sql.execute(count, counts).await?;
-                }
-                Ok(())
-            }
+impl Unit for ListKeysWithFigures {
+    type Done = Vec<(KeyRecord, KeyFigures)>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(partner, most) = self;
+        let list = concat!(
+            "SELECT ",
+            columns!(),
+            ", signed_up, confirmed FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id LIMIT $2"
+        );
+        let figures = |row: &Row<'_>| {
+            Ok::<_, Failure>(KeyFigures {
+                signed_up: row.get("signed_up")?,
+                confirmed: row.get("confirmed")?,
+                ..KeyFigures::default()
+            })
         };
+        sql.rows(list, values![*partner, *most], |row| Ok((record(row)?, figures(row)?))).await
+    }
+}
+
+/// Adds a key, and its partner where it has no record yet.
+#[derive(Debug)]
+pub struct IssueKey(pub IssuedKey);
+
+impl Unit for IssueKey {
+    type Done = ();
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        insert(sql, &self.0).await
+    }
+}
+
+/// The newest keys of a partner.
+#[derive(Debug)]
+pub struct ListKeysOf(pub PartnerId, pub u32);
+
+impl Unit for ListKeysOf {
+    type Done = Vec<KeyRecord>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<KeyRecord>, Failure> {
+        let Self(partner, most) = self;
+        let list = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2"
+        );
+        sql.rows(list, values![*partner, *most], record).await
+    }
+}
+
+/// Ends a key now. `None` if there is no such key; one revoked before keeps its time, and nothing is changed.
+#[derive(Debug)]
+pub struct RevokeKey(pub KeyId, pub Timestamp);
+
+impl Unit for RevokeKey {
+    type Done = Option<RevokedKey>;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(id, now) = self;
+        let revoke =
+            concat!("UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING ", columns!());
+        let key = match sql.row(revoke, values![id.as_str(), *now], record).await? {
+            Some(key) => key,
+            None => match find(sql, *id).await? {
+                Some(key) => key,
+                None => return Ok(None),
+            },
+        };
+        let others = "SELECT EXISTS (SELECT 1 FROM api_keys WHERE partner_id = $1 AND revoked_at IS NULL
+                                     AND (expires_at IS NULL OR expires_at > $2))";
+        let others: bool = expected(sql.row(others, values![key.partner_id, *now], |row| row.get(0)).await?)?;
+        Ok(Some(RevokedKey { key, was_last: !others }))
+    }
+}
+
+/// Adds `successor` and lets `old` end at `end`, or when it would have ended before. With `by_partner`, only if it was not
+/// rotated before and few of its partner's keys are ending.
+#[derive(Debug)]
+pub struct RotateKey {
+    pub old: KeyId,
+    pub end: Timestamp,
+    pub successor: IssuedKey,
+    pub by_partner: bool,
+}
+
+impl Unit for RotateKey {
+    type Done = RotatedKey;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<RotatedKey, Failure> {
+        let find = "SELECT partner_id FROM api_keys WHERE id = $1 AND revoked_at IS NULL";
+        let partner: Option<PartnerId> = sql.row(find, values![self.old.as_str()], |row| row.get(0)).await?;
+        let Some(partner) = partner else { return Ok(RotatedKey::Over) };
+        if self.by_partner {
+            sql.lock(&format!("keys of partner {partner}")).await?;
+            if let Some(by) = replaced_by(sql, self.old).await? {
+                return Ok(RotatedKey::Replaced(by));
+            }
+            if ending_keys(sql, partner, self.successor.created_at).await? >= MAX_ENDING_KEYS {
+                return Ok(RotatedKey::TooMany);
+            }
+        }
+        let until =
+            "UPDATE api_keys SET replaced_by = $3, expires_at = CASE WHEN expires_at < $2 THEN expires_at ELSE $2 END
+                     WHERE id = $1 AND revoked_at IS NULL";
+        if sql.execute(until, values![self.old.as_str(), self.end, self.successor.id.as_str()]).await? == 0 {
+            return Ok(RotatedKey::Over);
+        }
+        insert(sql, &self.successor).await?;
+        Ok(RotatedKey::Done)
+    }
+}
+
+/// Remembers that a key was used, and how often since it was last written down. The time never moves backwards.
+#[derive(Debug)]
+pub struct TouchKey {
+    pub id: KeyId,
+    pub used: KeyUse,
+    pub now: Timestamp,
+}
+
+impl Unit for TouchKey {
+    type Done = ();
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let touch = "UPDATE api_keys SET last_used_at = $2
+                     WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
+        sql.execute(touch, values![self.id.as_str(), self.now]).await?;
+        let count = "INSERT INTO source_days (partner_id, day, requests, sign_ups_sent)
+                     SELECT partner_id, $2, $3, $4 FROM api_keys WHERE id = $1
+                     ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET requests = source_days.requests + excluded.requests,
+                         sign_ups_sent = source_days.sign_ups_sent + excluded.sign_ups_sent";
+        if self.used != KeyUse::default() {
+            let counts = values![
+                self.id.as_str(),
+                day_of(self.now),
+                i64::from(self.used.requests),
+                i64::from(self.used.sign_ups)
+            ];
+            sql.execute(count, counts).await?;
+        }
+        Ok(())
     }
 }
 

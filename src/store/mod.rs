@@ -6,61 +6,6 @@
 //! of their area; an engine is [`Engine`]: where units run, and the paths that are tuned for it by hand. A store must
 //! never know about requests, limits or mail transports, and must never put an address, a key or a token into an error.
 
-/// An area of the store: its trait, and for every engine its units. `read` may run beside a write, `scan` too and reads more than
-/// a few rows, `write` changes something
-/// with one statement at the most, `transact` with several that are done or undone together, `own` is the engine's own path. A unit is written
-/// in place, or is a type of its own where it has parts.
-macro_rules! area {
-    ($(#[$doc:meta])* $area:ident {
-        $($(#[$say:meta])* $run:ident $name:ident($($value:ident: $kind:ty),*) -> $done:ty
-            $({ |$sql:ident| $body:expr })? $(= $unit:expr)?;)*
-    }) => {
-        $(#[$doc])*
-        pub trait $area: Send + Sync + std::fmt::Debug {
-            $($(#[$say])* fn $name(&self, $($value: $kind),*) -> $crate::store::StoreReply<'_, $done>;)*
-        }
-
-        impl<E: $crate::store::Engine> $area for E {
-            $(fn $name(&self, $($value: $kind),*) -> $crate::store::StoreReply<'_, $done> {
-                area!(@run self, $run, $name, ($($value: $kind),*) -> $done $(, = $unit)? $(, |$sql| $body)?)
-            })*
-        }
-    };
-    (@run $self:ident, own, $name:ident, ($($value:ident: $kind:ty),*) -> $done:ty) => {
-        $crate::store::Engine::$name($self, $($value),*)
-    };
-    (@run $self:ident, $run:ident, $name:ident, ($($value:ident: $kind:ty),*) -> $done:ty, = $unit:expr) => {
-        ($self as &dyn $crate::store::Engine).$run($unit)
-    };
-    (@run $self:ident, transact, $name:ident, ($($value:ident: $kind:ty),*) -> $done:ty, |$sql:ident| $body:expr) => {
-        area!(@unit $self, write, true, ($($value: $kind),*) -> $done, |$sql| $body)
-    };
-    (@run $self:ident, $run:ident, $name:ident, ($($value:ident: $kind:ty),*) -> $done:ty, |$sql:ident| $body:expr) => {
-        area!(@unit $self, $run, false, ($($value: $kind),*) -> $done, |$sql| $body)
-    };
-    (@unit $self:ident, $run:ident, $transaction:literal, ($($value:ident: $kind:ty),*) -> $done:ty, |$sql:ident| $body:expr) => {{
-        struct InPlace { $($value: $kind),* }
-
-        impl $crate::store::sql::Unit for InPlace {
-            type Done = $done;
-
-            fn is_transaction(&self) -> bool {
-                $transaction
-            }
-
-            async fn apply(
-                &self,
-                $sql: &mut dyn $crate::store::sql::Sql,
-            ) -> Result<$done, $crate::store::sql::Failure> {
-                let Self { $($value),* } = self;
-                $body
-            }
-        }
-
-        ($self as &dyn $crate::store::Engine).$run(InPlace { $($value),* })
-    }};
-}
-
 pub mod audit;
 pub mod campaigns;
 pub mod figures;
@@ -75,11 +20,12 @@ pub mod partners;
 pub mod plan;
 pub mod postgres;
 mod queue;
-mod report;
+pub mod report;
 pub mod resume;
 pub mod rewards;
 pub mod sandbox;
-mod sign_up;
+pub mod sign_up;
+pub mod sign_up_batch;
 pub mod sources;
 pub mod sql;
 pub mod sqlite;
@@ -88,86 +34,29 @@ pub mod transfer;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
-use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
-pub use self::audit::{Act, AuditStore};
-pub use self::campaigns::CampaignStore;
-pub use self::figures::FigureStore;
-pub use self::installation::{Claim, InstallationStore};
-pub use self::keys::KeyStore;
-pub use self::members::MemberStore;
-pub use self::members::own_page::OwnPageStore;
-pub use self::members::people::PeopleStore;
-pub use self::members::retention::{ForgottenPeople, MAILBOXES_KEPT_FOR, Retained, RetentionStore};
-pub use self::members::sign_in::{SignInStore, SignedIn};
-pub use self::operators::OperatorStore;
-pub use self::outbox::OutboxStore;
-pub use self::partners::PartnerStore;
-pub use self::partners::changes::ChangeStore;
-pub use self::partners::events::EventStore;
-pub use self::partners::webhooks::WebhookStore;
+pub use self::audit::Act;
+pub use self::installation::Claim;
+pub use self::members::retention::{ForgottenPeople, MAILBOXES_KEPT_FOR, Retained};
+pub use self::members::sign_in::SignedIn;
+use self::postgres::PostgresStore;
+use self::postgres::batch::Batcher;
+pub use self::postgres::batch::{BatchOutcome, Batched};
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
-pub use self::rewards::RewardStore;
-pub use self::sandbox::{ForgottenTestData, InboxStore};
-pub use self::sources::{MailFigures, SourceStore, SpentProof};
-use self::sql::{Job, JobDone, JobReply, Unit, result_of};
+pub use self::sandbox::ForgottenTestData;
+pub use self::sources::{MailFigures, SpentProof};
+use self::sql::{How, Job, JobDone, JobReply, Unit, result_of};
 
 /// Units of work that share a commit at the most: past this a bigger batch gains little and its first unit waits longer.
 pub const WRITE_BATCH: usize = 256;
 
-/// All areas together, for whoever opens a store and hands each area to those who need it. Every engine passes the same
-/// suite: `tests/it/once/store_suite/`.
-pub trait Store:
-    KeyStore
-    + PartnerStore
-    + WebhookStore
-    + ChangeStore
-    + EventStore
-    + MemberStore
-    + PeopleStore
-    + SignInStore
-    + OwnPageStore
-    + RetentionStore
-    + CampaignStore
-    + RewardStore
-    + OutboxStore
-    + InboxStore
-    + SourceStore
-    + FigureStore
-    + AuditStore
-    + OperatorStore
-    + InstallationStore
-{
-    /// The same store, of which every change is written down in the audit log as this act, together with the change.
-    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store>;
-}
-
-impl<E: Engine> Store for E {
-    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store> {
-        Engine::audited(self, act)
-    }
-}
-
-/// Where units of work run, and what is tuned for the engine by hand: the count that every page shows, sign-ups and
-/// confirmations.
+/// Where units of work run. Every engine passes the same suite: `tests/it/once/store_suite/`.
 pub trait Engine: Send + Sync + fmt::Debug {
-    /// Runs a job that changes nothing and reads a few rows.
-    fn read_job(&self, job: Box<dyn Job>) -> JobReply<'_>;
+    fn run(&self, how: How, job: Box<dyn Job>) -> JobReply<'_>;
 
-    /// The same for a job that reads many: it must not hold up a thread that answers requests.
-    fn scan_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
-        self.read_job(job)
-    }
-
-    fn write_job(&self, job: Box<dyn Job>) -> JobReply<'_>;
-
+    /// Tuned by hand: every page shows it.
     fn member_count(&self) -> StoreReply<'_, u64>;
-
-    fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp>;
-
-    fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation>;
 
     fn database_bytes(&self) -> StoreReply<'_, u64>;
 
@@ -177,21 +66,87 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     fn close(&self) -> StoreReply<'_, ()>;
 
-    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store>;
+    /// The engine that shares commits among units of a kind, if this is it.
+    fn postgres(&self) -> Option<&PostgresStore> {
+        None
+    }
 }
 
-/// The part that is compiled for each unit: it is to stay this small.
-impl dyn Engine + '_ {
-    fn read<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.read_job(<dyn Job>::of(unit)).map(result_of)
+/// The records, through an engine. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct Store {
+    engine: Arc<dyn Engine>,
+    /// What changes are written down as.
+    act: Option<Arc<Act>>,
+}
+
+impl Store {
+    pub fn new(engine: Arc<dyn Engine>) -> Self {
+        Self { engine, act: None }
     }
 
-    fn scan<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.scan_job(<dyn Job>::of(unit)).map(result_of)
+    /// The same store, of which every change is written down in the audit log as this act, together with the change.
+    pub fn audited(&self, act: Act) -> Self {
+        Self { engine: Arc::clone(&self.engine), act: Some(Arc::new(act)) }
     }
 
-    fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.write_job(<dyn Job>::of(unit)).map(result_of)
+    /// Does the unit whole or not at all. This part is compiled for each unit: it is to stay this small.
+    pub fn run<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
+        self.run_job(U::HOW, <dyn Job>::of(unit)).map(result_of)
+    }
+
+    fn run_job(&self, how: How, job: Box<dyn Job>) -> JobReply<'_> {
+        match &self.act {
+            Some(act) if !how.only_reads() => self.engine.run(How::Transaction, audit::audited(job, Arc::clone(act))),
+            _ => self.engine.run(how, job),
+        }
+    }
+
+    /// Where units of this kind are done together, if the engine can; once for each kind, at wiring.
+    pub fn batches<B: Batched>(&self) -> Batches<B> {
+        Batches { store: self.clone(), together: self.engine.postgres().and_then(PostgresStore::batcher) }
+    }
+
+    /// How many members there are now; constant time at any size, never cached.
+    pub fn member_count(&self) -> StoreReply<'_, u64> {
+        self.engine.member_count()
+    }
+
+    /// How large the database is, in bytes.
+    pub fn database_bytes(&self) -> StoreReply<'_, u64> {
+        self.engine.database_bytes()
+    }
+
+    /// Whether a write would be kept right now: makes one, to a row of its own that nobody waits for. `for_room` makes it as large
+    /// as a sign-up.
+    pub fn check(&self, for_room: bool) -> StoreReply<'_, ()> {
+        self.engine.check(for_room)
+    }
+
+    /// What monitoring reads of this node's own part in it: at once, whatever the database does.
+    pub fn figures(&self) -> StoreReply<'_, StoreFigures> {
+        self.engine.figures()
+    }
+
+    /// Finishes what was begun and lets go of the files or connections. What is asked later fails.
+    pub fn close(&self) -> StoreReply<'_, ()> {
+        self.engine.close()
+    }
+}
+
+/// Units of one kind, done together where the engine can.
+#[derive(Debug)]
+pub struct Batches<B: Batched> {
+    store: Store,
+    together: Option<Arc<Batcher<B>>>,
+}
+
+impl<B: Batched> Batches<B> {
+    pub fn run(&self, unit: B) -> StoreReply<'_, B::Done> {
+        match &self.together {
+            Some(together) => together.run(unit),
+            None => self.store.run(unit),
+        }
     }
 }
 
@@ -199,18 +154,6 @@ pub type StoreReply<'a, T> = Reply<'a, Result<T, StoreError>, JobDone>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The operator paused sign-ups; nothing was written.
-    #[error("sign-ups are paused")]
-    Paused,
-    /// The code offered for a new person is another's: offer the next.
-    #[error("the referral code is taken")]
-    CodeTaken,
-    /// The name of the request is another's; nothing was written.
-    #[error("the idempotency key is in use")]
-    KeyReused,
-    /// The partner has used as many idempotency keys for the address as it may; nothing was written.
-    #[error("too many idempotency keys for one address")]
-    TooManyKeys,
     /// The store could not be read, or could not commit; nothing was written. The cause is for the operator.
     #[error("{0}")]
     Unavailable(String),

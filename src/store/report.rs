@@ -2,7 +2,7 @@
 
 use super::members::own_page::switch_mail;
 use super::sources::{self, SourceEvent};
-use super::sql::{Failure, Row, Sql, Unit, values};
+use super::sql::{Failure, How, Row, Sql, Unit, values};
 use crate::domain::campaign::CampaignMail;
 use crate::domain::mail::UNDELIVERABLE_FOR;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
@@ -10,7 +10,9 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::time::Timestamp;
 
-pub(super) struct NoteReport {
+/// Writes down what a mail server or a mail service reports of a mail that left.
+#[derive(Debug)]
+pub struct NoteReport {
     pub report: MailReport,
     pub now: Timestamp,
 }
@@ -26,10 +28,7 @@ struct Reported {
 
 impl Unit for NoteReport {
     type Done = ReportOutcome;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<ReportOutcome, Failure> {
         let Some(Reported { mailbox, .. }) = self.find(sql).await? else { return Ok(ReportOutcome::Unknown) };

@@ -2,7 +2,7 @@
 //! as SQL. The engines move their ids ahead themselves.
 
 use super::audit::{self, Act};
-use super::sql::{Failure, Sql, Unit, expected, values};
+use super::sql::{Failure, How, Sql, Unit, expected, values};
 use crate::domain::time::Timestamp;
 
 #[derive(Debug)]
@@ -25,10 +25,7 @@ impl Resume {
 impl Unit for Resume {
     /// How many mails are held.
     type Done = u64;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         // Sessions that were ended since have come back, and links to sign in that were used.

@@ -7,15 +7,15 @@ use std::sync::LazyLock;
 
 use super::partners::idempotency::{self, Asked, FirstAnswer};
 use super::sources::{self, SourceEvent};
-use super::sql::{Failure, Row, Sql, Unit, Value, expected, values};
-use super::{StoreError, outbox, sandbox};
+use super::sql::{Failure, How, Row, Sql, Unit, Value, expected, values};
+use super::{outbox, sandbox};
 use crate::domain::email::scope::SandboxScope;
 use crate::domain::language::Language;
 use crate::domain::mail::MailKind;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{
-    CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpAnswers, SignUpId, SignedUp,
+    CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, Refused, SignUpAnswers, SignUpId, SignedUp,
 };
 use crate::domain::simulator::{closes_after, is_free};
 use crate::domain::time::Timestamp;
@@ -98,19 +98,19 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
 static ADD: LazyLock<String> = LazyLock::new(|| format!("{} RETURNING id", *INSERT));
 static ADD_OR_MERGE: LazyLock<String> = LazyLock::new(|| format!("{} {} RETURNING id", *INSERT, *MERGE));
 
-pub(super) struct SignUp {
+/// Writes the sign-up, its person if new, its attribution and its mail. The same partner again while the person has
+/// not decided merges: what is sent replaces, what is left out stays.
+#[derive(Debug)]
+pub struct SignUp {
     pub new: NewSignUp,
     pub now: Timestamp,
 }
 
 impl Unit for SignUp {
-    type Done = SignedUp;
+    type Done = Result<SignedUp, Refused>;
+    const HOW: How = How::Transaction;
 
-    fn is_transaction(&self) -> bool {
-        true
-    }
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<SignedUp, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let installation = "SELECT signups_paused, member_count FROM installation WHERE id = 1";
         let installation =
             sql.row(installation, values![], |row| Ok((row.get("signups_paused")?, row.get("member_count")?))).await?;
@@ -125,14 +125,20 @@ impl Unit for SignUp {
         {
             return Ok(first);
         }
-        refuse_if(paused)?;
-        let person = find_or_add(sql, &self.new.person, self.now).await?;
+        if paused {
+            return Ok(Err(Refused::Paused));
+        }
+        let Some(person) = find_or_add(sql, &self.new.person, self.now).await? else {
+            return Ok(Err(Refused::CodeTaken));
+        };
         match named.filter(|_| !person.is_new) {
             Some((_, partner)) if is_free(email) => {
                 idempotency::limit_keys_of_pending(sql, partner, person.id, now).await?;
             }
-            Some((_, partner)) => idempotency::refuse_too_many(sql, partner, person.id, now).await?,
-            None => {}
+            Some((_, partner)) if idempotency::has_too_many(sql, partner, person.id, now).await? => {
+                return Ok(Err(Refused::TooManyKeys));
+            }
+            _ => {}
         }
         // Of somebody who is known as well: who is new may not cost more.
         keep_silent(sql, &person.mailbox, &self.new.person, self.now).await?;
@@ -163,7 +169,7 @@ impl Unit for SignUp {
             let first = FirstAnswer { partner, request, person: person.id, sign_up, closes_at, given: &given };
             idempotency::keep(sql, first, self.now).await?;
         }
-        Ok(given)
+        Ok(Ok(given))
     }
 }
 
@@ -246,10 +252,6 @@ async fn free_slot(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<i64
     Ok(slot)
 }
 
-pub(super) fn refuse_if(paused: bool) -> Result<(), Failure> {
-    if paused { Err(Failure::Refused(StoreError::Paused)) } else { Ok(()) }
-}
-
 struct Person {
     id: i64,
     code: ReferralCode,
@@ -259,8 +261,8 @@ struct Person {
     is_new: bool,
 }
 
-/// The person of that address. A new one takes the code offered, unless it is somebody else's.
-async fn find_or_add(sql: &mut dyn Sql, named: &NamedPerson, now: Timestamp) -> Result<Person, Failure> {
+/// The person of that address. A new one takes the code offered; none if it is somebody else's.
+async fn find_or_add(sql: &mut dyn Sql, named: &NamedPerson, now: Timestamp) -> Result<Option<Person>, Failure> {
     let (email_normalized, mailbox) = (named.email.normalized(), named.email.mailbox());
     let find = "SELECT id, code, mailbox, state = 'member' AS is_member FROM people WHERE email_normalized = $1";
     let known = |row: &Row<'_>| {
@@ -273,7 +275,7 @@ async fn find_or_add(sql: &mut dyn Sql, named: &NamedPerson, now: Timestamp) -> 
         })
     };
     if let Some(person) = sql.row(find, values![&email_normalized], known).await? {
-        return Ok(person);
+        return Ok(Some(person));
     }
     let add = concat!(
         "INSERT INTO people (email, email_normalized, mailbox, code, state, created_at, uncredited)
@@ -284,8 +286,8 @@ async fn find_or_add(sql: &mut dyn Sql, named: &NamedPerson, now: Timestamp) -> 
     let person =
         values![named.email.as_typed(), &email_normalized, &mailbox, &named.code, now, named.tombstone.as_str()];
     match sql.insert(add, person).await? {
-        Some(id) => Ok(Person { id, code: named.code, mailbox, is_member: false, is_new: true }),
-        None => Err(not_added(sql, &named.code, &email_normalized).await?),
+        Some(id) => Ok(Some(Person { id, code: named.code, mailbox, is_member: false, is_new: true })),
+        None => code_taken(sql, &named.code, &email_normalized).await.map(|_| None),
     }
 }
 
@@ -299,13 +301,13 @@ async fn keep_silent(sql: &mut dyn Sql, mailbox: &str, named: &NamedPerson, now:
     sql.execute(keep, values![mailbox, named.tombstone.as_str(), now]).await.map(|_| ())
 }
 
-/// Why a person was not added: somebody else has the code, or another node added the same person at this moment.
-pub(super) async fn not_added(
+/// A person was not added: somebody else has the code, or another node added the same person at this moment.
+pub(super) async fn code_taken(
     sql: &mut dyn Sql,
     code: &ReferralCode,
     email_normalized: &str,
-) -> Result<Failure, Failure> {
+) -> Result<Refused, Failure> {
     let others = "SELECT 1 FROM people WHERE code = $1 AND email_normalized <> $2";
     let taken = sql.row(others, values![code, email_normalized], |_| Ok(())).await?.is_some();
-    Ok(if taken { Failure::Refused(StoreError::CodeTaken) } else { Failure::Overtaken })
+    if taken { Ok(Refused::CodeTaken) } else { Err(Failure::Overtaken) }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::installation::is_paused;
-use super::sql::{Failure, Row, Sql, expected, values};
+use super::sql::{Failure, How, Row, Sql, Unit, expected, values};
 use crate::domain::mail::MOST_COUNTED;
 use crate::domain::mail::budget::{DAYS, MailBudget, PROOFS_OF_A_SITE, Reputation, SourceStatus, day_of};
 use crate::domain::partner::name::PartnerId;
@@ -66,120 +66,146 @@ macro_rules! counted_mail {
     };
 }
 
-area! {
-    /// How each source behaves.
-    SourceStore {
-        /// What the form did in the last days; what it has asked for and nobody has looked at yet counts as mailed.
-        /// And whether sign-ups are paused.
-        read form_reputation(now: Timestamp) -> (Reputation, bool) {
-            |sql| {
-                let paused = is_paused(sql).await?;
-                let mut reputation = reputation_of(sql, None, *now).await?;
-                // However much waits: where this much does, the form is throttled.
-                let waiting = "
-                    SELECT count(*) FROM (
-                        SELECT s.partner_id FROM outbox o /*+ INDEXED BY outbox_due */ JOIN sign_ups s ON s.id = o.sign_up_id
-                        WHERE o.campaign_mail_id IS NULL AND o.given_up_at IS NULL AND o.held_at IS NULL AND o.send_after <= $1
-                            AND o.attempts = 0 AND o.priority = 0
-                        ORDER BY o.send_after LIMIT 2000) w
-                    WHERE w.partner_id IS NULL";
-                let waiting: Option<u64> = sql.row(waiting, values![*now], |row| row.get(0)).await?;
-                reputation.mailed_today += waiting.unwrap_or(0);
-                Ok((reputation, paused))
-            }
-        };
+/// What the form did in the last days; what it has asked for and nobody has looked at yet counts as mailed.
+/// And whether sign-ups are paused.
+#[derive(Debug)]
+pub struct FindFormReputation(pub Timestamp);
 
-        /// Every source that did something in the last days, whose mail is held, or whose budget is its own.
-        scan source_statuses(now: Timestamp) -> Vec<SourceStatus> {
-            |sql| {
-                let days = concat!(
-                    "SELECT ",
-                    source_name!("partner_id"),
-                    " AS source, ",
-                    reputation_columns!(),
-                    " FROM source_days WHERE day > $2 AND day <= $1 GROUP BY partner_id"
-                );
-                let today = day_of(*now);
-                let source = |row: &Row<'_>| Ok((row.get::<String>("source")?, reputation(row)?));
-                let days = sql.rows(days, values![today, today - DAYS], source).await?;
-                let held = concat!(
-                    "SELECT ",
-                    source_name!("s.partner_id"),
-                    " AS source, count(s.id) AS held, count(*) AS looked_at
-                     FROM (SELECT sign_up_id FROM outbox WHERE held_at IS NOT NULL ORDER BY held_at LIMIT $1) o
-                         LEFT JOIN sign_ups s ON s.id = o.sign_up_id GROUP BY s.partner_id"
-                );
-                let mut looked_at = 0;
-                let of_source = |row: &Row<'_>| {
-                    looked_at += row.get::<u64>("looked_at")?;
-                    Ok((row.get::<String>("source")?, row.get::<u64>("held")?))
-                };
-                let held = sql.rows(held, values![MOST_COUNTED], of_source).await?;
-                let held_in_part = looked_at >= MOST_COUNTED.into();
-                let controlled = "SELECT name, mails_a_day, suspended_at IS NOT NULL AS is_suspended FROM partners
-                                  WHERE mails_a_day IS NOT NULL OR suspended_at IS NOT NULL";
-                let control = |row: &Row<'_>| Ok((row.get::<String>("name")?, row.get("mails_a_day")?, row.get("is_suspended")?));
-                let controlled = sql.rows(controlled, values![], control).await?;
-                let new = |source: &String| SourceStatus { source: source.clone(), ..SourceStatus::default() };
-                let mut sources: BTreeMap<String, SourceStatus> = BTreeMap::new();
-                for (source, reputation) in days {
-                    sources.entry(source).or_insert_with_key(new).reputation = reputation;
-                }
-                for (source, held) in held.into_iter().filter(|(_, held)| *held > 0) {
-                    sources.entry(source).or_insert_with_key(new).held = held;
-                }
-                for (source, fixed, is_suspended) in controlled {
-                    let status = sources.entry(source).or_insert_with_key(new);
-                    (status.fixed, status.is_suspended) = (fixed, is_suspended);
-                }
-                Ok(sources.into_values().map(|status| SourceStatus { held_in_part, ..status }).collect())
-            }
-        };
+impl Unit for FindFormReputation {
+    type Done = (Reputation, bool);
+    const HOW: How = How::Read;
 
-        /// What monitoring reads of mail; [`MOST_COUNTED`] of a kind stands for that or more.
-        scan mail_figures() -> MailFigures {
-            |sql| {
-                let mut counts = [(0, None); 4];
-                for (count, which) in counts.iter_mut().zip([
-                    counted_mail!("/*+ INDEXED BY outbox_due */ WHERE campaign_mail_id IS NULL AND given_up_at IS NULL AND held_at IS NULL ORDER BY send_after"),
-                    counted_mail!("WHERE campaign_mail_id IS NOT NULL AND given_up_at IS NULL AND held_at IS NULL ORDER BY send_after"),
-                    counted_mail!("WHERE held_at IS NOT NULL ORDER BY held_at"),
-                    counted_mail!("WHERE given_up_at IS NOT NULL AND held_at IS NULL ORDER BY given_up_at"),
-                ]) {
-                    let read = |row: &Row<'_>| Ok((row.get::<u64>("mails")?, row.get::<Option<Timestamp>>("oldest")?));
-                    *count = expected(sql.row(which, values![MOST_COUNTED], read).await?)?;
-                }
-                let [of_people, about_campaigns, held, given_up] = counts;
-                Ok(MailFigures {
-                    waiting: (of_people.0 + about_campaigns.0).min(MOST_COUNTED.into()),
-                    about_campaigns: about_campaigns.0,
-                    held: held.0,
-                    given_up: given_up.0,
-                    oldest: of_people.1.into_iter().chain(about_campaigns.1).min(),
-                })
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let paused = is_paused(sql).await?;
+        let mut reputation = reputation_of(sql, None, self.0).await?;
+        // However much waits: where this much does, the form is throttled.
+        let waiting = "
+            SELECT count(*) FROM (
+                SELECT s.partner_id FROM outbox o /*+ INDEXED BY outbox_due */ JOIN sign_ups s ON s.id = o.sign_up_id
+                WHERE o.campaign_mail_id IS NULL AND o.given_up_at IS NULL AND o.held_at IS NULL AND o.send_after <= $1
+                    AND o.attempts = 0 AND o.priority = 0
+                ORDER BY o.send_after LIMIT 2000) w
+            WHERE w.partner_id IS NULL";
+        let waiting: Option<u64> = sql.row(waiting, values![self.0], |row| row.get(0)).await?;
+        reputation.mailed_today += waiting.unwrap_or(0);
+        Ok((reputation, paused))
+    }
+}
 
-        /// Uses a proof of work of a site, which lets the mail of a form pass its budget.
-        transact spend_proof(proof: Proof, site: String, budget: MailBudget, now: Timestamp) -> SpentProof {
-            |sql| {
-                let reputation = reputation_of(sql, None, *now).await?;
-                // One row for each of a site's proofs, in the order of their names.
-                let spent = format!("proofs of {site} on {} ", day_of(*now));
-                let of_site = "SELECT count(*) FROM used_once WHERE name > $1 AND name < $2";
-                let end = format!("{spent}~");
-                let of_site: Option<u64> = sql.row(of_site, values![&spent, &end], |row| row.get(0)).await?;
-                if !budget.takes_proofs(&reputation) || of_site.unwrap_or(0) >= PROOFS_OF_A_SITE {
-                    return Ok(SpentProof::TooMany);
-                }
-                if !use_once(sql, &format!("proof {}", proof.name), proof.ends_at).await? {
-                    return Ok(SpentProof::Used);
-                }
-                use_once(sql, &format!("{spent}{}", proof.name), now.plus(A_WHOLE_DAY)).await?;
-                sql.execute(count_source_event!("proofs_of_work"), values![None::<PartnerId>, day_of(*now), 1_i64]).await?;
-                Ok(SpentProof::Good)
-            }
+/// Every source that did something in the last days, whose mail is held, or whose budget is its own.
+#[derive(Debug)]
+pub struct ListSourceStatuses(pub Timestamp);
+
+impl Unit for ListSourceStatuses {
+    type Done = Vec<SourceStatus>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let days = concat!(
+            "SELECT ",
+            source_name!("partner_id"),
+            " AS source, ",
+            reputation_columns!(),
+            " FROM source_days WHERE day > $2 AND day <= $1 GROUP BY partner_id"
+        );
+        let today = day_of(self.0);
+        let source = |row: &Row<'_>| Ok((row.get::<String>("source")?, reputation(row)?));
+        let days = sql.rows(days, values![today, today - DAYS], source).await?;
+        let held = concat!(
+            "SELECT ",
+            source_name!("s.partner_id"),
+            " AS source, count(s.id) AS held, count(*) AS looked_at
+             FROM (SELECT sign_up_id FROM outbox WHERE held_at IS NOT NULL ORDER BY held_at LIMIT $1) o
+                 LEFT JOIN sign_ups s ON s.id = o.sign_up_id GROUP BY s.partner_id"
+        );
+        let mut looked_at = 0;
+        let of_source = |row: &Row<'_>| {
+            looked_at += row.get::<u64>("looked_at")?;
+            Ok((row.get::<String>("source")?, row.get::<u64>("held")?))
         };
+        let held = sql.rows(held, values![MOST_COUNTED], of_source).await?;
+        let held_in_part = looked_at >= MOST_COUNTED.into();
+        let controlled = "SELECT name, mails_a_day, suspended_at IS NOT NULL AS is_suspended FROM partners
+                          WHERE mails_a_day IS NOT NULL OR suspended_at IS NOT NULL";
+        let control =
+            |row: &Row<'_>| Ok((row.get::<String>("name")?, row.get("mails_a_day")?, row.get("is_suspended")?));
+        let controlled = sql.rows(controlled, values![], control).await?;
+        let new = |source: &String| SourceStatus { source: source.clone(), ..SourceStatus::default() };
+        let mut sources: BTreeMap<String, SourceStatus> = BTreeMap::new();
+        for (source, reputation) in days {
+            sources.entry(source).or_insert_with_key(new).reputation = reputation;
+        }
+        for (source, held) in held.into_iter().filter(|(_, held)| *held > 0) {
+            sources.entry(source).or_insert_with_key(new).held = held;
+        }
+        for (source, fixed, is_suspended) in controlled {
+            let status = sources.entry(source).or_insert_with_key(new);
+            (status.fixed, status.is_suspended) = (fixed, is_suspended);
+        }
+        Ok(sources.into_values().map(|status| SourceStatus { held_in_part, ..status }).collect())
+    }
+}
+
+/// What monitoring reads of mail; [`MOST_COUNTED`] of a kind stands for that or more.
+#[derive(Debug)]
+pub struct FindMailFigures;
+
+impl Unit for FindMailFigures {
+    type Done = MailFigures;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<MailFigures, Failure> {
+        let mut counts = [(0, None); 4];
+        for (count, which) in counts.iter_mut().zip([
+            counted_mail!("/*+ INDEXED BY outbox_due */ WHERE campaign_mail_id IS NULL AND given_up_at IS NULL AND held_at IS NULL ORDER BY send_after"),
+            counted_mail!("WHERE campaign_mail_id IS NOT NULL AND given_up_at IS NULL AND held_at IS NULL ORDER BY send_after"),
+            counted_mail!("WHERE held_at IS NOT NULL ORDER BY held_at"),
+            counted_mail!("WHERE given_up_at IS NOT NULL AND held_at IS NULL ORDER BY given_up_at"),
+        ]) {
+            let read = |row: &Row<'_>| Ok((row.get::<u64>("mails")?, row.get::<Option<Timestamp>>("oldest")?));
+            *count = expected(sql.row(which, values![MOST_COUNTED], read).await?)?;
+        }
+        let [of_people, about_campaigns, held, given_up] = counts;
+        Ok(MailFigures {
+            waiting: (of_people.0 + about_campaigns.0).min(MOST_COUNTED.into()),
+            about_campaigns: about_campaigns.0,
+            held: held.0,
+            given_up: given_up.0,
+            oldest: of_people.1.into_iter().chain(about_campaigns.1).min(),
+        })
+    }
+}
+
+/// Uses a proof of work of a site, which lets the mail of a form pass its budget.
+#[derive(Debug)]
+pub struct SpendProof {
+    pub proof: Proof,
+    pub site: String,
+    pub budget: MailBudget,
+    pub now: Timestamp,
+}
+
+impl Unit for SpendProof {
+    type Done = SpentProof;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<SpentProof, Failure> {
+        let Self { proof, site, budget, now } = self;
+        let reputation = reputation_of(sql, None, *now).await?;
+        // One row for each of a site's proofs, in the order of their names.
+        let spent = format!("proofs of {site} on {} ", day_of(*now));
+        let of_site = "SELECT count(*) FROM used_once WHERE name > $1 AND name < $2";
+        let end = format!("{spent}~");
+        let of_site: Option<u64> = sql.row(of_site, values![&spent, &end], |row| row.get(0)).await?;
+        if !budget.takes_proofs(&reputation) || of_site.unwrap_or(0) >= PROOFS_OF_A_SITE {
+            return Ok(SpentProof::TooMany);
+        }
+        if !use_once(sql, &format!("proof {}", proof.name), proof.ends_at).await? {
+            return Ok(SpentProof::Used);
+        }
+        use_once(sql, &format!("{spent}{}", proof.name), now.plus(A_WHOLE_DAY)).await?;
+        sql.execute(count_source_event!("proofs_of_work"), values![None::<PartnerId>, day_of(*now), 1_i64]).await?;
+        Ok(SpentProof::Good)
     }
 }
 

@@ -22,12 +22,28 @@ use crate::reply::Reply;
 pub trait Unit: Send + Sync + 'static {
     type Done: Send + 'static;
 
-    /// Whether it is made of several statements that must be done or undone together.
-    fn is_transaction(&self) -> bool {
-        false
-    }
+    const HOW: How;
 
     fn apply(&self, sql: &mut dyn Sql) -> impl Future<Output = Result<Self::Done, Failure>> + Send;
+}
+
+/// How a unit reaches the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// It changes nothing and reads a few rows, and may run beside a write.
+    Read,
+    /// The same for many rows: it must not hold up a thread that answers requests.
+    Scan,
+    /// It changes something, with one statement at the most.
+    Write,
+    /// It changes something, with several statements that are done or undone together.
+    Transaction,
+}
+
+impl How {
+    pub const fn only_reads(self) -> bool {
+        matches!(self, Self::Read | Self::Scan)
+    }
 }
 
 /// A [`Unit`] without its type, and its result once it was applied. Everything around a unit (queue, transaction, retry,
@@ -65,7 +81,7 @@ pub fn result_of<T: 'static>(job: JobDone) -> Result<T, StoreError> {
 
 impl<U: Unit> Job for Pending<U> {
     fn is_transaction(&self) -> bool {
-        self.unit.is_transaction()
+        U::HOW == How::Transaction
     }
 
     fn apply<'a>(&'a mut self, sql: &'a mut dyn Sql) -> Reply<'a, Result<(), Failure>> {

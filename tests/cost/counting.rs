@@ -1,13 +1,10 @@
-//! A store that counts how often it is asked.
+//! An engine that counts how often it is asked.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use unionhall::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
-use unionhall::domain::time::Timestamp;
-use unionhall::store::sql::{Job, JobReply};
+use unionhall::store::sql::{How, Job, JobReply};
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Act, Engine, Store, StoreFigures, StoreReply};
+use unionhall::store::{Engine, StoreFigures, StoreReply};
 
 #[derive(Debug)]
 pub(crate) struct Counting {
@@ -28,43 +25,27 @@ impl Counting {
 
 /// Everything counts and is passed on.
 impl Engine for Counting {
-    fn read_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
-        self.counted().read_job(job)
-    }
-
-    fn write_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
-        self.counted().write_job(job)
+    fn run(&self, how: How, job: Box<dyn Job>) -> JobReply<'_> {
+        self.counted().run(how, job)
     }
 
     fn member_count(&self) -> StoreReply<'_, u64> {
-        Engine::member_count(self.counted())
-    }
-
-    fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
-        Engine::sign_up(self.counted(), new, now)
-    }
-
-    fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
-        Engine::confirm(self.counted(), sign_up, seen, now)
+        self.counted().member_count()
     }
 
     fn database_bytes(&self) -> StoreReply<'_, u64> {
-        Engine::database_bytes(self.counted())
+        self.counted().database_bytes()
     }
 
     fn check(&self, for_room: bool) -> StoreReply<'_, ()> {
-        Engine::check(self.counted(), for_room)
+        self.counted().check(for_room)
     }
 
     fn figures(&self) -> StoreReply<'_, StoreFigures> {
-        Engine::figures(self.counted())
+        self.counted().figures()
     }
 
     fn close(&self) -> StoreReply<'_, ()> {
-        Engine::close(self.counted())
-    }
-
-    fn audited(self: Arc<Self>, _: Act) -> Arc<dyn Store> {
-        self
+        self.counted().close()
     }
 }

@@ -30,10 +30,11 @@ use unionhall::log::{Format, Level, Log};
 use unionhall::mail::Delivery;
 use unionhall::operations::{ALL, Access};
 use unionhall::server::{HttpService, HttpSettings, NodeResources, listener};
+use unionhall::store::Store;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{KeyStore, Store};
 
 use self::counting::Counting;
+use unionhall::store::keys::{IssueKey, TouchKey};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -82,7 +83,7 @@ fn no_request_costs_more_than_its_figure() {
 
 struct House {
     runtime: tokio::runtime::Runtime,
-    store: Arc<Counting>,
+    engine: Arc<Counting>,
     address: SocketAddr,
     key: String,
     _folder: tempfile::TempDir,
@@ -93,7 +94,8 @@ impl House {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let clock = Clock::start();
-        let store = Arc::new(Counting::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap()));
+        let engine = Arc::new(Counting::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap()));
+        let store = Store::new(Arc::clone(&engine) as _);
         let key = ApiKey::from_random(&[9; ApiKey::ENTROPY]);
         let issued = IssuedKey {
             id: key.id(),
@@ -104,8 +106,8 @@ impl House {
             expires_at: None,
         };
         let address = runtime.block_on(async {
-            store.issue_key(issued).await.unwrap();
-            store.touch_key(key.id(), Default::default(), clock.now().time).await.unwrap();
+            store.run(IssueKey(issued)).await.unwrap();
+            store.run(TouchKey { id: key.id(), used: Default::default(), now: clock.now().time }).await.unwrap();
             let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = socket.local_addr().unwrap();
             let app = App::new(Parts {
@@ -117,7 +119,7 @@ impl House {
                     ..UnionSettings::sample()
                 }),
                 secret: Secret::new(&"s".repeat(32)).unwrap(),
-                store: Arc::clone(&store) as Arc<dyn Store>,
+                store: store.clone(),
                 limiter: Arc::new(MemoryLimiter::new(1_000_000)),
                 // A line for each request is part of what a request costs.
                 log: Log::start(Level::Requests, Format::Json, clock, std::io::sink()).unwrap(),
@@ -134,7 +136,7 @@ impl House {
             tokio::spawn(listener::serve(socket, service, None, std::future::pending()));
             address
         });
-        Self { runtime, store, address, key: key.reveal().to_owned(), _folder: folder }
+        Self { runtime, engine, address, key: key.reveal().to_owned(), _folder: folder }
     }
 
     /// What a request to each operation costs, over REST and as a tool.
@@ -175,12 +177,12 @@ impl House {
             }
         };
         send(1000);
-        let calls = self.store.calls.load(Ordering::Relaxed);
+        let calls = self.engine.calls.load(Ordering::Relaxed);
         let region = Region::new(ALLOCATOR);
         // Other people than before where there are people: each request does all of its work.
         send(2000);
         let asked = region.change();
-        let calls = self.store.calls.load(Ordering::Relaxed) - calls;
+        let calls = self.engine.calls.load(Ordering::Relaxed) - calls;
         let each = |count: usize| count as f64 / REQUESTS as f64;
         Cost { allocations: each(asked.allocations + asked.reallocations), store_calls: each(calls) }
     }

@@ -28,6 +28,7 @@ mod manners;
 mod mcp;
 mod metrics;
 mod once;
+mod open_store;
 mod openapi;
 mod operator;
 mod operator_overview;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
+use crate::open_store::OpenStore;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 use unionhall::domain::secret::Secret;
-use unionhall::store::InstallationStore;
 use unionhall::store::migration::{MIGRATIONS, Prepare};
 use unionhall::store::postgres::{Address, PostgresStore};
 
@@ -291,7 +291,7 @@ fn make_template(template: &str) {
                 .await
                 .unwrap();
             let address = Address::parse(&patient(&postgres(&making))).unwrap();
-            PostgresStore::open(address, Prepare::Make, 1).await.unwrap().close().await.unwrap();
+            OpenStore::new(PostgresStore::open(address, Prepare::Make, 1).await.unwrap()).close().await.unwrap();
             client.batch_execute(&format!("ALTER DATABASE {making} RENAME TO {template}")).await.unwrap();
         }
     };

@@ -18,10 +18,10 @@ use crate::domain::person::Waiver;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::operator::Operator;
-use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 use crate::store::postgres::PostgresStore;
 use crate::store::resume::Resume;
+use crate::store::{Store, WRITE_BATCH};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ResumeSettings {
@@ -54,7 +54,7 @@ pub(in crate::cli) fn run(task: &ResumeSettings) -> anyhow::Result<()> {
     block_on(&runtime, async {
         let store = PostgresStore::open((*address).clone(), Prepare::Resume, WRITE_BATCH).await;
         let store = Arc::new(store.with_context(|| address.to_string())?);
-        let operator = Operator::new(Arc::clone(&store) as _, Mode::Live);
+        let operator = Operator::new(Store::new(store.clone()), Mode::Live);
         let done = resume(task, &store, &operator, Clock::start().now().time).await;
         operator.close().await?;
         done

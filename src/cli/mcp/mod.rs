@@ -67,8 +67,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
         }
         let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable.read()?);
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
-        let secret =
-            secret::claim(&settings.store, given, &Operator::new(Arc::clone(&store), Mode::Live)).await?.secret;
+        let secret = secret::claim(&settings.store, given, &Operator::new(store.clone(), Mode::Live)).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.
         let log = Log::start(Level::Errors, Format::Text, clock, std::io::stderr())?;
@@ -76,7 +75,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
         let app = App::new(Parts {
             union: Arc::new(union),
             secret,
-            store: Arc::clone(&store),
+            store: store.clone(),
             limiter,
             log: log.clone(),
             mail,

@@ -47,7 +47,7 @@ pub(in crate::cli) fn run(settings: &NegotiatorSettings) -> anyhow::Result<()> {
             union: Arc::new(union),
             // Of nobody: this process can make no link of a member's.
             secret: Secret::new(&String::from_utf8_lossy(&base32::encode::<64>(&random::<40>()?)))?,
-            store: Arc::clone(&store),
+            store: store.clone(),
             log: log.clone(),
             mail: Delivery::Off,
             webhooks: Arc::default(),

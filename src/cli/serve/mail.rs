@@ -102,7 +102,7 @@ impl Post {
     /// Lets the worker begin, where there is mail for it to send.
     pub(super) fn start(
         &self,
-        store: &Arc<dyn Store>,
+        store: &Store,
         composer: Composer,
         clock: Clock,
         log: &Log,
@@ -110,7 +110,7 @@ impl Post {
     ) -> Option<JoinHandle<()>> {
         let sending = self.sending.as_ref()?;
         let outbox = Outbox {
-            store: Arc::clone(store) as _,
+            store: store.clone(),
             transport: Arc::clone(&sending.transport),
             composer,
             notifier: Arc::clone(&sending.notifier),

@@ -89,7 +89,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let union = Arc::new(settings.union.facts(settings.union.base_url(listeners.listening, listeners.scheme))?);
     let branding = Arc::new(settings.union.branding()?);
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
-    let operator = Operator::new(Arc::clone(&store), Mode::Live);
+    let operator = Operator::new(store.clone(), Mode::Live);
     let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &operator).await?;
     process::raise_file_limit(log);
     let limiter = make_limiter(checked.limits, union.public_per_minute, log).await?;
@@ -99,7 +99,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let app = App::new(Parts {
         union: Arc::clone(&union),
         secret: secret.clone(),
-        store: Arc::clone(&store),
+        store: store.clone(),
         limiter: Arc::clone(&limiter),
         log: log.clone(),
         mail: post.delivery.clone(),
@@ -118,7 +118,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let start = |composer| post.start(&store, composer, clock, log, work_stops.clone());
     let worker = composer.clone().and_then(start);
     let teller = WebhookWorker {
-        store: Arc::clone(&store) as _,
+        store: store.clone(),
         client: settings.outbound.client(&union.base_url),
         secret: secret.clone(),
         notifier: Arc::clone(&webhooks),
@@ -134,18 +134,18 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let times = settings.retention.times();
     let (records, logger, stops) = (&store, log, &work_stops);
     let forgets =
-        retention::run(Arc::clone(records), Mode::Live, secret.clone(), times, logger.clone(), clock, stops.clone());
+        retention::run(records.clone(), Mode::Live, secret.clone(), times, logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("retention", forgets));
-    let rolls_up = figures::run(Arc::clone(records), logger.clone(), clock, stops.clone());
+    let rolls_up = figures::run(records.clone(), logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
-    let campaigns = campaigns::worker::run(Arc::clone(records) as _, logger.clone(), clock, stops.clone());
+    let campaigns = campaigns::worker::run(records.clone(), logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the campaigns", campaigns));
-    let rewards = rewards::worker::run(Arc::clone(records) as _, logger.clone(), clock, stops.clone());
+    let rewards = rewards::worker::run(records.clone(), logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the rewards", rewards));
     // Where no mail can be sent, or it could not say where the union is, none is queued.
     let is_off = matches!(post.delivery, Delivery::Off) || union.postal_address.is_none();
     let an_hour = if is_off { 0 } else { settings.mail.campaign_mails_an_hour };
-    let (pace, records) = (MailingPace { an_hour }, Arc::clone(records) as _);
+    let (pace, records) = (MailingPace { an_hour }, records.clone());
     let mailings = campaigns::mailing::run(records, pace, logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the mailings", mailings));
     let sandbox = SandboxRuntime::new(

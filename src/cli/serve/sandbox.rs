@@ -38,6 +38,7 @@ use crate::reply::Reply;
 use crate::sandbox::Inbox;
 use crate::sandbox::transport::InboxTransport;
 use crate::server::{FindsSandbox, NoSandbox};
+use crate::store::installation::ClaimSecret;
 use crate::store::migration::Prepare;
 use crate::store::{Claim, Store};
 
@@ -67,7 +68,7 @@ pub(super) struct SandboxRuntime {
 #[derive(Debug)]
 struct OpenedSandbox {
     app: Arc<App>,
-    store: Arc<dyn Store>,
+    store: Store,
     /// Of its mail and of its webhooks.
     workers: [JoinHandle<()>; 2],
 }
@@ -159,19 +160,19 @@ impl SandboxRuntime {
         let runtime = tokio::runtime::Handle::current();
         let opening = move || runtime.block_on(open_records(&records, &data, Prepare::Upgrade, batch));
         let store = tokio::task::spawn_blocking(opening).await??;
-        if store.claim_secret(self.secret.fingerprint()).await? == Claim::Another {
+        if store.run(ClaimSecret(self.secret.fingerprint())).await? == Claim::Another {
             store.close().await?;
             anyhow::bail!("its records were made with another secret; delete them, and issue test keys anew");
         }
         let notifier = Arc::new(MailNotifier::default());
-        let inbox = Inbox::new(Arc::clone(&store) as _, &self.secret, self.union.join_site.clone());
+        let inbox = Inbox::new(store.clone(), &self.secret, self.union.join_site.clone());
         let webhooks = Arc::<WebhookNotifier>::default();
         let parts = self.parts(&store, Delivery::Sent(Arc::clone(&notifier)), Arc::clone(&webhooks));
         let app = App::sandbox(parts, inbox);
         app.membership.keep_notice(self.clock.now().time).await?;
         let outbox = self.outbox(&store, notifier, Arc::clone(&webhooks))?;
         let teller = WebhookWorker {
-            store: Arc::clone(&store) as _,
+            store: store.clone(),
             client: self.outbound.client(&self.union.base_url),
             secret: self.secret.clone(),
             notifier: webhooks,
@@ -186,7 +187,7 @@ impl SandboxRuntime {
             tokio::spawn(teller.run(self.clock, self.stop.clone())),
         ];
         tokio::spawn(retention::run(
-            Arc::clone(&store),
+            store.clone(),
             Mode::Test,
             self.secret.clone(),
             self.times,
@@ -194,16 +195,16 @@ impl SandboxRuntime {
             self.clock,
             self.stop.clone(),
         ));
-        tokio::spawn(figures::run(Arc::clone(&store), self.log.of_sandbox(), self.clock, self.stop.clone()));
+        tokio::spawn(figures::run(store.clone(), self.log.of_sandbox(), self.clock, self.stop.clone()));
         tokio::spawn(process::write_uses(Arc::clone(app.core()), self.clock, self.stop.clone()));
         Ok(Some(OpenedSandbox { app, store, workers }))
     }
 
-    fn parts(&self, store: &Arc<dyn Store>, mail: Delivery, webhooks: Arc<WebhookNotifier>) -> Parts {
+    fn parts(&self, store: &Store, mail: Delivery, webhooks: Arc<WebhookNotifier>) -> Parts {
         Parts {
             union: Arc::clone(&self.union),
             secret: self.secret.clone(),
-            store: Arc::clone(store),
+            store: store.clone(),
             limiter: Arc::clone(&self.limiter),
             log: self.log.of_sandbox(),
             mail,
@@ -219,17 +220,16 @@ impl SandboxRuntime {
 
     fn outbox(
         &self,
-        store: &Arc<dyn Store>,
+        store: &Store,
         notifier: Arc<MailNotifier>,
         webhooks: Arc<WebhookNotifier>,
     ) -> anyhow::Result<Outbox> {
         let (disposable, notices) = (self.disposable.clone(), self.union.notices.clone());
-        let membership =
-            Membership::new(Arc::clone(store) as _, &self.secret, Delivery::Held, webhooks, disposable, notices);
+        let membership = Membership::new(store.clone(), &self.secret, Delivery::Held, webhooks, disposable, notices);
         let sender = &self.union.sender;
         Ok(Outbox {
-            store: Arc::clone(store) as _,
-            transport: Arc::new(InboxTransport::new(Arc::clone(store) as _, membership, &self.secret, self.clock)),
+            store: store.clone(),
+            transport: Arc::new(InboxTransport::new(store.clone(), membership, &self.secret, self.clock)),
             composer: Composer {
                 union: Arc::clone(&self.union),
                 catalog: self.catalog.clone(),

@@ -12,7 +12,7 @@ use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::store::members::joined_by;
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// People that one step looks at: sign-ups wait meanwhile.
 const LOOKED_AT_ONCE: u32 = 100;
@@ -63,7 +63,10 @@ pub struct MailingStep {
     pub ended_early: Option<(CampaignSlug, CampaignMail)>,
 }
 
-pub(super) struct StepMailing {
+/// Takes a mailing further: looks at some people, and puts as many mails into the outbox as the pace allows. Where it got to is
+/// written with them.
+#[derive(Debug)]
+pub struct StepMailing {
     pub pace: MailingPace,
     pub now: Timestamp,
 }
@@ -78,10 +81,7 @@ struct Mailing {
 
 impl Unit for StepMailing {
     type Done = MailingStep;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<MailingStep, Failure> {
         // Whoever has this row steps; other nodes have nothing to do meanwhile.

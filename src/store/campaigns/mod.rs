@@ -1,38 +1,30 @@
 //! Campaigns: their steps, who takes part, what was counted, and the negotiator's notes; as SQL.
 
-mod mailing;
-mod negotiation;
-mod participation;
-mod sheet;
-mod step;
+pub mod mailing;
+pub mod negotiation;
+pub mod participation;
+pub mod sheet;
+pub mod step;
 
 pub use self::mailing::MailingStep;
-use self::mailing::StepMailing;
 pub(super) use self::mailing::{campaign_of_id, recipient, recipient_columns};
 pub use self::negotiation::Noted;
-use self::negotiation::{AddOfferDraft, AddRound};
-use self::participation::PressUnit;
 pub use self::participation::Pressed;
 pub(super) use self::participation::{end_participations, forget_times, participations_of};
 pub use self::sheet::CountedPart;
-use self::sheet::{KeepSheet, count_part, due_sheets};
-use self::step::{EditCampaign, MakeCampaign, StepCampaign};
+use self::sheet::{count_part, due_sheets};
 pub use self::step::{Edited, Made, Stepped, TakenStep};
 use super::rewards::terms;
-use super::sql::{Failure, Row, Sql, values};
-use crate::domain::campaign::demand::DemandSheet;
+use super::sql::{Failure, How, Row, Sql, Unit, values};
 use crate::domain::campaign::draft::CampaignDraft;
-use crate::domain::campaign::mailing::MailingPace;
 use crate::domain::campaign::offer::Offer;
-use crate::domain::campaign::participation::{ParticipationState, Press};
+use crate::domain::campaign::participation::ParticipationState;
 use crate::domain::campaign::record::{
     CampaignFile, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
     ParticipationCounts,
 };
 use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
-use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
-use crate::domain::us_state::UsState;
 
 /// Whether people ever saw a campaign `c`.
 macro_rules! was_public {
@@ -74,130 +66,179 @@ macro_rules! campaigns {
 }
 use campaigns;
 
-area! {
-    /// Campaigns and who takes part in them.
-    CampaignStore {
-        /// Makes a draft of the operator's file.
-        write make_campaign(draft: CampaignDraft, definition: String, who: String, now: Timestamp) -> Made
-            = MakeCampaign { draft, definition, who, now };
+/// Takes the steps of days that are over; says how many.
+#[derive(Debug)]
+pub struct StepByDate(pub Timestamp);
 
-        /// Replaces what the operator wrote, as far as that may still change.
-        write edit_campaign(draft: CampaignDraft, definition: String, who: String, now: Timestamp) -> Edited
-            = EditCampaign { draft, definition, who, now };
+impl Unit for StepByDate {
+    type Done = u64;
+    const HOW: How = How::Transaction;
 
-        /// Takes a campaign a step further, with a note, and begins the mailing that belongs to it, unless nobody is to be mailed.
-        write step_campaign(slug: CampaignSlug, step: TakenStep, who: String, note: (String, bool), now: Timestamp) -> Stepped
-            = StepCampaign { slug, step, who, note, now };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        step::by_date(sql, self.0).await
+    }
+}
 
-        /// Takes the steps of days that are over; says how many.
-        transact step_by_date(now: Timestamp) -> u64 {
-            |sql| step::by_date(sql, *now).await
+/// What changes with nearly every change of what is shown; two that are committed in another order than they began may hide one.
+#[derive(Debug)]
+pub struct FindCampaignsVersion;
+
+impl Unit for FindCampaignsVersion {
+    type Done = (i64, i64);
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(i64, i64), Failure> {
+        let version = "SELECT coalesce((SELECT max(id) FROM campaign_history), 0), coalesce((SELECT max(id) FROM demand_sheets), 0)";
+        Ok(sql.row(version, values![], |row| Ok((row.get(0)?, row.get(1)?))).await?.unwrap_or_default())
+    }
+}
+
+/// All of them, in the order in which they were made.
+#[derive(Debug)]
+pub struct ListCampaigns;
+
+impl Unit for ListCampaigns {
+    type Done = Vec<CampaignRecord>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        sql.rows(campaigns!("ORDER BY c.id"), values![], campaign).await
+    }
+}
+
+/// Everything about one.
+#[derive(Debug)]
+pub struct FindCampaign(pub CampaignSlug);
+
+impl Unit for FindCampaign {
+    type Done = Option<CampaignFile>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        file_of(sql, &self.0).await
+    }
+}
+
+/// Remembers that the newest sign-up by the form of that address began at a campaign's page.
+#[derive(Debug)]
+pub struct RememberCampaign(pub String, pub CampaignSlug);
+
+impl Unit for RememberCampaign {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(email_normalized, slug) = self;
+        let remember = concat!(
+            "UPDATE sign_ups SET campaign_id = ",
+            seen_campaign!("$2"),
+            " WHERE id = (SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
+                 WHERE p.email_normalized = $1 AND s.partner_id IS NULL AND s.state = 'pending')"
+        );
+        sql.execute(remember, values![email_normalized, slug.as_str()]).await.map(|_| ())
+    }
+}
+
+/// The campaigns of which enough has changed for another sheet, and that have none of this day.
+#[derive(Debug)]
+pub struct ListDueSheets(pub Timestamp);
+
+impl Unit for ListDueSheets {
+    type Done = Vec<CampaignId>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<CampaignId>, Failure> {
+        due_sheets(sql, self.0).await
+    }
+}
+
+/// Who takes part in a campaign, some after that person.
+#[derive(Debug)]
+pub struct CountPart(pub CampaignId, pub i64);
+
+impl Unit for CountPart {
+    type Done = CountedPart;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<CountedPart, Failure> {
+        let Self(campaign, after) = self;
+        count_part(sql, *campaign, *after).await
+    }
+}
+
+/// Whether a mailing is not finished.
+#[derive(Debug)]
+pub struct AreMailingsOpen;
+
+impl Unit for AreMailingsOpen {
+    type Done = bool;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        Ok(sql
+            .row("SELECT 1 FROM campaign_mailings WHERE finished_at IS NULL LIMIT 1", values![], |_| Ok(()))
+            .await?
+            .is_some())
+    }
+}
+
+/// Deletes some of what mailings that are finished no longer need; says how much.
+#[derive(Debug)]
+pub struct ForgetMails(pub Timestamp);
+
+impl Unit for ForgetMails {
+    type Done = u64;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        mailing::forget_mails(sql, self.0).await
+    }
+}
+
+/// The rounds of a campaign, oldest first.
+#[derive(Debug)]
+pub struct ListRounds(pub CampaignSlug);
+
+impl Unit for ListRounds {
+    type Done = Vec<NegotiationRound>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let rounds = "SELECT r.at, r.client, r.supplier, r.asked, r.answered
+                      FROM campaign_rounds r JOIN campaigns c ON c.id = r.campaign_id WHERE c.slug = $1 ORDER BY r.id";
+        let read = |row: &Row<'_>| {
+            Ok(NegotiationRound {
+                at: row.get("at")?,
+                client: row.get("client")?,
+                supplier: row.get("supplier")?,
+                asked: row.get("asked")?,
+                answered: row.get("answered")?,
+            })
         };
+        sql.rows(rounds, values![self.0.as_str()], read).await
+    }
+}
 
-        /// What changes with nearly every change of what is shown; two that are committed in another order than they began may hide one.
-        read campaigns_version() -> (i64, i64) {
-            |sql| {
-                let version = "SELECT coalesce((SELECT max(id) FROM campaign_history), 0), coalesce((SELECT max(id) FROM demand_sheets), 0)";
-                Ok(sql.row(version, values![], |row| Ok((row.get(0)?, row.get(1)?))).await?.unwrap_or_default())
-            }
+/// The offers that were proposed for a campaign, oldest first.
+#[derive(Debug)]
+pub struct ListOfferDrafts(pub CampaignSlug);
+
+impl Unit for ListOfferDrafts {
+    type Done = Vec<OfferDraft>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<OfferDraft>, Failure> {
+        let drafts = "SELECT d.id, d.at, d.client, d.offer
+                      FROM campaign_offer_drafts d JOIN campaigns c ON c.id = d.campaign_id WHERE c.slug = $1 ORDER BY d.id";
+        let read = |row: &Row<'_>| {
+            Ok(OfferDraft {
+                id: row.get("id")?,
+                at: row.get("at")?,
+                client: row.get("client")?,
+                file: row.get("offer")?,
+            })
         };
-
-        /// All of them, in the order in which they were made.
-        scan list_campaigns() -> Vec<CampaignRecord> {
-            |sql| sql.rows(campaigns!("ORDER BY c.id"), values![], campaign).await
-        };
-
-        /// Everything about one.
-        scan find_campaign(slug: CampaignSlug) -> Option<CampaignFile> {
-            |sql| file_of(sql, slug).await
-        };
-
-        /// A member presses a button of a campaign; `us_state` is what they name now, for who named none before.
-        write press(session: Nonce, slug: CampaignSlug, press: Press, us_state: Option<UsState>, now: Timestamp) -> Pressed
-            = PressUnit { session, slug, press, us_state, now };
-
-        /// Remembers that the newest sign-up by the form of that address began at a campaign's page.
-        write remember_campaign(email_normalized: String, slug: CampaignSlug) -> () {
-            |sql| {
-                let remember = concat!(
-                    "UPDATE sign_ups SET campaign_id = ",
-                    seen_campaign!("$2"),
-                    " WHERE id = (SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
-                         WHERE p.email_normalized = $1 AND s.partner_id IS NULL AND s.state = 'pending')"
-                );
-                sql.execute(remember, values![email_normalized, slug.as_str()]).await.map(|_| ())
-            }
-        };
-
-        /// The campaigns of which enough has changed for another sheet, and that have none of this day.
-        read due_sheets(now: Timestamp) -> Vec<CampaignId> {
-            |sql| due_sheets(sql, *now).await
-        };
-
-        /// Who takes part in a campaign, some after that person.
-        scan count_part(campaign: CampaignId, after: i64) -> CountedPart {
-            |sql| count_part(sql, *campaign, *after).await
-        };
-
-        /// Keeps the sheet of a day, which was counted since `begun_at`; false if there is one already.
-        write keep_sheet(campaign: CampaignId, sheet: DemandSheet, begun_at: Timestamp, now: Timestamp) -> bool
-            = KeepSheet { campaign, sheet, begun_at, now };
-
-        /// Whether a mailing is not finished.
-        read are_mailings_open() -> bool {
-            |sql| Ok(sql.row("SELECT 1 FROM campaign_mailings WHERE finished_at IS NULL LIMIT 1", values![], |_| Ok(())).await?.is_some())
-        };
-
-        /// Takes a mailing further: looks at some people, and puts as many mails into the outbox as the pace allows. Where it got to is
-        /// written with them.
-        write step_mailing(pace: MailingPace, now: Timestamp) -> MailingStep = StepMailing { pace, now };
-
-        /// Deletes some of what mailings that are finished no longer need; says how much.
-        transact forget_mails(now: Timestamp) -> u64 {
-            |sql| mailing::forget_mails(sql, *now).await
-        };
-
-        /// Notes a round of a negotiation, for ever.
-        write record_round(slug: CampaignSlug, round: NegotiationRound) -> Noted = AddRound { slug, round };
-
-        /// Notes an offer that a negotiator proposes.
-        write propose_offer(slug: CampaignSlug, client: String, file: String, now: Timestamp) -> Noted
-            = AddOfferDraft { slug, client, file, now };
-
-        /// The rounds of a campaign, oldest first.
-        scan rounds_of(slug: CampaignSlug) -> Vec<NegotiationRound> {
-            |sql| {
-                let rounds = "SELECT r.at, r.client, r.supplier, r.asked, r.answered
-                              FROM campaign_rounds r JOIN campaigns c ON c.id = r.campaign_id WHERE c.slug = $1 ORDER BY r.id";
-                let read = |row: &Row<'_>| {
-                    Ok(NegotiationRound {
-                        at: row.get("at")?,
-                        client: row.get("client")?,
-                        supplier: row.get("supplier")?,
-                        asked: row.get("asked")?,
-                        answered: row.get("answered")?,
-                    })
-                };
-                sql.rows(rounds, values![slug.as_str()], read).await
-            }
-        };
-
-        /// The offers that were proposed for a campaign, oldest first.
-        scan offer_drafts_of(slug: CampaignSlug) -> Vec<OfferDraft> {
-            |sql| {
-                let drafts = "SELECT d.id, d.at, d.client, d.offer
-                              FROM campaign_offer_drafts d JOIN campaigns c ON c.id = d.campaign_id WHERE c.slug = $1 ORDER BY d.id";
-                let read = |row: &Row<'_>| {
-                    Ok(OfferDraft {
-                        id: row.get("id")?,
-                        at: row.get("at")?,
-                        client: row.get("client")?,
-                        file: row.get("offer")?,
-                    })
-                };
-                sql.rows(drafts, values![slug.as_str()], read).await
-            }
-        };
+        sql.rows(drafts, values![self.0.as_str()], read).await
     }
 }
 

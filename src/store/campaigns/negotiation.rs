@@ -4,7 +4,7 @@ use super::hold;
 use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
 use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::time::Timestamp;
-use crate::store::sql::{Failure, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Sql, Unit, values};
 
 /// What became of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,17 +23,16 @@ fn is_negotiated(state: CampaignState) -> bool {
     state.gathers()
 }
 
-pub(super) struct AddRound {
+/// Notes a round of a negotiation, for ever.
+#[derive(Debug)]
+pub struct AddRound {
     pub slug: CampaignSlug,
     pub round: NegotiationRound,
 }
 
 impl Unit for AddRound {
     type Done = Noted;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Noted, Failure> {
         let count = "SELECT count(*) FROM campaign_rounds WHERE campaign_id = $1";
@@ -48,7 +47,9 @@ impl Unit for AddRound {
     }
 }
 
-pub(super) struct AddOfferDraft {
+/// Notes an offer that a negotiator proposes.
+#[derive(Debug)]
+pub struct AddOfferDraft {
     pub slug: CampaignSlug,
     pub client: String,
     pub file: String,
@@ -57,10 +58,7 @@ pub(super) struct AddOfferDraft {
 
 impl Unit for AddOfferDraft {
     type Done = Noted;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Noted, Failure> {
         let count = "SELECT count(*) FROM campaign_offer_drafts WHERE campaign_id = $1";

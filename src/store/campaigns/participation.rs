@@ -8,7 +8,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::store::members::own_page::{answers_of, set_answers};
 use crate::store::rewards::qualify_before_change;
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// What became of a press.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,9 @@ pub enum Pressed {
     NotAMember,
 }
 
-pub(super) struct PressUnit {
+/// A member presses a button of a campaign; `us_state` is what they name now, for who named none before.
+#[derive(Debug)]
+pub struct PressUnit {
     pub session: Nonce,
     pub slug: CampaignSlug,
     pub press: Press,
@@ -32,10 +34,7 @@ pub(super) struct PressUnit {
 
 impl Unit for PressUnit {
     type Done = Pressed;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Pressed, Failure> {
         // The person first: whoever leaves holds them, and looks at their participations after it.

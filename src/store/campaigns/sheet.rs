@@ -8,7 +8,7 @@ use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::store::members::{answers_now, joined_by};
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Participants that one step counts.
 const COUNT_BATCH: u32 = 500;
@@ -73,7 +73,9 @@ pub(super) async fn count_part(sql: &mut dyn Sql, campaign: CampaignId, after: i
     Ok(CountedPart { members, last })
 }
 
-pub(super) struct KeepSheet {
+/// Keeps the sheet of a day, which was counted since `begun_at`; false if there is one already.
+#[derive(Debug)]
+pub struct KeepSheet {
     pub campaign: CampaignId,
     pub sheet: DemandSheet,
     /// When counting began, and when it ended.
@@ -83,10 +85,7 @@ pub(super) struct KeepSheet {
 
 impl Unit for KeepSheet {
     type Done = bool;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         // Another node may have counted the same at midnight, and kept it as the sheet of the day before.

@@ -8,7 +8,7 @@ use crate::domain::campaign::{BadFile, BadStep, CampaignSlug, CampaignState, Cam
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
-use crate::store::sql::{Failure, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Sql, Unit, values};
 
 /// Who the history says took a step that a date takes by itself.
 const BY_DATE: &str = "date";
@@ -41,7 +41,9 @@ pub enum Stepped {
     Refused(BadStep),
 }
 
-pub(super) struct MakeCampaign {
+/// Makes a draft of the operator's file.
+#[derive(Debug)]
+pub struct MakeCampaign {
     pub draft: CampaignDraft,
     pub definition: String,
     pub who: String,
@@ -50,10 +52,7 @@ pub(super) struct MakeCampaign {
 
 impl Unit for MakeCampaign {
     type Done = Made;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Made, Failure> {
         // One at a time, so that they are counted right.
@@ -77,7 +76,9 @@ impl Unit for MakeCampaign {
     }
 }
 
-pub(super) struct EditCampaign {
+/// Replaces what the operator wrote, as far as that may still change.
+#[derive(Debug)]
+pub struct EditCampaign {
     pub draft: CampaignDraft,
     pub definition: String,
     pub who: String,
@@ -86,10 +87,7 @@ pub(super) struct EditCampaign {
 
 impl Unit for EditCampaign {
     type Done = Edited;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Edited, Failure> {
         let Some(campaign) = hold_alone(sql, &self.draft.slug).await? else { return Ok(Edited::Unknown) };
@@ -129,7 +127,9 @@ impl TakenStep {
     }
 }
 
-pub(super) struct StepCampaign {
+/// Takes a campaign a step further, with a note, and begins the mailing that belongs to it, unless nobody is to be mailed.
+#[derive(Debug)]
+pub struct StepCampaign {
     pub slug: CampaignSlug,
     pub step: TakenStep,
     pub who: String,
@@ -140,10 +140,7 @@ pub(super) struct StepCampaign {
 
 impl Unit for StepCampaign {
     type Done = Stepped;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Stepped, Failure> {
         let Some(campaign) = hold_alone(sql, &self.slug).await? else { return Ok(Stepped::Unknown) };

@@ -8,7 +8,7 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::budget::day_of;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Changes of members, and sign-ups, that one step takes: few enough that a sign-up which waits for it does not notice.
 const FIGURES_BATCH: u32 = 500;
@@ -24,8 +24,9 @@ macro_rules! recent_sign_ups {
 }
 pub(super) use recent_sign_ups;
 
-/// One step. Any node may take it at any time.
-pub(super) struct RollUp {
+/// Takes a part of what happened into the figures; says whether there may be more. Any node may do so at any time.
+#[derive(Debug)]
+pub struct RollUp {
     pub now: Timestamp,
 }
 
@@ -61,10 +62,7 @@ struct Additions {
 
 impl Unit for RollUp {
     type Done = bool;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         // Whoever else is at it does it for us.

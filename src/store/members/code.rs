@@ -3,41 +3,43 @@
 use crate::domain::partner::idempotency::IdempotentRequest;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
-use crate::domain::sign_up::{NamedPerson, SignedUp};
+use crate::domain::sign_up::{NamedPerson, Refused, SignedUp};
 use crate::domain::simulator::is_free;
 use crate::domain::time::Timestamp;
 use crate::store::partners::idempotency::{self, Asked, FirstAnswer};
-use crate::store::sign_up::{not_added, refuse_if, was_member_there};
-use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
+use crate::store::sign_up::{code_taken, was_member_there};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-/// The code kept for an address; refused while sign-ups are paused.
-pub(super) struct FindCode {
+/// The code kept for an address, if there is one; refused while sign-ups are paused.
+#[derive(Debug)]
+pub struct FindCode {
     pub email_normalized: String,
 }
 
 impl Unit for FindCode {
-    type Done = Option<ReferralCode>;
+    type Done = Result<Option<ReferralCode>, Refused>;
+    const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let find = "SELECT signups_paused, (SELECT code FROM people WHERE email_normalized = $1) AS code FROM installation WHERE id = 1";
-        let code = |row: &Row<'_>| {
-            refuse_if(row.get("signups_paused")?)?;
-            row.get("code")
-        };
+        let code =
+            |row: &Row<'_>| Ok(if row.get("signups_paused")? { Err(Refused::Paused) } else { Ok(row.get("code")?) });
         expected(sql.row(find, values![&self.email_normalized], code).await?)
     }
 }
 
-/// The code of a person, who is remembered as `invited` if new.
-pub(super) struct CreateCode {
+/// The code of the person, who is remembered as `invited` if new.
+#[derive(Debug)]
+pub struct CreateCode {
     pub person: NamedPerson,
     pub now: Timestamp,
 }
 
 impl Unit for CreateCode {
-    type Done = ReferralCode;
+    type Done = Result<ReferralCode, Refused>;
+    const HOW: How = How::Write;
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<ReferralCode, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let NamedPerson { email, code, tombstone } = &self.person;
         let (email_normalized, mailbox) = (email.normalized(), email.mailbox());
         let add = concat!(
@@ -52,44 +54,46 @@ impl Unit for CreateCode {
         );
         let values = values![email.as_typed(), &email_normalized, &mailbox, code, self.now, tombstone.as_str()];
         if sql.insert(add, values).await?.is_some() {
-            return Ok(*code);
+            return Ok(Ok(*code));
         }
         match (FindCode { email_normalized: email_normalized.clone() }).apply(sql).await? {
-            Some(code) => Ok(code),
-            None => Err(not_added(sql, code, &email_normalized).await?),
+            Err(refused) => Ok(Err(refused)),
+            Ok(Some(code)) => Ok(Ok(code)),
+            Ok(None) => code_taken(sql, code, &email_normalized).await.map(Err),
         }
     }
 }
 
-/// The code of a person, as the answer to a request that named itself.
-pub(super) struct IdempotentCode {
+/// The same for a request with an idempotency key: keeps the answer, or returns the first one.
+#[derive(Debug)]
+pub struct IdempotentCode {
     pub partner: PartnerId,
     pub request: IdempotentRequest,
     pub create: CreateCode,
 }
 
 impl Unit for IdempotentCode {
-    type Done = SignedUp;
+    type Done = Result<SignedUp, Refused>;
+    const HOW: How = How::Transaction;
 
-    fn is_transaction(&self) -> bool {
-        true
-    }
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<SignedUp, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let Self { partner, request, create } = self;
         if let Some(first) = idempotency::find(sql, *partner, Asked::Link, request).await? {
             return Ok(first);
         }
-        let code = create.apply(sql).await?;
+        let code = match create.apply(sql).await? {
+            Ok(code) => code,
+            Err(refused) => return Ok(Err(refused)),
+        };
         let find = "SELECT id FROM people WHERE code = $1";
         let person: Option<i64> = sql.row(find, values![&code], |row| row.get(0)).await?;
         let person = person.ok_or(Failure::Overtaken)?;
-        if !is_free(&create.person.email) {
-            idempotency::refuse_too_many(sql, *partner, person, create.now).await?;
+        if !is_free(&create.person.email) && idempotency::has_too_many(sql, *partner, person, create.now).await? {
+            return Ok(Err(Refused::TooManyKeys));
         }
         let given = SignedUp { code, joined_count: 0, attributed: false, replayed: None };
         let first = FirstAnswer { partner: *partner, request, person, sign_up: None, closes_at: None, given: &given };
         idempotency::keep(sql, first, create.now).await?;
-        Ok(given)
+        Ok(Ok(given))
     }
 }

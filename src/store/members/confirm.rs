@@ -15,7 +15,7 @@ use crate::domain::time::Timestamp;
 use crate::store::partners::events::{queue_deliveries, record_events};
 use crate::store::sign_up::{ANSWER_OR_KEPT, each_answer};
 use crate::store::sources;
-use crate::store::sql::{Failure, Row, Sql, Unit, Value};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, Value};
 
 /// Who is credited for a person who joins, `p` of `people`: nobody new for one who was a member before, or where another
 /// address of the mailbox ever joined; else whoever the confirmed sign-up names, unless they have left.
@@ -152,15 +152,16 @@ impl ConfirmSql {
     }
 }
 
-/// A person pressed the button of their sign-up.
+/// The person pressed the button of their sign-up: at most one member more, whatever is repeated and however much of it at once. If the
+/// answers that their page showed were replaced since, nothing is confirmed.
 #[derive(Debug, Clone)]
-pub(in crate::store) struct ConfirmRequest {
+pub struct Confirm {
     pub sign_up: SignUpRef,
     pub seen: SeenPage,
     pub now: Timestamp,
 }
 
-impl ConfirmRequest {
+impl Confirm {
     pub(in crate::store) fn asked(&self) -> [Value<'_>; ASKED.len()] {
         [self.sign_up.id.0.into(), self.sign_up.created_at.into()]
     }
@@ -202,14 +203,14 @@ impl Undecided {
 
 /// What is to be written.
 pub(in crate::store) struct Confirming<'a> {
-    request: &'a ConfirmRequest,
+    request: &'a Confirm,
     found: &'a Undecided,
     how: DecidedHow,
 }
 
 /// Whether a sign-up is to be confirmed, or what its person is answered instead.
 pub(in crate::store) fn judge<'a>(
-    request: &'a ConfirmRequest,
+    request: &'a Confirm,
     found: &'a Undecided,
     how: DecidedHow,
 ) -> Result<Confirming<'a>, Confirmation> {
@@ -262,13 +263,6 @@ impl Confirming<'_> {
     }
 }
 
-/// Confirms one sign-up.
-pub(in crate::store) struct Confirm {
-    pub request: ConfirmRequest,
-    /// It was declined, and that is taken back.
-    pub declined: Option<Declined>,
-}
-
 /// How a sign-up was declined that is confirmed after all.
 pub(in crate::store) struct Declined {
     pub source: Option<PartnerId>,
@@ -277,21 +271,28 @@ pub(in crate::store) struct Declined {
 
 impl Unit for Confirm {
     type Done = Confirmation;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Confirmation, Failure> {
-        let Self { request, declined } = self;
-        let Some(mailbox) = mailbox_of(sql, request.sign_up).await? else { return Ok(Confirmation::Unknown) };
+        self.confirm(None, sql).await
+    }
+}
+
+impl Confirm {
+    /// `declined` where it was, and that is taken back.
+    pub(in crate::store) async fn confirm(
+        &self,
+        declined: Option<Declined>,
+        sql: &mut dyn Sql,
+    ) -> Result<Confirmation, Failure> {
+        let Some(mailbox) = mailbox_of(sql, self.sign_up).await? else { return Ok(Confirmation::Unknown) };
         // Whether somebody of the mailbox joined before cannot be told by locking rows: they may not be there yet.
         sql.lock(&mailbox).await?;
-        let Some(found) = sql.row(&ONE.look, &request.asked(), Undecided::read).await? else {
+        let Some(found) = sql.row(&ONE.look, &self.asked(), Undecided::read).await? else {
             return Ok(Confirmation::Unknown);
         };
         let how = if declined.is_some() { DecidedHow::TakenBack } else { DecidedHow::Button };
-        let confirming = match judge(request, &found, how) {
+        let confirming = match judge(self, &found, how) {
             Ok(confirming) => confirming,
             Err(answer) => return Ok(answer),
         };
@@ -304,7 +305,7 @@ impl Unit for Confirm {
         if let Some(Declined { source, at }) = declined
             && confirming.joins()
         {
-            sources::uncount_declined(sql, *source, *at).await?;
+            sources::uncount_declined(sql, source, at).await?;
         }
         sql.execute(&days_of_sources.sql, &days_of_sources.parameters(&values)).await?;
         if confirming.joins() {

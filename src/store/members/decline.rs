@@ -1,6 +1,6 @@
 //! "This wasn't me": withdrawing a sign-up, taking that back, and what a mailbox wants not to be sent; as SQL.
 
-use super::confirm::{Confirm, ConfirmRequest, Declined};
+use super::confirm::{Confirm, Declined};
 use super::leave::people_of;
 use super::own_page::switch_mail;
 use super::{can_take_back, mailbox_of, state_at};
@@ -12,7 +12,7 @@ use crate::domain::sign_up::{
 use crate::domain::time::Timestamp;
 use crate::store::outbox;
 use crate::store::sources::{self, SourceEvent};
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// A sign-up and its person, as whoever holds the mail's link decides about them.
 struct AskedSignUp {
@@ -46,7 +46,9 @@ async fn look(sql: &mut dyn Sql, sign_up: SignUpRef, now: Timestamp) -> Result<O
     sql.row(look, values![sign_up.id.0, now], asked).await
 }
 
-pub(super) struct Decline {
+/// The person said "this wasn't me": the sign-up is withdrawn, and nothing is silenced but what they ask for.
+#[derive(Debug)]
+pub struct Decline {
     pub sign_up: SignUpRef,
     pub how: DecidedHow,
     /// None where the reader said nothing of it.
@@ -56,10 +58,7 @@ pub(super) struct Decline {
 
 impl Unit for Decline {
     type Done = Declining;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Declining, Failure> {
         let Some(asked) = look(sql, self.sign_up, self.now).await? else { return Ok(Declining::Unknown) };
@@ -92,8 +91,9 @@ impl Unit for Decline {
     }
 }
 
-/// Says what is not to be sent, and nothing else; false if there is no such sign-up.
-pub(super) struct ChooseSilence {
+/// What whoever holds a mail's link wants not to be sent; false if there is no such sign-up.
+#[derive(Debug)]
+pub struct ChooseSilence {
     pub sign_up: SignUpRef,
     pub silence: SilenceChange,
     pub now: Timestamp,
@@ -101,10 +101,7 @@ pub(super) struct ChooseSilence {
 
 impl Unit for ChooseSilence {
     type Done = bool;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Some(asked) = look(sql, self.sign_up, self.now).await? else { return Ok(false) };
@@ -113,8 +110,9 @@ impl Unit for ChooseSilence {
     }
 }
 
-/// "It was me after all": what was declined is confirmed as it was seen, and whatever kept mail from the mailbox is lifted.
-pub(super) struct TakeBack {
+/// They take "this wasn't me" back: it is confirmed, and mail reaches them again.
+#[derive(Debug)]
+pub struct TakeBack {
     pub sign_up: SignUpRef,
     pub seen: SeenPage,
     pub now: Timestamp,
@@ -122,10 +120,7 @@ pub(super) struct TakeBack {
 
 impl Unit for TakeBack {
     type Done = Confirmation;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Confirmation, Failure> {
         let Some(asked) = look(sql, self.sign_up, self.now).await? else { return Ok(Confirmation::Unknown) };
@@ -147,8 +142,8 @@ impl Unit for TakeBack {
         let change = SilenceChange { add: Silence::default(), lift: all };
         change_silence(sql, &asked, change, self.now).await?;
         let declined = Some(Declined { source: asked.source, at });
-        let request = ConfirmRequest { sign_up: self.sign_up, seen: self.seen.clone(), now: self.now };
-        Confirm { request, declined }.apply(sql).await
+        let confirm = Confirm { sign_up: self.sign_up, seen: self.seen.clone(), now: self.now };
+        confirm.confirm(declined, sql).await
     }
 }
 

@@ -10,7 +10,7 @@ use crate::domain::secret::mark::{AddressMarks, is_tombstone, tombstone};
 use crate::domain::sign_up::{DecidedHow, SUPPRESSED_FOR};
 use crate::domain::time::Timestamp;
 use crate::store::partners::idempotency;
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 use crate::store::{campaigns, outbox, rewards};
 
 /// Ends a membership; the person's row is locked, and the count is the caller's to change, last.
@@ -55,7 +55,10 @@ pub(super) async fn lock_mailbox_of(sql: &mut dyn Sql, email_normalized: &str) -
     Ok(mailbox)
 }
 
-pub(super) struct Leave {
+/// Ends the membership of whoever has that address, at once. `account` is what the audit log calls them, unless they
+/// have a name there.
+#[derive(Debug)]
+pub struct Leave {
     pub email_normalized: String,
     /// What the audit log calls them, if they have no name there yet.
     pub account: AccountId,
@@ -64,10 +67,7 @@ pub(super) struct Leave {
 
 impl Unit for Leave {
     type Done = Leaving;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Leaving, Failure> {
         let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(Leaving::Unknown) };
@@ -94,7 +94,10 @@ impl Unit for Leave {
     }
 }
 
-pub(super) struct Erase {
+/// Deletes what is kept of whoever has that address, but for a tombstone that knows it by its marks. Refused while
+/// rewards are due to them, unless somebody gives those up.
+#[derive(Debug)]
+pub struct Erase {
     pub email_normalized: String,
     pub marks: AddressMarks,
     pub account: AccountId,
@@ -106,10 +109,7 @@ pub(super) struct Erase {
 /// One step of it: everything of somebody of whom little is kept, else a part; `is_whole` says which. Repeat it until it is.
 impl Unit for Erase {
     type Done = Option<Result<Erased, RewardsDue>>;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(None) };
@@ -274,8 +274,9 @@ pub(in crate::store) async fn people_of(sql: &mut dyn Sql, mailbox: &str) -> Res
     Ok(sql.row(people, values![mailbox, MOST_SHARING], read).await?.unwrap_or_default())
 }
 
-/// Somebody who was erased is named again: the tombstone becomes their row, with its code and what it remembers.
-pub(super) struct Revive {
+/// Names somebody again who was erased; false if nobody of that address was.
+#[derive(Debug)]
+pub struct Revive {
     pub email: EmailAddress,
     pub marks: AddressMarks,
     pub now: Timestamp,
@@ -283,10 +284,7 @@ pub(super) struct Revive {
 
 impl Unit for Revive {
     type Done = bool;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let (email_normalized, mailbox) = (self.email.normalized(), self.email.mailbox());
@@ -308,18 +306,16 @@ impl Unit for Revive {
     }
 }
 
-/// Lets mail go to a person again, whatever kept it.
-pub(super) struct Unsuppress {
+/// Lets mail go to whoever has that normalized address, or its tombstone, whatever kept it from them.
+#[derive(Debug)]
+pub struct Unsuppress {
     pub email_normalized: String,
     pub account: AccountId,
 }
 
 impl Unit for Unsuppress {
     type Done = Option<Lifted>;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<Lifted>, Failure> {
         let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(None) };

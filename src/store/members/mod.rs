@@ -1,37 +1,26 @@
 //! People and what becomes of their sign-ups: codes, confirming (double opt-in), declining; as SQL.
 
-mod code;
-pub(super) mod confirm;
-mod decline;
-mod leave;
+pub mod code;
+pub mod confirm;
+pub mod confirm_batch;
+pub mod decline;
+pub mod leave;
 pub mod own_page;
 pub mod people;
 pub mod retention;
 pub mod sign_in;
-mod withdraw;
+pub mod withdraw;
 
 use std::sync::LazyLock;
 
-use self::code::{CreateCode, FindCode, IdempotentCode};
-use self::decline::{ChooseSilence, Decline, TakeBack};
 pub(super) use self::leave::{COUNT_MEMBERS, count_member, delete_activity, depart, people_of};
-use self::leave::{Erase, Leave, Revive, Unsuppress};
-use self::withdraw::Withdraw;
-use super::report::NoteReport;
 use super::sign_up::{ANSWER_OR_KEPT, answers, each_answer};
-use super::sql::{Failure, Row, Sql, values};
-use crate::domain::api_key::KeyId;
+use super::sql::{Failure, How, Row, Sql, Unit, values};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
-use crate::domain::mail::report::{MailReport, ReportOutcome};
-use crate::domain::partner::idempotency::IdempotentRequest;
-use crate::domain::partner::name::PartnerId;
-use crate::domain::person::{AccountId, Erased, Leaving, Lifted, RewardsDue, Waiver};
 use crate::domain::referral::ReferralCode;
-use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_up::{
-    Confirmation, DecidedHow, Declining, NamedPerson, NamedReferrer, NewMember, NewSignUp, PendingPlace, SeenPage,
-    SignUpId, SignUpRecord, SignUpRef, SignUpState, SignedUp, Silence, SilenceChange,
+    DecidedHow, NamedReferrer, NewMember, SignUpId, SignUpRecord, SignUpRef, SignUpState, Silence,
 };
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notice;
@@ -77,92 +66,49 @@ macro_rules! can_take_back {
 }
 use can_take_back;
 
-area! {
-    /// People, their sign-ups and how many are members.
-    MemberStore {
-        /// How many members there are now; constant time at any size, never cached.
-        own member_count() -> u64;
+/// A sign-up, as its person is shown it.
+#[derive(Debug)]
+pub struct FindSignUp(pub SignUpRef, pub Timestamp);
 
-        /// Writes the sign-up, its person if new, its attribution and its mail. The same partner again while the person has
-        /// not decided merges: what is sent replaces, what is left out stays.
-        own sign_up(new: NewSignUp, now: Timestamp) -> SignedUp;
+impl Unit for FindSignUp {
+    type Done = Option<SignUpRecord>;
+    const HOW: How = How::Read;
 
-        /// The code kept for an address, if there is one; refused while sign-ups are paused.
-        read referral_code(email: &EmailAddress) -> Option<ReferralCode> = FindCode { email_normalized: email.normalized() };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(sign_up, now) = self;
+        sql.row(&FIND_SIGN_UP, values![sign_up.id.0, *now, sign_up.created_at], record).await
+    }
+}
 
-        /// The code of the person, who is remembered as `invited` if new.
-        write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode = CreateCode { person, now };
+/// Whether a code was ever given to anyone, whatever became of them.
+#[derive(Debug)]
+pub struct IsCodeKnown(pub ReferralCode);
 
-        /// The same for a request with an idempotency key: keeps the answer, or returns the first one.
-        write idempotent_referral_code(partner: PartnerId, request: IdempotentRequest, person: NamedPerson, now: Timestamp) -> SignedUp
-            = IdempotentCode { partner, request, create: CreateCode { person, now } };
+impl Unit for IsCodeKnown {
+    type Done = bool;
+    const HOW: How = How::Read;
 
-        /// A sign-up, as its person is shown it.
-        read find_sign_up(sign_up: SignUpRef, now: Timestamp) -> Option<SignUpRecord> {
-            |sql| {
-                sql.row(&FIND_SIGN_UP, values![sign_up.id.0, *now, sign_up.created_at], record).await
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let known = sql.row("SELECT 1 FROM people WHERE code = $1", values![&self.0], |_| Ok(())).await?;
+        Ok(known.is_some())
+    }
+}
 
-        /// The person clicked: at most one member more, whatever is repeated and however much of it at once. If the answers that
-        /// their page showed were replaced since, nothing is confirmed.
-        own confirm(sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> Confirmation;
+/// Keeps the words of a notice, once and for ever; all that are shown name campaign mail.
+#[derive(Debug)]
+pub struct KeepNotice(pub Notice, pub Timestamp);
 
-        /// The person said "this wasn't me": the sign-up is withdrawn, and nothing is silenced but what they ask for.
-        write decline(sign_up: SignUpRef, how: DecidedHow, silence: Option<SilenceChange>, now: Timestamp) -> Declining
-            = Decline { sign_up, how, silence, now };
+impl Unit for KeepNotice {
+    type Done = ();
+    const HOW: How = How::Write;
 
-        /// What whoever holds a mail's link wants not to be sent; false if there is no such sign-up.
-        write choose_silence(sign_up: SignUpRef, silence: SilenceChange, now: Timestamp) -> bool
-            = ChooseSilence { sign_up, silence, now };
-
-        /// They take "this wasn't me" back: it is confirmed, and mail reaches them again.
-        write take_back(sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> Confirmation = TakeBack { sign_up, seen, now };
-
-        /// Ends pending sign-ups that were made with a key since that time, some after that place, and deletes their mail; the last
-        /// place that was looked at, none at the end, and how many ended.
-        write withdraw_sign_ups(key: KeyId, since: Timestamp, after: PendingPlace, now: Timestamp) -> (Option<PendingPlace>, u64)
-            = Withdraw { key, since, after, now };
-
-        /// Whether a code was ever given to anyone, whatever became of them.
-        read is_code_known(code: ReferralCode) -> bool {
-            |sql| {
-                let known = sql.row("SELECT 1 FROM people WHERE code = $1", values![code], |_| Ok(())).await?;
-                Ok(known.is_some())
-            }
-        };
-
-        /// Ends the membership of whoever has that address, at once. `account` is what the audit log calls them, unless they
-        /// have a name there.
-        write leave(email: &EmailAddress, account: AccountId, now: Timestamp) -> Leaving
-            = Leave { email_normalized: email.normalized(), account, now };
-
-        /// Deletes what is kept of whoever has that address, but for a tombstone that knows it by its marks. Refused while
-        /// rewards are due to them, unless somebody gives those up.
-        write erase(email: &EmailAddress, marks: AddressMarks, account: AccountId, waiver: Option<Waiver>, now: Timestamp) -> Option<Result<Erased, RewardsDue>>
-            = Erase { email_normalized: email.normalized(), marks, account, waiver, now };
-
-        /// Names somebody again who was erased; false if nobody of that address was.
-        write revive(email: &EmailAddress, marks: AddressMarks, now: Timestamp) -> bool
-            = Revive { email: email.clone(), marks, now };
-
-        /// Lets mail go to whoever has that normalized address, or its tombstone, whatever kept it from them.
-        write unsuppress(email_normalized: String, account: AccountId) -> Option<Lifted>
-            = Unsuppress { email_normalized, account };
-
-        /// Keeps the words of a notice, once and for ever; all that are shown name campaign mail.
-        write keep_notice(notice: Notice, now: Timestamp) -> () {
-            |sql| {
-                // SQLite's trigger against REPLACE refuses what ON CONFLICT would pass over.
-                let keep = "INSERT INTO notices (hash, text, first_shown_at, names_campaign_mail)
-                            SELECT $1, $2, CAST($3 AS BIGINT), TRUE WHERE NOT EXISTS (SELECT 1 FROM notices WHERE hash = $1)
-                            ON CONFLICT DO NOTHING";
-                sql.execute(keep, values![&*notice.hash, &*notice.words, *now]).await.map(|_| ())
-            }
-        };
-
-        /// Writes down what a mail server or a mail service reports of a mail that left.
-        write note_report(report: MailReport, now: Timestamp) -> ReportOutcome = NoteReport { report, now };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(notice, now) = self;
+        // SQLite's trigger against REPLACE refuses what ON CONFLICT would pass over.
+        let keep = "INSERT INTO notices (hash, text, first_shown_at, names_campaign_mail)
+                    SELECT $1, $2, CAST($3 AS BIGINT), TRUE WHERE NOT EXISTS (SELECT 1 FROM notices WHERE hash = $1)
+                    ON CONFLICT DO NOTHING";
+        sql.execute(keep, values![&*notice.hash, &*notice.words, *now]).await.map(|_| ())
     }
 }
 

@@ -20,7 +20,7 @@ use crate::store::outbox::mailbox::{mailbox_columns, mailbox_record};
 use crate::store::outbox::{waiting, waiting_columns};
 use crate::store::rewards::standing_of;
 use crate::store::sources::source_name;
-use crate::store::sql::{Failure, Row, Sql, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// A person, as [`person`] reads them: with the sign-up by which they joined, while they are a member.
 macro_rules! people {
@@ -67,88 +67,146 @@ macro_rules! entries {
     };
 }
 
-area! {
-    /// People as the operator asks about them.
-    PeopleStore {
-        /// What is kept of the person of that address (the form in which addresses are compared); what hangs on them is
-        /// asked for with `activity_of`.
-        scan find_person(email_normalized: String, now: Timestamp) -> Option<PersonFile> {
-            |sql| {
-                let find = "SELECT id FROM people WHERE email_normalized = $1";
-                let person: Option<i64> = sql.row(find, values![email_normalized], |row| row.get(0)).await?;
-                match person {
-                    Some(person) => file_of(sql, person, *now).await,
-                    None => Ok(None),
-                }
-            }
-        };
+/// What is kept of the person of that address (the form in which addresses are compared); what hangs on them is
+/// asked for with `activity_of`.
+#[derive(Debug)]
+pub struct FindPerson(pub String, pub Timestamp);
 
-        /// The same with their last sign-ups, which is a bounded part of what hangs on them.
-        scan find_person_briefly(email_normalized: String, now: Timestamp) -> Option<PersonFile> {
-            |sql| {
-                let find = "SELECT id FROM people WHERE email_normalized = $1";
-                let person: Option<i64> = sql.row(find, values![email_normalized], |row| row.get(0)).await?;
-                let Some(person) = person else { return Ok(None) };
-                let Some(mut file) = file_of(sql, person, *now).await? else { return Ok(None) };
-                file.sign_ups = last_sign_ups(sql, &file.person, *now).await?;
-                Ok(Some(file))
-            }
-        };
+impl Unit for FindPerson {
+    type Done = Option<PersonFile>;
+    const HOW: How = How::Scan;
 
-        /// Gives whoever has that normalized address a name for the audit log, unless they have one, and tells the log; false if nobody
-        /// has it.
-        transact name_person(email_normalized: String, account: AccountId) -> bool {
-            |sql| {
-                let find = "SELECT id FROM people WHERE email_normalized = $1 AND erased_at IS NULL FOR UPDATE";
-                let Some(person) = sql.row(find, values![email_normalized], |row| row.get::<i64>(0)).await? else {
-                    return Ok(false);
-                };
-                name_account(sql, person, account).await?;
-                Ok(true)
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(email_normalized, now) = self;
+        let find = "SELECT id FROM people WHERE email_normalized = $1";
+        let person: Option<i64> = sql.row(find, values![email_normalized], |row| row.get(0)).await?;
+        match person {
+            Some(person) => file_of(sql, person, *now).await,
+            None => Ok(None),
+        }
+    }
+}
 
-        /// What hangs on a person, some after that place.
-        scan activity_of(person: i64, after: ActivityPlace, now: Timestamp) -> ActivityPage {
-            |sql| activity(sql, *person, *after, *now).await
-        };
+/// The same with their last sign-ups, which is a bounded part of what hangs on them.
+#[derive(Debug)]
+pub struct FindPersonBriefly(pub String, pub Timestamp);
 
-        /// Those whose address begins with a text, or whose code or account it is; in the order of their addresses.
-        scan find_people(text: String, most: u32) -> Vec<PersonRecord> {
-            |sql| {
-                let exact = people!("(p.code = $1 OR p.account = $1) AND p.erased_at IS NULL ORDER BY p.id LIMIT $2");
-                let mut found = sql.rows(exact, values![text, *most], person).await?;
-                // What comes before the last character of all.
-                let end = format!("{text}\u{10ffff}");
-                let begins = people!("p.email_normalized >= $1 AND p.email_normalized < $2 AND p.erased_at IS NULL
-                                      ORDER BY p.email_normalized LIMIT $3");
-                found.extend(sql.rows(begins, values![text, &end, *most], person).await?);
-                Ok(found)
-            }
-        };
+impl Unit for FindPersonBriefly {
+    type Done = Option<PersonFile>;
+    const HOW: How = How::Scan;
 
-        /// Who comes after that id, in the order of ids; those in one state, or all.
-        scan people_after(id: i64, state: Option<PersonState>, most: u32) -> Vec<PersonRecord> {
-            |sql| {
-                let after = people!("p.id > $1 AND p.erased_at IS NULL AND ($2 = '' OR p.state = $2) ORDER BY p.id LIMIT $3");
-                sql.rows(after, values![*id, state.map_or("", PersonState::name), *most], person).await
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(email_normalized, now) = self;
+        let find = "SELECT id FROM people WHERE email_normalized = $1";
+        let person: Option<i64> = sql.row(find, values![email_normalized], |row| row.get(0)).await?;
+        let Some(person) = person else { return Ok(None) };
+        let Some(mut file) = file_of(sql, person, *now).await? else { return Ok(None) };
+        file.sign_ups = last_sign_ups(sql, &file.person, *now).await?;
+        Ok(Some(file))
+    }
+}
 
-        /// The sign-ups of a key, a partner or the form, newest first, before that id.
-        scan sign_ups_of(whose: SignUpsOf, before: SignUpId, now: Timestamp, most: u32) -> Vec<SignUpEntry> {
-            |sql| {
-                let (key, partner) = match whose {
-                    SignUpsOf::Key(key) => (Some(key.as_str()), None),
-                    SignUpsOf::Partner(partner) => (None, Some(*partner)),
-                    SignUpsOf::Form => (None, Some(PartnerId(0))),
-                };
-                let whose = entries!(
-                    "(s.key_id = $1 OR coalesce(s.partner_id, 0) = $5) AND s.id < $3 ORDER BY s.id DESC LIMIT $4"
-                );
-                sql.rows(whose, values![key, *now, before.0, *most, partner], entry).await
-            }
+/// Gives whoever has that normalized address a name for the audit log, unless they have one, and tells the log; false if nobody
+/// has it.
+#[derive(Debug)]
+pub struct NamePerson(pub String, pub AccountId);
+
+impl Unit for NamePerson {
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(email_normalized, account) = self;
+        let find = "SELECT id FROM people WHERE email_normalized = $1 AND erased_at IS NULL FOR UPDATE";
+        let Some(person) = sql.row(find, values![email_normalized], |row| row.get::<i64>(0)).await? else {
+            return Ok(false);
         };
+        name_account(sql, person, account).await?;
+        Ok(true)
+    }
+}
+
+/// What hangs on a person, some after that place.
+#[derive(Debug)]
+pub struct ListActivity {
+    pub person: i64,
+    pub after: ActivityPlace,
+    pub now: Timestamp,
+}
+
+impl Unit for ListActivity {
+    type Done = ActivityPage;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<ActivityPage, Failure> {
+        activity(sql, self.person, self.after, self.now).await
+    }
+}
+
+/// Those whose address begins with a text, or whose code or account it is; in the order of their addresses.
+#[derive(Debug)]
+pub struct FindPeople(pub String, pub u32);
+
+impl Unit for FindPeople {
+    type Done = Vec<PersonRecord>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(text, most) = self;
+        let exact = people!("(p.code = $1 OR p.account = $1) AND p.erased_at IS NULL ORDER BY p.id LIMIT $2");
+        let mut found = sql.rows(exact, values![text, *most], person).await?;
+        // What comes before the last character of all.
+        let end = format!("{text}\u{10ffff}");
+        let begins = people!(
+            "p.email_normalized >= $1 AND p.email_normalized < $2 AND p.erased_at IS NULL
+                              ORDER BY p.email_normalized LIMIT $3"
+        );
+        found.extend(sql.rows(begins, values![text, &end, *most], person).await?);
+        Ok(found)
+    }
+}
+
+/// Who comes after that id, in the order of ids; those in one state, or all.
+#[derive(Debug)]
+pub struct ListPeopleAfter {
+    pub id: i64,
+    pub state: Option<PersonState>,
+    pub most: u32,
+}
+
+impl Unit for ListPeopleAfter {
+    type Done = Vec<PersonRecord>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let after = people!("p.id > $1 AND p.erased_at IS NULL AND ($2 = '' OR p.state = $2) ORDER BY p.id LIMIT $3");
+        sql.rows(after, values![self.id, self.state.map_or("", PersonState::name), self.most], person).await
+    }
+}
+
+/// The sign-ups of a key, a partner or the form, newest first, before that id.
+#[derive(Debug)]
+pub struct ListSignUpsOf {
+    pub whose: SignUpsOf,
+    pub before: SignUpId,
+    pub now: Timestamp,
+    pub most: u32,
+}
+
+impl Unit for ListSignUpsOf {
+    type Done = Vec<SignUpEntry>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<SignUpEntry>, Failure> {
+        let Self { whose, before, now, most } = self;
+        let (key, partner) = match whose {
+            SignUpsOf::Key(key) => (Some(key.as_str()), None),
+            SignUpsOf::Partner(partner) => (None, Some(*partner)),
+            SignUpsOf::Form => (None, Some(PartnerId(0))),
+        };
+        let whose =
+            entries!("(s.key_id = $1 OR coalesce(s.partner_id, 0) = $5) AND s.id < $3 ORDER BY s.id DESC LIMIT $4");
+        sql.rows(whose, values![key, *now, before.0, *most, partner], entry).await
     }
 }
 

@@ -17,7 +17,7 @@ use crate::domain::time::Timestamp;
 use crate::store::partners::idempotency;
 use crate::store::sign_up::each_answer;
 use crate::store::sources::{self, SourceEvent};
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Few enough that sign-ups which share the commit, or wait for one of the rows, do not notice.
 const PURGE_BATCH: u32 = 200;
@@ -51,85 +51,111 @@ macro_rules! is_spent {
     };
 }
 
-area! {
-    /// What is deleted in time.
-    RetentionStore {
-        /// Lets sign-ups expire and deletes the answers of those that came to nothing, some at a time; says how many.
-        /// Every node does so, and each takes what no other holds.
-        write retain(times: RetentionTimes, now: Timestamp) -> Retained = Retain { times, now };
+/// Looks at the next people after that id.
+#[derive(Debug)]
+pub struct ListPeopleToForget {
+    pub after: i64,
+    pub times: RetentionTimes,
+    pub now: Timestamp,
+}
 
-        /// Looks at the next people after that id.
-        scan people_to_forget(after: i64, times: RetentionTimes, now: Timestamp) -> PeopleLookedAt {
-            |sql| {
-                let look = concat!(
-                    "SELECT p.id, p.mailbox, CASE WHEN ", is_forgettable!(), " THEN p.email ELSE '' END AS email
-                     FROM people p WHERE p.id > $1 ORDER BY p.id LIMIT $4"
-                );
-                let (unconfirmed, left) = (now.minus(times.unconfirmed), now.minus(times.left));
-                let person = |row: &Row<'_>| {
-                    let email = EmailAddress::kept(row.get("email")?).ok();
-                    let mailbox: &str = row.get("mailbox")?;
-                    Ok((row.get::<i64>("id")?, email.map(|email| email.with_scope_of(mailbox))))
-                };
-                let people = sql.rows(look, values![*after, unconfirmed, left, LOOKED_AT], person).await?;
-                let Some((last, _)) = people.last() else { return Ok(PeopleLookedAt::default()) };
-                let spent = concat!(
-                    "SELECT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id > $1 AND s.person_id <= $2 AND ",
-                    is_spent!(),
-                    ")"
-                );
-                let has_spent = sql.row(spent, values![*after, *last, unconfirmed], |row| row.get(0)).await?;
-                let last = Some(*last);
-                let named = people.into_iter().filter_map(|(id, email)| Some((id, email?)));
-                Ok(PeopleLookedAt { last, forgettable: named.collect(), has_spent: has_spent.unwrap_or(false) })
-            }
+impl Unit for ListPeopleToForget {
+    type Done = PeopleLookedAt;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<PeopleLookedAt, Failure> {
+        let Self { after, times, now } = self;
+        let look = concat!(
+            "SELECT p.id, p.mailbox, CASE WHEN ",
+            is_forgettable!(),
+            " THEN p.email ELSE '' END AS email
+             FROM people p WHERE p.id > $1 ORDER BY p.id LIMIT $4"
+        );
+        let (unconfirmed, left) = (now.minus(times.unconfirmed), now.minus(times.left));
+        let person = |row: &Row<'_>| {
+            let email = EmailAddress::kept(row.get("email")?).ok();
+            let mailbox: &str = row.get("mailbox")?;
+            Ok((row.get::<i64>("id")?, email.map(|email| email.with_scope_of(mailbox))))
         };
+        let people = sql.rows(look, values![*after, unconfirmed, left, LOOKED_AT], person).await?;
+        let Some((last, _)) = people.last() else { return Ok(PeopleLookedAt::default()) };
+        let spent = concat!(
+            "SELECT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id > $1 AND s.person_id <= $2 AND ",
+            is_spent!(),
+            ")"
+        );
+        let has_spent = sql.row(spent, values![*after, *last, unconfirmed], |row| row.get(0)).await?;
+        let last = Some(*last);
+        let named = people.into_iter().filter_map(|(id, email)| Some((id, email?)));
+        Ok(PeopleLookedAt { last, forgettable: named.collect(), has_spent: has_spent.unwrap_or(false) })
+    }
+}
 
-        /// Leaves tombstones where these people were, unless something happened to them since; says how many, and whether
-        /// more is kept of somebody than one step deletes.
-        write forget_people(people: Vec<(i64, AddressMarks)>, times: RetentionTimes, now: Timestamp) -> ForgottenPeople
-            = ForgetPeople { people, times, now };
+/// Deletes the sign-ups of people between two ids that came to nothing long ago; says how many.
+#[derive(Debug)]
+pub struct ForgetSignUps {
+    pub after: i64,
+    pub to: i64,
+    pub times: RetentionTimes,
+    pub now: Timestamp,
+}
 
-        /// Deletes the sign-ups of people between two ids that came to nothing long ago; says how many.
-        transact forget_sign_ups(after: i64, to: i64, times: RetentionTimes, now: Timestamp) -> u64 {
-            |sql| {
-                let forget = concat!(
-                    "DELETE FROM sign_ups WHERE id IN
-                         (SELECT s.id FROM sign_ups s WHERE s.person_id > $1 AND s.person_id <= $2 AND ",
-                    is_spent!(),
-                    " ORDER BY s.id LIMIT $4 FOR UPDATE SKIP LOCKED)
-                     RETURNING CASE WHEN state = 'declined' THEN key_id END"
-                );
-                let values = values![*after, *to, now.minus(times.unconfirmed), PURGE_BATCH];
-                let declined: Vec<Option<String>> = sql.rows(forget, values, |row| row.get(0)).await?;
-                let mut keys = BTreeMap::<_, i64>::new();
-                declined.iter().flatten().for_each(|key| *keys.entry(key).or_default() += 1);
-                for (key, times) in keys {
-                    let add = "UPDATE api_keys SET declined = declined + $2 WHERE id = $1";
-                    sql.execute(add, values![key, times]).await?;
-                }
-                Ok(declined.len() as u64)
-            }
-        };
+impl Unit for ForgetSignUps {
+    type Done = u64;
+    const HOW: How = How::Transaction;
 
-        /// Deletes what is remembered of mailboxes and no longer of use, of the next ones after that name; the last name that
-        /// was looked at, none at the end.
-        transact forget_mailboxes(after: String, times: RetentionTimes, now: Timestamp) -> Option<String> {
-            |sql| {
-                let next = "SELECT max(mailbox) FROM (SELECT mailbox FROM mailboxes WHERE mailbox > $1 ORDER BY mailbox LIMIT $2) m";
-                let last: Option<Option<String>> = sql.row(next, values![after, LOOKED_AT], |row| row.get(0)).await?;
-                let Some(last) = last.flatten() else { return Ok(None) };
-                let forget = "
-                    DELETE FROM mailboxes WHERE mailbox IN
-                        (SELECT mailbox FROM mailboxes WHERE mailbox > $1 AND mailbox <= $2
-                         AND coalesce(sent_1 < $3, TRUE) AND coalesce(suppressed_until < $4, TRUE) AND coalesce(complained_at < $5, TRUE)
-                         ORDER BY mailbox FOR UPDATE SKIP LOCKED)";
-                let values =
-                    values![after, &last, now.minus(MAILBOXES_KEPT_FOR), *now, now.minus(times.complaints)];
-                sql.execute(forget, values).await?;
-                Ok(Some(last))
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        let forget = concat!(
+            "DELETE FROM sign_ups WHERE id IN
+                 (SELECT s.id FROM sign_ups s WHERE s.person_id > $1 AND s.person_id <= $2 AND ",
+            is_spent!(),
+            " ORDER BY s.id LIMIT $4 FOR UPDATE SKIP LOCKED)
+             RETURNING CASE WHEN state = 'declined' THEN key_id END"
+        );
+        let values = values![self.after, self.to, self.now.minus(self.times.unconfirmed), PURGE_BATCH];
+        let declined: Vec<Option<String>> = sql.rows(forget, values, |row| row.get(0)).await?;
+        let mut keys = BTreeMap::<_, i64>::new();
+        declined.iter().flatten().for_each(|key| *keys.entry(key).or_default() += 1);
+        for (key, times) in keys {
+            let add = "UPDATE api_keys SET declined = declined + $2 WHERE id = $1";
+            sql.execute(add, values![key, times]).await?;
+        }
+        Ok(declined.len() as u64)
+    }
+}
+
+/// Deletes what is remembered of mailboxes and no longer of use, of the next ones after that name; the last name that
+/// was looked at, none at the end.
+#[derive(Debug)]
+pub struct ForgetMailboxes {
+    pub after: String,
+    pub times: RetentionTimes,
+    pub now: Timestamp,
+}
+
+impl Unit for ForgetMailboxes {
+    type Done = Option<String>;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<String>, Failure> {
+        let next =
+            "SELECT max(mailbox) FROM (SELECT mailbox FROM mailboxes WHERE mailbox > $1 ORDER BY mailbox LIMIT $2) m";
+        let last: Option<Option<String>> = sql.row(next, values![&self.after, LOOKED_AT], |row| row.get(0)).await?;
+        let Some(last) = last.flatten() else { return Ok(None) };
+        let forget = "
+            DELETE FROM mailboxes WHERE mailbox IN
+                (SELECT mailbox FROM mailboxes WHERE mailbox > $1 AND mailbox <= $2
+                 AND coalesce(sent_1 < $3, TRUE) AND coalesce(suppressed_until < $4, TRUE) AND coalesce(complained_at < $5, TRUE)
+                 ORDER BY mailbox FOR UPDATE SKIP LOCKED)";
+        let values = values![
+            &self.after,
+            &last,
+            self.now.minus(MAILBOXES_KEPT_FOR),
+            self.now,
+            self.now.minus(self.times.complaints)
+        ];
+        sql.execute(forget, values).await?;
+        Ok(Some(last))
     }
 }
 
@@ -161,9 +187,12 @@ pub struct PeopleLookedAt {
     pub has_spent: bool,
 }
 
-struct Retain {
-    times: RetentionTimes,
-    now: Timestamp,
+/// Lets sign-ups expire and deletes the answers of those that came to nothing, some at a time; says how many.
+/// Every node does so, and each takes what no other holds.
+#[derive(Debug)]
+pub struct Retain {
+    pub times: RetentionTimes,
+    pub now: Timestamp,
 }
 
 static PURGE: LazyLock<String> = LazyLock::new(|| {
@@ -178,10 +207,7 @@ static PURGE: LazyLock<String> = LazyLock::new(|| {
 
 impl Unit for Retain {
     type Done = Retained;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Retained, Failure> {
         let now = self.now;
@@ -235,10 +261,13 @@ async fn forget_sign_ins(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failu
     Ok(members + sql.execute(nobodys, values![now, PURGE_BATCH]).await?)
 }
 
-struct ForgetPeople {
-    people: Vec<(i64, AddressMarks)>,
-    times: RetentionTimes,
-    now: Timestamp,
+/// Leaves tombstones where these people were, unless something happened to them since; says how many, and whether
+/// more is kept of somebody than one step deletes.
+#[derive(Debug)]
+pub struct ForgetPeople {
+    pub people: Vec<(i64, AddressMarks)>,
+    pub times: RetentionTimes,
+    pub now: Timestamp,
 }
 
 /// What became of people who are to be forgotten.
@@ -251,10 +280,7 @@ pub struct ForgottenPeople {
 
 impl Unit for ForgetPeople {
     type Done = ForgottenPeople;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<ForgottenPeople, Failure> {
         let mut done = ForgottenPeople::default();

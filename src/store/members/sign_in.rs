@@ -11,75 +11,89 @@ use crate::domain::sign_in::{REMEMBERED_FOR, SIGN_IN_FOR, SignInId, SignInRef, T
 use crate::domain::sign_up::SignUpRef;
 use crate::domain::time::Timestamp;
 use crate::store::campaigns::seen_campaign;
-use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-area! {
-    /// Requests to sign in.
-    SignInStore {
-        /// Somebody in a browser typed an address. A member, or somebody who left, is mailed a link and a code, unless their mailbox
-        /// has had its share; somebody who has not confirmed yet, that mail once more.
-        /// `campaign` is the one that they want to get back to.
-        write ask_sign_in(email: &EmailAddress, browser: String, campaign: Option<CampaignSlug>, lane: Lane, now: Timestamp) -> ()
-            = AskSignIn { email_normalized: email.normalized(), mailbox: email.mailbox(), browser, campaign, lane, now };
+/// Whom a link would sign in, while it works.
+#[derive(Debug)]
+pub struct FindSignIn(pub SignInRef, pub Timestamp);
 
-        /// Whom a link would sign in, while it works.
-        read find_sign_in(sign_in: SignInRef, now: Timestamp) -> Option<EmailAddress> {
-            |sql| {
-                let find = "SELECT p.email FROM sign_ins i JOIN people p ON p.id = i.person_id
-                            WHERE i.id = $1 AND i.created_at = $3 AND i.mailed AND i.used_at IS NULL AND i.expires_at > $2 AND p.state IN ('member', 'left')";
-                sql.row(find, values![sign_in.id.0, *now, sign_in.created_at], |row| row.parsed(0, |text| EmailAddress::kept(text).ok())).await
-            }
+impl Unit for FindSignIn {
+    type Done = Option<EmailAddress>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(sign_in, now) = self;
+        let find = "SELECT p.email FROM sign_ins i JOIN people p ON p.id = i.person_id
+                    WHERE i.id = $1 AND i.created_at = $3 AND i.mailed AND i.used_at IS NULL AND i.expires_at > $2 AND p.state IN ('member', 'left')";
+        sql.row(find, values![sign_in.id.0, *now, sign_in.created_at], |row| {
+            row.parsed(0, |text| EmailAddress::kept(text).ok())
+        })
+        .await
+    }
+}
+
+/// The campaign that a request leads back to, for as long as the request is remembered.
+#[derive(Debug)]
+pub struct FindCampaignOfSignIn(pub SignInRef);
+
+impl Unit for FindCampaignOfSignIn {
+    type Done = Option<CampaignSlug>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let find = "SELECT c.slug FROM sign_ins i JOIN campaigns c ON c.id = i.campaign_id WHERE i.id = $1 AND i.created_at = $2";
+        sql.row(find, values![self.0.id.0, self.0.created_at], |row| row.parsed(0, |slug| slug.parse().ok())).await
+    }
+}
+
+/// A code is about to be compared: counts the try at each request that this browser made for the address and that is
+/// still open, and gives those whose code may be right.
+#[derive(Debug)]
+pub struct TryCode(pub String, pub Timestamp);
+
+impl Unit for TryCode {
+    type Done = Vec<SignInRef>;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<SignInRef>, Failure> {
+        let Self(browser, now) = self;
+        let count = "UPDATE sign_ins SET tries = tries + 1
+                     WHERE browser = $1 AND used_at IS NULL AND expires_at > $2 AND tries < $3
+                     RETURNING id, created_at, CASE WHEN mailed THEN person_id END AS person";
+        let open = |row: &Row<'_>| {
+            let sign_in = SignInRef { id: SignInId(row.get("id")?), created_at: row.get("created_at")? };
+            Ok((sign_in, row.get::<Option<i64>>("person")?))
         };
+        let mut open = sql.rows(count, values![browser, *now, TRIES], open).await?;
+        open.sort_unstable_by_key(|(sign_in, _)| sign_in.id);
+        // Counted as wrong until it proves right; of nobody, where nobody can sign in.
+        let person = open.iter().find_map(|(_, person)| *person);
+        let wrong = "UPDATE people SET wrong_codes_day = $2,
+                         wrong_codes = CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END + 1
+                     WHERE id = $1 AND (wrong_codes_day <> $2 OR wrong_codes < $3)";
+        let may = sql.execute(wrong, values![person, day_of(*now), WRONG_CODES_A_DAY]).await? == 1;
+        let mailed = open.iter().filter(|(_, person)| may && person.is_some());
+        Ok(mailed.map(|(sign_in, _)| *sign_in).collect())
+    }
+}
 
-        /// The campaign that a request leads back to, for as long as the request is remembered.
-        read campaign_of_sign_in(sign_in: SignInRef) -> Option<CampaignSlug> {
-            |sql| {
-                let find = "SELECT c.slug FROM sign_ins i JOIN campaigns c ON c.id = i.campaign_id WHERE i.id = $1 AND i.created_at = $2";
-                sql.row(find, values![sign_in.id.0, sign_in.created_at], |row| row.parsed(0, |slug| slug.parse().ok())).await
-            }
-        };
+/// Signs in whoever confirmed a sign-up, with the session that they have or else with this one. None if they are no
+/// member by it.
+#[derive(Debug)]
+pub struct EnterByJoining(pub SignUpRef, pub Nonce);
 
-        /// A code is about to be compared: counts the try at each request that this browser made for the address and that is
-        /// still open, and gives those whose code may be right.
-        transact try_code(browser: String, now: Timestamp) -> Vec<SignInRef> {
-            |sql| {
-                let count = "UPDATE sign_ins SET tries = tries + 1
-                             WHERE browser = $1 AND used_at IS NULL AND expires_at > $2 AND tries < $3
-                             RETURNING id, created_at, CASE WHEN mailed THEN person_id END AS person";
-                let open = |row: &Row<'_>| {
-                    let sign_in = SignInRef { id: SignInId(row.get("id")?), created_at: row.get("created_at")? };
-                    Ok((sign_in, row.get::<Option<i64>>("person")?))
-                };
-                let mut open = sql.rows(count, values![browser, *now, TRIES], open).await?;
-                open.sort_unstable_by_key(|(sign_in, _)| sign_in.id);
-                // Counted as wrong until it proves right; of nobody, where nobody can sign in.
-                let person = open.iter().find_map(|(_, person)| *person);
-                let wrong = "UPDATE people SET wrong_codes_day = $2,
-                                 wrong_codes = CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END + 1
-                             WHERE id = $1 AND (wrong_codes_day <> $2 OR wrong_codes < $3)";
-                let may = sql.execute(wrong, values![person, day_of(*now), WRONG_CODES_A_DAY]).await? == 1;
-                let mailed = open.iter().filter(|(_, person)| may && person.is_some());
-                Ok(mailed.map(|(sign_in, _)| *sign_in).collect())
-            }
-        };
+impl Unit for EnterByJoining {
+    type Done = Option<Nonce>;
+    const HOW: How = How::Write;
 
-        /// Uses a request, once: the person is signed in, with the session that they have or else with this one. None if it
-        /// cannot be used.
-        write use_sign_in(sign_in: SignInRef, by_code: bool, session: Nonce, now: Timestamp) -> Option<SignedIn>
-            = UseSignIn { sign_in, by_code, session, now };
-
-        /// Signs in whoever confirmed a sign-up, with the session that they have or else with this one. None if they are no
-        /// member by it.
-        write enter_by_joining(sign_up: SignUpRef, session: Nonce) -> Option<Nonce> {
-            |sql| {
-                let enter = "UPDATE people SET session = coalesce(session, $3)
-                             WHERE state = 'member' AND id =
-                                 (SELECT person_id FROM sign_ups WHERE id = $1 AND created_at = $2 AND state = 'confirmed')
-                             RETURNING session";
-                let values = values![sign_up.id.0, sign_up.created_at, session.as_str()];
-                sql.row(enter, values, |row| row.parsed(0, Nonce::read)).await
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<Nonce>, Failure> {
+        let Self(sign_up, session) = self;
+        let enter = "UPDATE people SET session = coalesce(session, $3)
+                     WHERE state = 'member' AND id =
+                         (SELECT person_id FROM sign_ups WHERE id = $1 AND created_at = $2 AND state = 'confirmed')
+                     RETURNING session";
+        let values = values![sign_up.id.0, sign_up.created_at, session.as_str()];
+        sql.row(enter, values, |row| row.parsed(0, Nonce::read)).await
     }
 }
 
@@ -91,13 +105,17 @@ pub struct SignedIn {
     pub campaign: Option<CampaignSlug>,
 }
 
-struct AskSignIn {
-    email_normalized: String,
-    mailbox: String,
-    browser: String,
-    campaign: Option<CampaignSlug>,
-    lane: Lane,
-    now: Timestamp,
+/// Somebody in a browser typed an address. A member, or somebody who left, is mailed a link and a code, unless their mailbox
+/// has had its share; somebody who has not confirmed yet, that mail once more.
+/// `campaign` is the one that they want to get back to.
+#[derive(Debug)]
+pub struct AskSignIn {
+    pub email_normalized: String,
+    pub mailbox: String,
+    pub browser: String,
+    pub campaign: Option<CampaignSlug>,
+    pub lane: Lane,
+    pub now: Timestamp,
 }
 
 /// Somebody who may be mailed.
@@ -113,10 +131,7 @@ struct SignInTarget {
 /// The same statements one after the other, whoever's address it is: their number is what the time of an answer tells.
 impl Unit for AskSignIn {
     type Done = ();
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         // Everything about the mailbox waits meanwhile; also where it is nobody's.
@@ -185,19 +200,19 @@ impl AskSignIn {
     }
 }
 
-struct UseSignIn {
-    sign_in: SignInRef,
-    by_code: bool,
-    session: Nonce,
-    now: Timestamp,
+/// Uses a request, once: the person is signed in, with the session that they have or else with this one. None if it
+/// cannot be used.
+#[derive(Debug)]
+pub struct UseSignIn {
+    pub sign_in: SignInRef,
+    pub by_code: bool,
+    pub session: Nonce,
+    pub now: Timestamp,
 }
 
 impl Unit for UseSignIn {
     type Done = Option<SignedIn>;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<SignedIn>, Failure> {
         let once = "UPDATE sign_ins SET used_at = $2

@@ -8,12 +8,15 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::sign_up::{DecidedHow, PendingPlace, SignUpId};
 use crate::domain::time::Timestamp;
 use crate::store::sources::{self, SourceEvent};
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Pending sign-ups, of whatever key, that a step looks at.
 const LOOKED_AT: u32 = 500;
 
-pub(super) struct Withdraw {
+/// Ends pending sign-ups that were made with a key since that time, some after that place, and deletes their mail; the last
+/// place that was looked at, none at the end, and how many ended.
+#[derive(Debug)]
+pub struct Withdraw {
     pub key: KeyId,
     /// Only those that were sent, or sent again, from then on.
     pub since: Timestamp,
@@ -34,10 +37,7 @@ macro_rules! of_step {
 
 impl Unit for Withdraw {
     type Done = (Option<PendingPlace>, u64);
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let PendingPlace { expires_at, id } = self.after;

@@ -14,9 +14,11 @@ use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
 use crate::store::campaigns::{campaign_of_id, recipient, recipient_columns};
 use crate::store::members::joined_by;
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-pub(super) struct LeaseCampaignMail {
+/// Takes up to `most` mails about campaigns that are due, and drops those that concern their person no more.
+#[derive(Debug)]
+pub struct LeaseCampaignMail {
     pub worker: String,
     pub most: u32,
     pub now: Timestamp,
@@ -55,10 +57,7 @@ fn candidate(row: &Row<'_>) -> Result<CampaignCandidate, Failure> {
 
 impl Unit for LeaseCampaignMail {
     type Done = Leased;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Leased, Failure> {
         let due = concat!(

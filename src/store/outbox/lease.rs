@@ -15,11 +15,11 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::simulator::is_simulators;
 use crate::domain::time::Timestamp;
 use crate::store::sources::{self, SourceEvent};
-use crate::store::sql::{Failure, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Sql, Unit, values};
 
-/// Takes mails that are due, for one worker alone. Two nodes never look at the same mail, nor decide about the same
-/// mailbox, at the same time.
-pub(super) struct Lease {
+/// The same in the sandbox: no source is held to a budget, and the simulator's mailboxes have neither caps nor silence.
+#[derive(Debug)]
+pub struct Lease {
     pub worker: String,
     pub most: usize,
     pub busy: Vec<Lane>,
@@ -34,10 +34,7 @@ const ROUNDS: usize = 8;
 
 impl Unit for Lease {
     type Done = Leased;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Leased, Failure> {
         let mut leased: Vec<DueMail> = Vec::new();

@@ -1,19 +1,15 @@
 //! The outbox (transactional: written with the sign-up it is about) and what is remembered of mailboxes, as SQL.
 
-mod campaign;
-mod candidate;
+pub mod campaign;
+pub mod candidate;
 pub(super) mod hold;
-mod lease;
+pub mod lease;
 pub(super) mod mailbox;
-mod settle;
+pub mod settle;
 
-use self::campaign::LeaseCampaignMail;
-use self::lease::Lease;
-use self::settle::Settle;
-use super::sql::{Failure, Row, Sql, Unit, Value, values};
-use crate::domain::mail::budget::MailBudget;
+use super::sql::{Failure, How, Row, Sql, Unit, Value, values};
 use crate::domain::mail::lane::Lane;
-use crate::domain::mail::{DueMail, HeldMail, LONGEST_WAIT, Leased, MailId, MailKind, MailOutcome, WaitingMail};
+use crate::domain::mail::{HeldMail, LONGEST_WAIT, MailId, MailKind, WaitingMail};
 use crate::domain::sign_up::{PENDING_FOR, SignUpId};
 use crate::domain::time::Timestamp;
 
@@ -71,148 +67,199 @@ macro_rules! waiting_columns {
 }
 pub(super) use waiting_columns;
 
-area! {
-    /// Mail that waits to be sent.
-    OutboxStore {
-        /// Takes up to `most` mails that are due and may go, for `worker` alone until the lease ends. Drops those that have
-        /// become pointless, defers those that would be too many for their mailbox and holds those past their source's budget.
-        /// `busy` names the lane of each mail that the worker is sending: none gets more than half of its places.
-        write lease_mail(worker: &str, most: usize, busy: Vec<Lane>, budget: MailBudget, now: Timestamp) -> Leased
-            = Lease { worker: worker.to_owned(), most, busy, budget: Some(budget), now };
+/// Keeps a mail for the worker that has it, until then; false if another has taken it since.
+#[derive(Debug)]
+pub struct RenewMail {
+    pub mail: MailId,
+    pub attempt: u32,
+    pub until: Timestamp,
+}
 
-        /// The same in the sandbox: no source is held to a budget, and the simulator's mailboxes have neither caps nor silence.
-        write lease_mail_without_budget(worker: &str, most: usize, busy: Vec<Lane>, now: Timestamp) -> Leased
-            = Lease { worker: worker.to_owned(), most, busy, budget: None, now };
+impl Unit for RenewMail {
+    type Done = bool;
+    const HOW: How = How::Write;
 
-        /// Takes up to `most` mails about campaigns that are due, and drops those that concern their person no more.
-        write lease_campaign_mail(worker: &str, most: u32, now: Timestamp) -> Leased
-            = LeaseCampaignMail { worker: worker.to_owned(), most, now };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let renew = "UPDATE outbox SET leased_until = $3 WHERE id = $1 AND attempts = $2 AND leased_by IS NOT NULL";
+        Ok(sql.execute(renew, values![self.mail.0, self.attempt, self.until]).await? == 1)
+    }
+}
 
-        /// Keeps a mail for the worker that has it, until then; false if another has taken it since.
-        write renew_mail(mail: MailId, attempt: u32, until: Timestamp) -> bool {
-            |sql| {
-                let renew = "UPDATE outbox SET leased_until = $3 WHERE id = $1 AND attempts = $2 AND leased_by IS NOT NULL";
-                Ok(sql.execute(renew, values![mail.0, *attempt, *until]).await? == 1)
-            }
+/// Lets mail go that waits for a time which only a wrong clock can have written; says how much.
+#[derive(Debug)]
+pub struct HealClock(pub Timestamp);
+
+impl Unit for HealClock {
+    type Done = u64;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        // One index each. What is held waits for no time.
+        let heal = "UPDATE outbox /*+ INDEXED BY outbox_due */ SET send_after = $1
+                    WHERE campaign_mail_id IS NULL AND given_up_at IS NULL AND held_at IS NULL AND send_after > $2";
+        let of_campaigns = "UPDATE outbox SET send_after = $1
+                            WHERE campaign_mail_id IS NOT NULL AND given_up_at IS NULL AND send_after > $2";
+        let values = values![self.0, self.0.plus(LONGEST_WAIT)];
+        Ok(sql.execute(heal, values).await? + sql.execute(of_campaigns, values).await?)
+    }
+}
+
+/// The outbox, oldest first, without addresses.
+#[derive(Debug)]
+pub struct ListMail;
+
+impl Unit for ListMail {
+    type Done = Vec<WaitingMail>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<WaitingMail>, Failure> {
+        let list = concat!("SELECT ", waiting_columns!(), " FROM outbox o ORDER BY o.id LIMIT 10000");
+        sql.rows(list, values![], waiting).await
+    }
+}
+
+/// Lets a mail be tried at once, even one that was given up or whose mailbox had its share; false if there is none.
+#[derive(Debug)]
+pub struct RetryMail(pub MailId, pub Timestamp);
+
+impl Unit for RetryMail {
+    type Done = bool;
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(mail, now) = self;
+        let retry = "UPDATE outbox SET send_after = $2, given_up_at = NULL, held_at = NULL, held_suspended = FALSE, priority = 2,
+                         first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END
+                     WHERE id = $1";
+        Ok(sql.execute(retry, values![mail.0, *now]).await? == 1)
+    }
+}
+
+/// Lets mail be tried within a minute that failed and would wait past `from`: a part of it. Says from where on to go on;
+/// none if that was all.
+#[derive(Debug)]
+pub struct WakeMail(pub Timestamp, pub Timestamp);
+
+impl Unit for WakeMail {
+    type Done = Option<Timestamp>;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(from, now) = self;
+        let next = concat!(
+            "SELECT o.send_after FROM outbox o /*+ INDEXED BY outbox_failed */ WHERE ",
+            is_waiting_after_failure!(),
+            " ORDER BY o.send_after LIMIT $3"
+        );
+        let next: Vec<Timestamp> = sql.rows(next, values![*from, *now, WAKE_BATCH], |row| row.get(0)).await?;
+        let Some(end) = next.last().copied() else { return Ok(None) };
+        let wake = concat!(
+            "UPDATE outbox SET send_after = $2 + (id % 60) * 1000 WHERE id IN (SELECT o.id FROM outbox o /*+ INDEXED BY outbox_failed */ WHERE ",
+            is_waiting_after_failure!(),
+            " AND o.send_after <= $3)"
+        );
+        sql.execute(wake, values![*from, *now, end]).await?;
+        Ok((next.len() as u64 == u64::from(WAKE_BATCH)).then_some(end))
+    }
+}
+
+/// Lets the next mail be tried now that waits after a failure, if another waits, too: what fails alone may be its
+/// recipient's fault.
+#[derive(Debug)]
+pub struct ProbeMail(pub Timestamp);
+
+impl Unit for ProbeMail {
+    type Done = ();
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(now) = self;
+        let next = concat!(
+            "SELECT o.id FROM outbox o /*+ INDEXED BY outbox_failed */ WHERE ",
+            is_waiting_after_failure!(),
+            " ORDER BY o.send_after LIMIT 2"
+        );
+        let next: Vec<i64> = sql.rows(next, values![*now, *now], |row| row.get(0)).await?;
+        let [first, _] = next[..] else { return Ok(()) };
+        sql.execute("UPDATE outbox SET send_after = $2 WHERE id = $1", values![first, *now]).await.map(|_| ())
+    }
+}
+
+/// Lets mail be tried within a minute that failed, or was given up, of those next after the mail `after`; with a domain,
+/// only what goes there. Held mail stays held, and so does that of a suspended partner.
+#[derive(Debug)]
+pub struct RetryFailed {
+    pub after: MailId,
+    pub domain: Option<String>,
+    pub now: Timestamp,
+}
+
+impl Unit for RetryFailed {
+    type Done = RetriedMail;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<RetriedMail, Failure> {
+        let Self { after, domain, now } = self;
+        let window = "SELECT max(w.id), count(*) FROM (SELECT id FROM outbox WHERE id > $1 ORDER BY id LIMIT $2) w";
+        let read = |row: &Row<'_>| Ok((row.get::<Option<i64>>(0)?, row.get::<u64>(1)?));
+        let Some((Some(end), looked_at)) = sql.row(window, values![after.0, RETRY_BATCH], read).await? else {
+            return Ok(RetriedMail { count: 0, next: None });
         };
+        // Domains are the same in any case, and no letter of a domain stands for others in LIKE but one.
+        let to = domain.as_ref().map(|domain| format!("%@{}", domain.to_ascii_lowercase().replace('_', "\\_")));
+        let retry = "
+            UPDATE outbox SET send_after = $3 + (id % 60) * 1000, given_up_at = NULL,
+                first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END
+            WHERE id > $1 AND id <= $2 AND held_at IS NULL AND leased_until <= $3
+              AND (given_up_at IS NOT NULL OR last_error IS NOT NULL)
+              AND NOT EXISTS (SELECT 1 FROM sign_ups s JOIN partners p ON p.id = s.partner_id
+                              WHERE s.id = outbox.sign_up_id AND p.suspended_at IS NOT NULL)
+              AND (CAST($4 AS TEXT) IS NULL OR lower(recipient) LIKE $4 ESCAPE '\\')";
+        let count = sql.execute(retry, values![after.0, end, *now, to.as_deref()]).await?;
+        Ok(RetriedMail { count, next: (looked_at == u64::from(RETRY_BATCH)).then_some(MailId(end)) })
+    }
+}
 
-        /// Writes down what became of an attempt; without effect if the mail was leased again since.
-        write settle_mail(mail: &DueMail, outcome: MailOutcome, now: Timestamp) -> ()
-            = Settle { mail: mail.clone(), outcome, now };
+/// Lets mail go that is held, each with the whole time to confirm; says how much.
+#[derive(Debug)]
+pub struct ReleaseHeld(pub HeldMail, pub Timestamp);
 
-        /// Gives back what `worker` had leased when it was ended; says how many.
-        write release_mail(worker: &str) -> u64 = Release { worker: worker.to_owned() };
+impl Unit for ReleaseHeld {
+    type Done = u64;
+    const HOW: How = How::Transaction;
 
-        /// Lets mail go that waits for a time which only a wrong clock can have written; says how much.
-        transact heal_clock(now: Timestamp) -> u64 {
-            |sql| {
-                // One index each. What is held waits for no time.
-                let heal = "UPDATE outbox /*+ INDEXED BY outbox_due */ SET send_after = $1
-                            WHERE campaign_mail_id IS NULL AND given_up_at IS NULL AND held_at IS NULL AND send_after > $2";
-                let of_campaigns = "UPDATE outbox SET send_after = $1
-                                    WHERE campaign_mail_id IS NOT NULL AND given_up_at IS NULL AND send_after > $2";
-                let values = values![*now, now.plus(LONGEST_WAIT)];
-                Ok(sql.execute(heal, values).await? + sql.execute(of_campaigns, values).await?)
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        let Self(which, now) = self;
+        let anew =
+            of_held!(which, "UPDATE sign_ups SET expires_at = $2 WHERE state = 'pending' AND id", "o.sign_up_id");
+        sql.execute(anew, values![of(which), now.plus(PENDING_FOR)]).await?;
+        let release = of_held!(
+            which,
+            "UPDATE outbox SET held_at = NULL, held_suspended = FALSE, priority = 1, send_after = $2 WHERE id",
+            "o.id"
+        );
+        sql.execute(release, values![of(which), *now]).await
+    }
+}
 
-        /// The outbox, oldest first, without addresses.
-        read list_mail() -> Vec<WaitingMail> {
-            |sql| {
-                let list = concat!("SELECT ", waiting_columns!(), " FROM outbox o ORDER BY o.id LIMIT 10000");
-                sql.rows(list, values![], waiting).await
-            }
-        };
+/// Deletes mail that is held, and ends its sign-ups: nothing else mails those people. Says how much.
+#[derive(Debug)]
+pub struct DropHeld(pub HeldMail, pub Timestamp);
 
-        /// Lets a mail be tried at once, even one that was given up or whose mailbox had its share; false if there is none.
-        write retry_mail(mail: MailId, now: Timestamp) -> bool {
-            |sql| {
-                let retry = "UPDATE outbox SET send_after = $2, given_up_at = NULL, held_at = NULL, held_suspended = FALSE, priority = 2,
-                                 first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END
-                             WHERE id = $1";
-                Ok(sql.execute(retry, values![mail.0, *now]).await? == 1)
-            }
-        };
+impl Unit for DropHeld {
+    type Done = u64;
+    const HOW: How = How::Transaction;
 
-        /// Lets mail be tried within a minute that failed and would wait past `from`: a part of it. Says from where on to go on;
-        /// none if that was all.
-        transact wake_mail(from: Timestamp, now: Timestamp) -> Option<Timestamp> {
-            |sql| {
-                let next = concat!("SELECT o.send_after FROM outbox o /*+ INDEXED BY outbox_failed */ WHERE ", is_waiting_after_failure!(), " ORDER BY o.send_after LIMIT $3");
-                let next: Vec<Timestamp> = sql.rows(next, values![*from, *now, WAKE_BATCH], |row| row.get(0)).await?;
-                let Some(end) = next.last().copied() else { return Ok(None) };
-                let wake = concat!(
-                    "UPDATE outbox SET send_after = $2 + (id % 60) * 1000 WHERE id IN (SELECT o.id FROM outbox o /*+ INDEXED BY outbox_failed */ WHERE ",
-                    is_waiting_after_failure!(),
-                    " AND o.send_after <= $3)"
-                );
-                sql.execute(wake, values![*from, *now, end]).await?;
-                Ok((next.len() as u64 == u64::from(WAKE_BATCH)).then_some(end))
-            }
-        };
-
-        /// Lets the next mail be tried now that waits after a failure, if another waits, too: what fails alone may be its
-        /// recipient's fault.
-        transact probe_mail(now: Timestamp) -> () {
-            |sql| {
-                let next = concat!("SELECT o.id FROM outbox o /*+ INDEXED BY outbox_failed */ WHERE ", is_waiting_after_failure!(), " ORDER BY o.send_after LIMIT 2");
-                let next: Vec<i64> = sql.rows(next, values![*now, *now], |row| row.get(0)).await?;
-                let [first, _] = next[..] else { return Ok(()) };
-                sql.execute("UPDATE outbox SET send_after = $2 WHERE id = $1", values![first, *now]).await.map(|_| ())
-            }
-        };
-
-        /// Lets mail be tried within a minute that failed, or was given up, of those next after the mail `after`; with a domain,
-        /// only what goes there. Held mail stays held, and so does that of a suspended partner.
-        transact retry_failed(after: MailId, domain: Option<String>, now: Timestamp) -> RetriedMail {
-            |sql| {
-                let window = "SELECT max(w.id), count(*) FROM (SELECT id FROM outbox WHERE id > $1 ORDER BY id LIMIT $2) w";
-                let read = |row: &Row<'_>| Ok((row.get::<Option<i64>>(0)?, row.get::<u64>(1)?));
-                let Some((Some(end), looked_at)) = sql.row(window, values![after.0, RETRY_BATCH], read).await? else {
-                    return Ok(RetriedMail { count: 0, next: None });
-                };
-                // Domains are the same in any case, and no letter of a domain stands for others in LIKE but one.
-                let to = domain.as_ref().map(|domain| format!("%@{}", domain.to_ascii_lowercase().replace('_', "\\_")));
-                let retry = "
-                    UPDATE outbox SET send_after = $3 + (id % 60) * 1000, given_up_at = NULL,
-                        first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END
-                    WHERE id > $1 AND id <= $2 AND held_at IS NULL AND leased_until <= $3
-                      AND (given_up_at IS NOT NULL OR last_error IS NOT NULL)
-                      AND NOT EXISTS (SELECT 1 FROM sign_ups s JOIN partners p ON p.id = s.partner_id
-                                      WHERE s.id = outbox.sign_up_id AND p.suspended_at IS NOT NULL)
-                      AND (CAST($4 AS TEXT) IS NULL OR lower(recipient) LIKE $4 ESCAPE '\\')";
-                let count = sql.execute(retry, values![after.0, end, *now, to.as_deref()]).await?;
-                Ok(RetriedMail { count, next: (looked_at == u64::from(RETRY_BATCH)).then_some(MailId(end)) })
-            }
-        };
-
-        /// Lets mail go that is held, each with the whole time to confirm; says how much.
-        transact release_held(which: HeldMail, now: Timestamp) -> u64 {
-            |sql| {
-                let anew = of_held!(which, "UPDATE sign_ups SET expires_at = $2 WHERE state = 'pending' AND id", "o.sign_up_id");
-                sql.execute(anew, values![of(which), now.plus(PENDING_FOR)]).await?;
-                let release = of_held!(
-                    which,
-                    "UPDATE outbox SET held_at = NULL, held_suspended = FALSE, priority = 1, send_after = $2 WHERE id",
-                    "o.id"
-                );
-                sql.execute(release, values![of(which), *now]).await
-            }
-        };
-
-        /// Deletes mail that is held, and ends its sign-ups: nothing else mails those people. Says how much.
-        transact drop_held(which: HeldMail, now: Timestamp) -> u64 {
-            |sql| {
-                let end = of_held!(
-                    which,
-                    "UPDATE sign_ups SET state = 'expired', decided_at = $2 WHERE state = 'pending' AND id",
-                    "o.sign_up_id"
-                );
-                sql.execute(end, values![of(which), *now]).await?;
-                let drop = of_held!(which, "DELETE FROM outbox WHERE id", "o.id");
-                sql.execute(drop, values![of(which)]).await
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        let Self(which, now) = self;
+        let end = of_held!(
+            which,
+            "UPDATE sign_ups SET state = 'expired', decided_at = $2 WHERE state = 'pending' AND id",
+            "o.sign_up_id"
+        );
+        sql.execute(end, values![of(which), *now]).await?;
+        let drop = of_held!(which, "DELETE FROM outbox WHERE id", "o.id");
+        sql.execute(drop, values![of(which)]).await
     }
 }
 
@@ -280,13 +327,15 @@ pub(super) async fn lift_silence(sql: &mut dyn Sql, mailbox: &str) -> Result<boo
     Ok(sql.execute(lift, values![mailbox]).await? > 0)
 }
 
-/// Gives back what a worker had taken before it was ended.
-struct Release {
-    worker: String,
+/// Gives back what `worker` had leased when it was ended; says how many.
+#[derive(Debug)]
+pub struct Release {
+    pub worker: String,
 }
 
 impl Unit for Release {
     type Done = u64;
+    const HOW: How = How::Write;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let release = "UPDATE outbox SET leased_until = 0, leased_by = NULL WHERE leased_by = $1";

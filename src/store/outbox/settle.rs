@@ -3,11 +3,11 @@
 use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind, MailOutcome, UNDELIVERABLE_FOR};
 use crate::domain::time::Timestamp;
 use crate::store::sources::{self, SourceEvent};
-use crate::store::sql::{Failure, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Sql, Unit, values};
 
-/// Writes down what became of an attempt, unless another worker has taken the mail since: who tried it last is told by the
-/// number of attempts.
-pub(super) struct Settle {
+/// Writes down what became of an attempt; without effect if the mail was leased again since.
+#[derive(Debug)]
+pub struct Settle {
     pub mail: DueMail,
     pub outcome: MailOutcome,
     pub now: Timestamp,
@@ -15,10 +15,7 @@ pub(super) struct Settle {
 
 impl Unit for Settle {
     type Done = ();
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         match &self.outcome {

@@ -5,75 +5,99 @@ use crate::domain::partner::change::{CHANGES_KEPT_FOR, ChangeKind, ClaimedChange
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::store::keys;
-use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
 /// Mails about changes that are taken at once, and of these about one partner's.
 const MAILED_AT_ONCE: u32 = 20;
 const MAILED_AT_ONCE_EACH: u32 = 3;
 
-area! {
-    /// What partners change themselves.
-    ChangeStore {
-        /// Counts a change that a partner asks for with a key that works, before it is made.
-        write claim_change(partner: PartnerId, key: KeyId, kind: ChangeKind, now: Timestamp) -> ClaimedChange
-            = ClaimChange { partner, key, kind, now };
+/// What was asked for was refused and does not count.
+#[derive(Debug)]
+pub struct UnclaimChange(pub i64);
 
-        /// What was asked for was refused and does not count.
-        write unclaim_change(change: i64) -> () {
-            |sql| {
-                let forget = "DELETE FROM partner_changes WHERE id = $1 AND done_at IS NULL";
-                sql.execute(forget, values![*change]).await.map(|_| ())
-            }
-        };
+impl Unit for UnclaimChange {
+    type Done = ();
+    const HOW: How = How::Write;
 
-        /// Changes since that time whose partner has a contact that was not mailed; until then they are this caller's to mail about.
-        /// Those to keys come first, and only a few are one partner's: however much it changes, the others' mail is not late.
-        write lease_changes(since: Timestamp, until: Timestamp, now: Timestamp) -> Vec<MadeChange> {
-            |sql| {
-                let lease = "UPDATE partner_changes SET leased_until = $2 WHERE id IN
-                                 (SELECT waiting.id FROM
-                                      (SELECT c.id, c.at, c.kind NOT IN ('key rotated', 'key revoked') AS later,
-                                           row_number() OVER (PARTITION BY c.partner_id
-                                               ORDER BY c.kind NOT IN ('key rotated', 'key revoked'), c.at, c.id) AS place
-                                       FROM partner_changes c JOIN partners p ON p.id = c.partner_id
-                                       WHERE c.at >= $1 AND c.done_at IS NOT NULL AND c.mailed_at IS NULL AND c.leased_until <= $3
-                                         AND p.contact IS NOT NULL) waiting
-                                  WHERE waiting.place <= $5 ORDER BY waiting.later, waiting.place, waiting.at LIMIT $4)
-                                 AND mailed_at IS NULL AND leased_until <= $3
-                             RETURNING id, partner_id, key_id, kind, about, at,
-                                 (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner,
-                                 (SELECT p.contact FROM partners p WHERE p.id = partner_id) AS contact";
-                let most = values![*since, *until, *now, MAILED_AT_ONCE, MAILED_AT_ONCE_EACH];
-                let mut leased = sql.rows(lease, most, made).await?;
-                leased.sort_by_key(|change| (!change.kind.is_about_a_key(), change.at, change.id));
-                Ok(leased)
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let forget = "DELETE FROM partner_changes WHERE id = $1 AND done_at IS NULL";
+        sql.execute(forget, values![self.0]).await.map(|_| ())
+    }
+}
 
-        /// The contact was mailed.
-        write note_mailed(change: i64, now: Timestamp) -> () {
-            |sql| {
-                let mailed = "UPDATE partner_changes SET mailed_at = $2 WHERE id = $1";
-                sql.execute(mailed, values![*change, *now]).await.map(|_| ())
-            }
-        };
+/// Changes since that time whose partner has a contact that was not mailed; until then they are this caller's to mail about.
+/// Those to keys come first, and only a few are one partner's: however much it changes, the others' mail is not late.
+#[derive(Debug)]
+pub struct LeaseChanges {
+    pub since: Timestamp,
+    pub until: Timestamp,
+    pub now: Timestamp,
+}
 
-        /// A partner's figures for these days, both included; without the days on which there was nothing.
-        read usage_of(partner: PartnerId, from: i64, to: i64) -> Vec<UsageDay> {
-            |sql| {
-                let days = "SELECT day, requests, sign_ups_sent, sign_ups_confirmed FROM source_days
-                            WHERE coalesce(partner_id, 0) = $1 AND day >= $2 AND day <= $3 ORDER BY day";
-                let read = |row: &Row<'_>| {
-                    Ok(UsageDay {
-                        day: row.get("day")?,
-                        requests: row.get("requests")?,
-                        sign_ups: row.get("sign_ups_sent")?,
-                        confirmations: row.get("sign_ups_confirmed")?,
-                    })
-                };
-                sql.rows(days, values![*partner, *from, *to], read).await
-            }
+impl Unit for LeaseChanges {
+    type Done = Vec<MadeChange>;
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<MadeChange>, Failure> {
+        let lease = "UPDATE partner_changes SET leased_until = $2 WHERE id IN
+                         (SELECT waiting.id FROM
+                              (SELECT c.id, c.at, c.kind NOT IN ('key rotated', 'key revoked') AS later,
+                                   row_number() OVER (PARTITION BY c.partner_id
+                                       ORDER BY c.kind NOT IN ('key rotated', 'key revoked'), c.at, c.id) AS place
+                               FROM partner_changes c JOIN partners p ON p.id = c.partner_id
+                               WHERE c.at >= $1 AND c.done_at IS NOT NULL AND c.mailed_at IS NULL AND c.leased_until <= $3
+                                 AND p.contact IS NOT NULL) waiting
+                          WHERE waiting.place <= $5 ORDER BY waiting.later, waiting.place, waiting.at LIMIT $4)
+                         AND mailed_at IS NULL AND leased_until <= $3
+                     RETURNING id, partner_id, key_id, kind, about, at,
+                         (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner,
+                         (SELECT p.contact FROM partners p WHERE p.id = partner_id) AS contact";
+        let most = values![self.since, self.until, self.now, MAILED_AT_ONCE, MAILED_AT_ONCE_EACH];
+        let mut leased = sql.rows(lease, most, made).await?;
+        leased.sort_by_key(|change| (!change.kind.is_about_a_key(), change.at, change.id));
+        Ok(leased)
+    }
+}
+
+/// The contact was mailed.
+#[derive(Debug)]
+pub struct NoteMailed(pub i64, pub Timestamp);
+
+impl Unit for NoteMailed {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(change, now) = self;
+        let mailed = "UPDATE partner_changes SET mailed_at = $2 WHERE id = $1";
+        sql.execute(mailed, values![*change, *now]).await.map(|_| ())
+    }
+}
+
+/// A partner's figures for these days, both included; without the days on which there was nothing.
+#[derive(Debug)]
+pub struct ListUsage {
+    pub partner: PartnerId,
+    pub from: i64,
+    pub to: i64,
+}
+
+impl Unit for ListUsage {
+    type Done = Vec<UsageDay>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<UsageDay>, Failure> {
+        let days = "SELECT day, requests, sign_ups_sent, sign_ups_confirmed FROM source_days
+                    WHERE coalesce(partner_id, 0) = $1 AND day >= $2 AND day <= $3 ORDER BY day";
+        let read = |row: &Row<'_>| {
+            Ok(UsageDay {
+                day: row.get("day")?,
+                requests: row.get("requests")?,
+                sign_ups: row.get("sign_ups_sent")?,
+                confirmations: row.get("sign_ups_confirmed")?,
+            })
         };
+        sql.rows(days, values![self.partner, self.from, self.to], read).await
     }
 }
 
@@ -111,19 +135,18 @@ pub(in crate::store) async fn note_done(
     sql.execute(done, values![change, now, about]).await.map(|_| ())
 }
 
-struct ClaimChange {
-    partner: PartnerId,
-    key: KeyId,
-    kind: ChangeKind,
-    now: Timestamp,
+/// Counts a change that a partner asks for with a key that works, before it is made.
+#[derive(Debug)]
+pub struct ClaimChange {
+    pub partner: PartnerId,
+    pub key: KeyId,
+    pub kind: ChangeKind,
+    pub now: Timestamp,
 }
 
 impl Unit for ClaimChange {
     type Done = ClaimedChange;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let Self { partner, key, kind, now } = self;

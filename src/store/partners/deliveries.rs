@@ -6,12 +6,14 @@ use crate::domain::partner::endpoint::{DeliveryOutcome, DueDelivery, EndpointId}
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::{DISABLED_AFTER, EventKind};
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// How often a success is written down at the endpoint itself: its row would hold up one delivery behind the other.
 const SUCCESS_INTERVAL: Duration = Duration::from_secs(60);
 
-pub(super) struct LeaseDeliveries {
+/// Takes up to `most` of what is due for an endpoint, for `worker` alone until then.
+#[derive(Debug)]
+pub struct LeaseDeliveries {
     pub id: EndpointId,
     pub worker: String,
     pub most: u32,
@@ -21,6 +23,7 @@ pub(super) struct LeaseDeliveries {
 
 impl Unit for LeaseDeliveries {
     type Done = Vec<DueDelivery>;
+    const HOW: How = How::Write;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let lease = "
@@ -46,7 +49,10 @@ impl Unit for LeaseDeliveries {
     }
 }
 
-pub(super) struct SettleDelivery {
+/// Writes down what became of an attempt and the status of its answer, without effect if it was leased again since; true if the
+/// endpoint is disabled for it.
+#[derive(Debug)]
+pub struct SettleDelivery {
     pub id: EndpointId,
     pub delivery: DueDelivery,
     pub outcome: DeliveryOutcome,
@@ -56,10 +62,7 @@ pub(super) struct SettleDelivery {
 
 impl Unit for SettleDelivery {
     type Done = bool;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Self { id, delivery, outcome, status, now } = self;
@@ -100,12 +103,15 @@ impl Unit for SettleDelivery {
     }
 }
 
-pub(super) struct ReleaseDeliveries {
+/// Gives back what `worker` had leased when it was ended.
+#[derive(Debug)]
+pub struct ReleaseDeliveries {
     pub worker: String,
 }
 
 impl Unit for ReleaseDeliveries {
     type Done = u64;
+    const HOW: How = How::Write;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         // Only what is on its way is leased, and is found by an index.

@@ -12,25 +12,32 @@ use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::EventKind;
-use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-area! {
-    /// What partners learn of their sign-ups.
-    EventStore {
-        /// The partner's events after that position, in their order.
-        scan events_after(partner: PartnerId, after: i64, most: u32) -> EventsRead
-            = EventsAfter { partner, after, most };
+/// Gives the next positions to events of the partner that have none; says to how many.
+#[derive(Debug)]
+pub struct NumberEvents(pub PartnerId);
 
-        /// Gives the next positions to events of the partner that have none; says to how many.
-        transact number_events(partner: PartnerId) -> u64 {
-            |sql| number(sql, *partner).await
-        };
+impl Unit for NumberEvents {
+    type Done = u64;
+    const HOW: How = How::Transaction;
 
-        /// Deletes events that were kept long enough, some at once, each partner's in the order of their positions; says how many
-        /// rows it worked on.
-        transact forget_events(now: Timestamp) -> u64 {
-            |sql| forget(sql, *now).await
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        number(sql, self.0).await
+    }
+}
+
+/// Deletes events that were kept long enough, some at once, each partner's in the order of their positions; says how many
+/// rows it worked on.
+#[derive(Debug)]
+pub struct ForgetEvents(pub Timestamp);
+
+impl Unit for ForgetEvents {
+    type Done = u64;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        forget(sql, self.0).await
     }
 }
 
@@ -49,14 +56,17 @@ pub struct EventsRead {
     pub has_unnumbered: bool,
 }
 
-struct EventsAfter {
-    partner: PartnerId,
-    after: i64,
-    most: u32,
+/// The partner's events after that position, in their order.
+#[derive(Debug)]
+pub struct EventsAfter {
+    pub partner: PartnerId,
+    pub after: i64,
+    pub most: u32,
 }
 
 impl Unit for EventsAfter {
     type Done = EventsRead;
+    const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<EventsRead, Failure> {
         let list = "SELECT id, position, kind, idempotency_key, at FROM partner_events

@@ -7,9 +7,8 @@ use super::events;
 use crate::domain::partner::idempotency::{IdempotentRequest, KEPT_FOR, KEYS_COUNTED_FOR, MOST_KEYS, Replayed};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
-use crate::domain::sign_up::SignedUp;
+use crate::domain::sign_up::{Refused, SignedUp};
 use crate::domain::time::Timestamp;
-use crate::store::StoreError;
 use crate::store::sql::{Failure, Row, Sql, values};
 
 /// Which of the agent actions a name stands for.
@@ -34,7 +33,7 @@ pub(in crate::store) async fn find(
     partner: PartnerId,
     asked: Asked,
     request: &IdempotentRequest,
-) -> Result<Option<SignedUp>, Failure> {
+) -> Result<Option<Result<SignedUp, Refused>>, Failure> {
     let find = "SELECT operation = $3 AND input = $4 AS is_same, link, joined_count, savings, attributed
                 FROM idempotency_keys WHERE partner_id = $1 AND key = $2";
     let values = values![partner, request.key.as_str(), asked.name(), &request.input];
@@ -42,31 +41,31 @@ pub(in crate::store) async fn find(
 }
 
 /// From the columns is_same (whether the input is), link, joined_count, savings and attributed.
-pub(in crate::store) fn first_answer(row: &Row<'_>) -> Result<SignedUp, Failure> {
+pub(in crate::store) fn first_answer(row: &Row<'_>) -> Result<Result<SignedUp, Refused>, Failure> {
     let link: String = row.get("link")?;
     match ReferralCode::from_pasted(&link) {
-        Some(code) if row.get("is_same")? => Ok(SignedUp {
+        Some(code) if row.get("is_same")? => Ok(Ok(SignedUp {
             code,
             joined_count: row.get("joined_count")?,
             attributed: row.get("attributed")?,
             replayed: Some(Replayed { link, savings: row.get("savings")? }),
-        }),
-        _ => Err(Failure::Refused(StoreError::KeyReused)),
+        })),
+        _ => Ok(Err(Refused::KeyReused)),
     }
 }
 
-/// Refuses another key for a person whom the partner has used enough of them for.
-pub(in crate::store) async fn refuse_too_many(
+/// Whether the partner has used enough keys for a person.
+pub(in crate::store) async fn has_too_many(
     sql: &mut dyn Sql,
     partner: PartnerId,
     person: i64,
     now: Timestamp,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let used = "SELECT count(*) FROM (SELECT 1 FROM idempotency_keys
                                       WHERE person_id = $1 AND partner_id = $2 AND created_at > $3 LIMIT $4) used";
     let used =
         sql.row(used, values![person, partner, now.minus(KEYS_COUNTED_FOR), MOST_KEYS], |row| row.get(0)).await?;
-    if used >= Some(MOST_KEYS) { Err(Failure::Refused(StoreError::TooManyKeys)) } else { Ok(()) }
+    Ok(used >= Some(MOST_KEYS))
 }
 
 /// At an address that may have any number of keys a pending sign-up with [`MOST_KEYS`] of them ends, so that another begins: one

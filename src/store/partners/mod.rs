@@ -1,13 +1,13 @@
 //! Partners, as SQL: their records, and what they may know of the sign-ups that they gave names to.
 
 pub mod changes;
-mod deliveries;
+pub mod deliveries;
 pub mod events;
 pub(in crate::store) mod idempotency;
 pub mod webhooks;
 
 use super::outbox::hold;
-use super::sql::{Failure, Row, Sql, Unit, expected, values};
+use super::sql::{Failure, How, Row, Sql, Unit, expected, values};
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::MailId;
 use crate::domain::partner::idempotency::IdempotencyKey;
@@ -22,71 +22,103 @@ macro_rules! status_columns {
     };
 }
 
-area! {
-    /// Partners, and the requests that they gave names to.
-    PartnerStore {
-        /// All partners, by name.
-        read list_partners() -> Vec<PartnerRecord> {
-            |sql| {
-                let list = "SELECT p.id, p.name, p.contact, p.created_at, p.suspended_at, p.mails_a_day,
-                                (SELECT count(*) FROM api_keys k WHERE k.partner_id = p.id) AS keys,
-                                (SELECT count(*) FROM webhook_endpoints e WHERE e.partner_id = p.id AND e.removed_at IS NULL) AS endpoints
-                            FROM partners p ORDER BY p.name";
-                sql.rows(list, values![], partner).await
-            }
-        };
+/// All partners, by name.
+#[derive(Debug)]
+pub struct ListPartners;
 
-        /// Whom to write to about a partner from now on; false if there is no such partner.
-        write set_contact(name: &str, contact: Option<EmailAddress>) -> bool = SetContact { name: name.to_owned(), contact };
+impl Unit for ListPartners {
+    type Done = Vec<PartnerRecord>;
+    const HOW: How = How::Read;
 
-        /// From now on no key of the partner works, and nothing of its mail and webhooks goes; false if it was suspended before.
-        write suspend_partner(partner: PartnerId, now: Timestamp) -> bool {
-            |sql| {
-                let suspend = "UPDATE partners SET suspended_at = $2 WHERE id = $1 AND suspended_at IS NULL";
-                Ok(sql.execute(suspend, values![*partner, *now]).await? == 1)
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let list = "SELECT p.id, p.name, p.contact, p.created_at, p.suspended_at, p.mails_a_day,
+                        (SELECT count(*) FROM api_keys k WHERE k.partner_id = p.id) AS keys,
+                        (SELECT count(*) FROM webhook_endpoints e WHERE e.partner_id = p.id AND e.removed_at IS NULL) AS endpoints
+                    FROM partners p ORDER BY p.name";
+        sql.rows(list, values![], partner).await
+    }
+}
 
-        /// Lifts the suspension; false if there was none. The time of it does not count among the days that an endpoint failed.
-        /// Mail that was held for it goes with `release_suspended`.
-        transact resume_partner(partner: PartnerId, now: Timestamp) -> bool {
-            |sql| {
-                let since = "SELECT suspended_at FROM partners WHERE id = $1 AND suspended_at IS NOT NULL FOR UPDATE";
-                let since: Option<Timestamp> = sql.row(since, values![*partner], |row| row.get(0)).await?;
-                let Some(since) = since else { return Ok(false) };
-                let spared = "UPDATE webhook_endpoints SET failing_since = failing_since + $2 - $3
-                              WHERE partner_id = $1 AND failing_since IS NOT NULL";
-                sql.execute(spared, values![*partner, *now, since]).await?;
-                sql.execute("UPDATE partners SET suspended_at = NULL WHERE id = $1", values![*partner]).await?;
-                Ok(true)
-            }
-        };
+/// From now on no key of the partner works, and nothing of its mail and webhooks goes; false if it was suspended before.
+#[derive(Debug)]
+pub struct SuspendPartner(pub PartnerId, pub Timestamp);
 
-        /// Lets mail go that was held because the partner was suspended, some after that one; the last one that was looked at, none
-        /// at the end, and how many go.
-        transact release_suspended(partner: PartnerId, after: MailId, now: Timestamp) -> (Option<MailId>, u64) {
-            |sql| hold::release_suspended(sql, *partner, *after, *now).await
-        };
+impl Unit for SuspendPartner {
+    type Done = bool;
+    const HOW: How = How::Write;
 
-        /// The mails a day that the partner may cause; none for the general rule.
-        write set_mails_a_day(partner: PartnerId, mails: Option<u32>) -> () {
-            |sql| {
-                let set = "UPDATE partners SET mails_a_day = $2 WHERE id = $1";
-                sql.execute(set, values![*partner, *mails]).await.map(|_| ())
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(partner, now) = self;
+        let suspend = "UPDATE partners SET suspended_at = $2 WHERE id = $1 AND suspended_at IS NULL";
+        Ok(sql.execute(suspend, values![*partner, *now]).await? == 1)
+    }
+}
 
-        /// Closes sign-ups that were not confirmed in time, some at once; says how many.
-        transact close_sign_ups(now: Timestamp) -> u64 {
-            |sql| idempotency::close(sql, *now).await
-        };
+/// Lifts the suspension; false if there was none. The time of it does not count among the days that an endpoint failed.
+/// Mail that was held for it goes with `release_suspended`.
+#[derive(Debug)]
+pub struct ResumePartner(pub PartnerId, pub Timestamp);
 
-        /// What came of a sign-up that the partner gave that name to; none where it gave the name to none.
-        read sign_up_status(partner: PartnerId, key: IdempotencyKey) -> Option<NamedSignUp> = FindStatus { partner, key };
+impl Unit for ResumePartner {
+    type Done = bool;
+    const HOW: How = How::Transaction;
 
-        /// The partner's own after that place (the id of one), oldest first, from that time on.
-        scan named_sign_ups(partner: PartnerId, after: i64, since: Timestamp, most: u32) -> Vec<NamedSignUp>
-            = ListStatuses { partner, after, since, most };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(partner, now) = self;
+        let since = "SELECT suspended_at FROM partners WHERE id = $1 AND suspended_at IS NOT NULL FOR UPDATE";
+        let since: Option<Timestamp> = sql.row(since, values![*partner], |row| row.get(0)).await?;
+        let Some(since) = since else { return Ok(false) };
+        let spared = "UPDATE webhook_endpoints SET failing_since = failing_since + $2 - $3
+                      WHERE partner_id = $1 AND failing_since IS NOT NULL";
+        sql.execute(spared, values![*partner, *now, since]).await?;
+        sql.execute("UPDATE partners SET suspended_at = NULL WHERE id = $1", values![*partner]).await?;
+        Ok(true)
+    }
+}
+
+/// Lets mail go that was held because the partner was suspended, some after that one; the last one that was looked at, none
+/// at the end, and how many go.
+#[derive(Debug)]
+pub struct ReleaseSuspended {
+    pub partner: PartnerId,
+    pub after: MailId,
+    pub now: Timestamp,
+}
+
+impl Unit for ReleaseSuspended {
+    type Done = (Option<MailId>, u64);
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        hold::release_suspended(sql, self.partner, self.after, self.now).await
+    }
+}
+
+/// The mails a day that the partner may cause; none for the general rule.
+#[derive(Debug)]
+pub struct SetMailsADay(pub PartnerId, pub Option<u32>);
+
+impl Unit for SetMailsADay {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(partner, mails) = self;
+        let set = "UPDATE partners SET mails_a_day = $2 WHERE id = $1";
+        sql.execute(set, values![*partner, *mails]).await.map(|_| ())
+    }
+}
+
+/// Closes sign-ups that were not confirmed in time, some at once; says how many.
+#[derive(Debug)]
+pub struct CloseSignUps(pub Timestamp);
+
+impl Unit for CloseSignUps {
+    type Done = u64;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        idempotency::close(sql, self.0).await
     }
 }
 
@@ -110,13 +142,16 @@ pub(in crate::store) async fn find_or_add(sql: &mut dyn Sql, name: &str, now: Ti
     expected(sql.row("SELECT id FROM partners WHERE name = $1", values![name], |row| row.get(0)).await?)
 }
 
-struct SetContact {
-    name: String,
-    contact: Option<EmailAddress>,
+/// Whom to write to about a partner from now on; false if there is no such partner.
+#[derive(Debug)]
+pub struct SetContact {
+    pub name: String,
+    pub contact: Option<EmailAddress>,
 }
 
 impl Unit for SetContact {
     type Done = bool;
+    const HOW: How = How::Write;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let set = "UPDATE partners SET contact = $2 WHERE name = $1";
@@ -125,13 +160,16 @@ impl Unit for SetContact {
     }
 }
 
-struct FindStatus {
-    partner: PartnerId,
-    key: IdempotencyKey,
+/// What came of a sign-up that the partner gave that name to; none where it gave the name to none.
+#[derive(Debug)]
+pub struct FindStatus {
+    pub partner: PartnerId,
+    pub key: IdempotencyKey,
 }
 
 impl Unit for FindStatus {
     type Done = Option<NamedSignUp>;
+    const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let find = concat!(
@@ -143,15 +181,18 @@ impl Unit for FindStatus {
     }
 }
 
-struct ListStatuses {
-    partner: PartnerId,
-    after: i64,
-    since: Timestamp,
-    most: u32,
+/// The partner's own after that place (the id of one), oldest first, from that time on.
+#[derive(Debug)]
+pub struct ListStatuses {
+    pub partner: PartnerId,
+    pub after: i64,
+    pub since: Timestamp,
+    pub most: u32,
 }
 
 impl Unit for ListStatuses {
     type Done = Vec<NamedSignUp>;
+    const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let list = concat!(

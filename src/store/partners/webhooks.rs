@@ -3,14 +3,11 @@
 //! What an endpoint is told is a row, written in the transaction that decides it and leased like mail. Each endpoint has its own
 //! line: one that hangs holds up none of another's.
 
-use super::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
-use crate::domain::partner::endpoint::{
-    DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, EndpointRecord, ListedEndpoint, NotAdded,
-};
+use crate::domain::partner::endpoint::{ENDPOINTS_OF_ONE, EndpointId, EndpointRecord, ListedEndpoint, NotAdded};
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
-use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
 /// What an endpoint is, as [`endpoint`] reads it.
 macro_rules! columns {
@@ -43,224 +40,321 @@ macro_rules! tell_again {
     };
 }
 
-area! {
-    /// Where partners are told what came of their sign-ups, and what is on its way there.
-    WebhookStore {
-        /// Adds an endpoint of a partner, or says why not.
-        write add_endpoint(partner: &str, url: String, now: Timestamp) -> Result<EndpointId, NotAdded>
-            = AddEndpoint { partner: partner.to_owned(), url, now };
+#[derive(Debug)]
+pub struct ListEndpoints;
 
-        read list_endpoints() -> Vec<ListedEndpoint> {
-            |sql| {
-                let list = concat!(
-                    "SELECT ",
-                    columns!(),
-                    ", ",
-                    last_success!(),
-                    " AS last_success,
-                       (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL LIMIT $1) w)
-                           AS waiting,
-                       (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL
-                                              AND d.delivered_at IS NULL LIMIT $1) g) AS given_up
-                     FROM webhook_endpoints e WHERE e.removed_at IS NULL ORDER BY e.id"
-                );
-                sql.rows(list, values![MAX_COUNTED], listed_endpoint).await
-            }
-        };
+impl Unit for ListEndpoints {
+    type Done = Vec<ListedEndpoint>;
+    const HOW: How = How::Read;
 
-        /// A partner's own. What waits and what was given up is counted up to a bound: a list takes the same time however much that is.
-        read endpoints_of(partner: PartnerId) -> Vec<ListedEndpoint> {
-            |sql| {
-                let list = concat!(
-                    "SELECT ",
-                    columns!(),
-                    ", ",
-                    last_success!(),
-                    " AS last_success,
-                       (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL LIMIT $2) w)
-                           AS waiting,
-                       (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL
-                                              AND d.delivered_at IS NULL LIMIT $2) g) AS given_up
-                     FROM webhook_endpoints e WHERE e.partner_id = $1 AND e.removed_at IS NULL ORDER BY e.id"
-                );
-                sql.rows(list, values![*partner, MAX_COUNTED], listed_endpoint).await
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let list = concat!(
+            "SELECT ",
+            columns!(),
+            ", ",
+            last_success!(),
+            " AS last_success,
+               (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL LIMIT $1) w)
+                   AS waiting,
+               (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL
+                                      AND d.delivered_at IS NULL LIMIT $1) g) AS given_up
+             FROM webhook_endpoints e WHERE e.removed_at IS NULL ORDER BY e.id"
+        );
+        sql.rows(list, values![MAX_COUNTED], listed_endpoint).await
+    }
+}
 
-        read find_endpoint(id: EndpointId) -> Option<EndpointRecord> {
-            |sql| {
-                let find = concat!(
-                    "SELECT ", columns!(), ", ", last_success!(), " AS last_success FROM webhook_endpoints e
-                     WHERE e.id = $1 AND e.removed_at IS NULL"
-                );
-                sql.row(find, values![id.0], known_endpoint).await
-            }
-        };
+/// A partner's own. What waits and what was given up is counted up to a bound: a list takes the same time however much that is.
+#[derive(Debug)]
+pub struct ListEndpointsOf(pub PartnerId);
 
-        /// Gives an endpoint the next secret, unless it got one after that time; the one before it begins to end. Says which generation
-        /// it is now.
-        write rotate_endpoint(id: EndpointId, unless_after: Timestamp, now: Timestamp) -> Option<u32> {
-            |sql| {
-                let rotate = "UPDATE webhook_endpoints SET generation = generation + 1, rotated_at = $3
-                              WHERE id = $1 AND coalesce(rotated_at, 0) <= $2 AND removed_at IS NULL RETURNING generation";
-                sql.row(rotate, values![id.0, *unless_after, *now], |row| row.get(0)).await
-            }
-        };
+impl Unit for ListEndpointsOf {
+    type Done = Vec<ListedEndpoint>;
+    const HOW: How = How::Read;
 
-        /// From now on there is no such endpoint; false if there was none. Its deliveries are deleted later, and then its row.
-        write retire_endpoint(id: EndpointId, now: Timestamp) -> bool {
-            |sql| {
-                let retire = "UPDATE webhook_endpoints SET removed_at = $2, disabled_at = $2, disabled_reason = 'it was removed', notified_at = $2
-                              WHERE id = $1 AND removed_at IS NULL";
-                Ok(sql.execute(retire, values![id.0, *now]).await? == 1)
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let list = concat!(
+            "SELECT ",
+            columns!(),
+            ", ",
+            last_success!(),
+            " AS last_success,
+               (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL LIMIT $2) w)
+                   AS waiting,
+               (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL
+                                      AND d.delivered_at IS NULL LIMIT $2) g) AS given_up
+             FROM webhook_endpoints e WHERE e.partner_id = $1 AND e.removed_at IS NULL ORDER BY e.id"
+        );
+        sql.rows(list, values![self.0, MAX_COUNTED], listed_endpoint).await
+    }
+}
 
-        /// One that was removed and whose deliveries may still be there.
-        read removed_endpoint() -> Option<EndpointId> {
-            |sql| {
-                let removed = "SELECT min(id) FROM webhook_endpoints WHERE removed_at IS NOT NULL";
-                let id: Option<i64> = sql.row(removed, values![], |row| row.get(0)).await?.flatten();
-                Ok(id.map(EndpointId))
-            }
-        };
+#[derive(Debug)]
+pub struct FindEndpoint(pub EndpointId);
 
-        /// Stops an endpoint that is about to be removed, and deletes some of its deliveries; says how many.
-        transact empty_endpoint(id: EndpointId, now: Timestamp) -> u64 {
-            |sql| {
-                // Its partner's contact is not written to about it.
-                let stop = "UPDATE webhook_endpoints SET disabled_at = $2, disabled_reason = 'it is being removed', notified_at = $2
-                            WHERE id = $1";
-                sql.execute(stop, values![id.0, *now]).await?;
-                let delete = "DELETE FROM webhook_deliveries WHERE id IN
-                                  (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 LIMIT $2)";
-                sql.execute(delete, values![id.0, DELIVERY_BATCH]).await
-            }
-        };
+impl Unit for FindEndpoint {
+    type Done = Option<EndpointRecord>;
+    const HOW: How = How::Read;
 
-        /// Deletes an endpoint with what is left of its deliveries; false if there is none.
-        transact remove_endpoint(id: EndpointId) -> bool {
-            |sql| {
-                sql.execute("DELETE FROM webhook_deliveries WHERE endpoint_id = $1", values![id.0]).await?;
-                Ok(sql.execute("DELETE FROM webhook_endpoints WHERE id = $1", values![id.0]).await? == 1)
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let find = concat!(
+            "SELECT ",
+            columns!(),
+            ", ",
+            last_success!(),
+            " AS last_success FROM webhook_endpoints e
+             WHERE e.id = $1 AND e.removed_at IS NULL"
+        );
+        sql.row(find, values![self.0.0], known_endpoint).await
+    }
+}
 
-        /// Tells an endpoint once more what came of a request; false if nothing has come of it yet, or nobody knows of it.
-        transact resend_event(id: EndpointId, key: IdempotencyKey, now: Timestamp) -> bool {
-            |sql| {
-                keep_last_success(sql, *id).await?;
-                let tell = tell_again!("e.idempotency_key = $3");
-                if sql.execute(tell, values![id.0, *now, key.as_str()]).await? > 0 {
-                    return Ok(true);
-                }
-                // One that is left alone is being sent at this moment.
-                let being_sent = "SELECT d.id FROM webhook_endpoints w
-                                      JOIN partner_events e ON e.partner_id = w.partner_id AND e.idempotency_key = $2
-                                      JOIN webhook_deliveries d ON d.event_id = e.id AND d.endpoint_id = w.id
-                                  WHERE w.id = $1";
-                Ok(sql.row(being_sent, values![id.0, key.as_str()], |row| row.get::<i64>("id")).await?.is_some())
-            }
-        };
+/// Gives an endpoint the next secret, unless it got one after that time; the one before it begins to end. Says which generation
+/// it is now.
+#[derive(Debug)]
+pub struct RotateEndpoint {
+    pub id: EndpointId,
+    pub unless_after: Timestamp,
+    pub now: Timestamp,
+}
 
-        /// Lets an endpoint be told again, whatever kept it from that, and begins some of what waits anew. False if there is none.
-        transact enable_endpoint(id: EndpointId, now: Timestamp) -> bool {
-            |sql| {
-                let enable = "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_reason = NULL, failing_since = NULL,
-                                  last_error = NULL, notified_at = NULL, notify_leased_until = 0 WHERE id = $1 AND removed_at IS NULL";
-                let found = sql.execute(enable, values![id.0]).await? == 1;
-                if found {
-                    restart(sql, *id, *now).await?;
-                }
-                Ok(found)
-            }
-        };
+impl Unit for RotateEndpoint {
+    type Done = Option<u32>;
+    const HOW: How = How::Write;
 
-        /// Begins more of what waits for an endpoint anew; says how much that was.
-        write restart_deliveries(id: EndpointId, now: Timestamp) -> u64 {
-            |sql| restart(sql, *id, *now).await
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<u32>, Failure> {
+        let rotate = "UPDATE webhook_endpoints SET generation = generation + 1, rotated_at = $3
+                      WHERE id = $1 AND coalesce(rotated_at, 0) <= $2 AND removed_at IS NULL RETURNING generation";
+        sql.row(rotate, values![self.id.0, self.unless_after, self.now], |row| row.get(0)).await
+    }
+}
 
-        /// Tells an endpoint once more of its partner's events from a time on and after an id at that time, some at once; where to go
-        /// on, none at the end, and how many they were.
-        transact recover_events(id: EndpointId, since: Timestamp, after: i64, now: Timestamp) -> (Option<(Timestamp, i64)>, u64) {
-            |sql| {
-                let next = "SELECT at, id FROM
-                                (SELECT e.at, e.id FROM partner_events e
-                                 WHERE e.partner_id = (SELECT w.partner_id FROM webhook_endpoints w WHERE w.id = $1)
-                                   AND e.at >= $2 AND (e.at > $2 OR e.id > $3)
-                                 ORDER BY e.at, e.id LIMIT $4) batch
-                            ORDER BY at DESC, id DESC LIMIT 1";
-                let read = |row: &Row<'_>| Ok((row.get::<Timestamp>("at")?, row.get::<i64>("id")?));
-                let last = sql.row(next, values![id.0, *since, *after, DELIVERY_BATCH], read).await?;
-                let Some((end, last)) = last else { return Ok((None, 0)) };
-                keep_last_success(sql, *id).await?;
-                let tell = tell_again!(
-                    "e.at >= $3 AND (e.at > $3 OR e.id > $4) AND e.at <= $5 AND (e.at < $5 OR e.id <= $6)"
-                );
-                let told = sql.execute(tell, values![id.0, *now, *since, *after, end, last]).await?;
-                Ok((Some((end, last)), told))
-            }
-        };
+/// From now on there is no such endpoint; false if there was none. Its deliveries are deleted later, and then its row.
+#[derive(Debug)]
+pub struct RetireEndpoint(pub EndpointId, pub Timestamp);
 
-        /// Endpoints that something is due for, and whether the last attempt there failed; none of a partner that is suspended, or
-        /// has no key that works.
-        read due_endpoints(now: Timestamp) -> Vec<(EndpointRecord, bool)> {
-            |sql| {
-                // One look at the index for each endpoint. For an EXISTS here PostgreSQL would read all that is due.
-                let due = concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND 1 =
-                          (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL
-                           AND d.send_after <= $1 AND d.leased_until <= $1 LIMIT 1)
-                        AND EXISTS (SELECT 1 FROM api_keys k WHERE k.partner_id = e.partner_id AND k.revoked_at IS NULL
-                                    AND (k.expires_at IS NULL OR k.expires_at > $1))
-                      ORDER BY e.id"
-                );
-                let fails = |row: &Row<'_>| Ok((endpoint(row)?, row.get::<Option<Timestamp>>("failing_since")?.is_some()));
-                let mut due = sql.rows(due, values![*now], fails).await?;
-                // Not in the statement, which every wake-up runs: its plan stays the one that was measured, and endpoints are few.
-                due.retain(|(endpoint, _)| endpoint.suspended_at.is_none());
-                Ok(due)
-            }
-        };
+impl Unit for RetireEndpoint {
+    type Done = bool;
+    const HOW: How = How::Write;
 
-        /// Takes up to `most` of what is due for an endpoint, for `worker` alone until then.
-        write lease_deliveries(id: EndpointId, worker: &str, most: u32, until: Timestamp, now: Timestamp) -> Vec<DueDelivery>
-            = LeaseDeliveries { id, worker: worker.to_owned(), most, until, now };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(id, now) = self;
+        let retire = "UPDATE webhook_endpoints SET removed_at = $2, disabled_at = $2, disabled_reason = 'it was removed', notified_at = $2
+                      WHERE id = $1 AND removed_at IS NULL";
+        Ok(sql.execute(retire, values![id.0, *now]).await? == 1)
+    }
+}
 
-        /// Writes down what became of an attempt and the status of its answer, without effect if it was leased again since; true if the
-        /// endpoint is disabled for it.
-        write settle_delivery(
-            id: EndpointId, delivery: &DueDelivery, outcome: DeliveryOutcome, status: Option<u32>, now: Timestamp
-        ) -> bool = SettleDelivery { id, delivery: delivery.clone(), outcome, status, now };
+/// One that was removed and whose deliveries may still be there.
+#[derive(Debug)]
+pub struct FindRemovedEndpoint;
 
-        /// Gives back what `worker` had leased when it was ended.
-        write release_deliveries(worker: &str) -> u64 = ReleaseDeliveries { worker: worker.to_owned() };
+impl Unit for FindRemovedEndpoint {
+    type Done = Option<EndpointId>;
+    const HOW: How = How::Read;
 
-        /// Endpoints that were disabled since that time without their partner being told; until then they are this caller's to tell of. With
-        /// each the partner's contact.
-        write lease_to_tell(since: Timestamp, until: Timestamp, now: Timestamp) -> Vec<(EndpointRecord, String)> {
-            |sql| {
-                let lease = concat!(
-                    "UPDATE webhook_endpoints SET notify_leased_until = $2
-                     WHERE disabled_at >= $1 AND notified_at IS NULL AND notify_leased_until <= $3
-                       AND EXISTS (SELECT 1 FROM partners p WHERE p.id = partner_id AND p.contact IS NOT NULL)
-                     RETURNING (SELECT p.contact FROM partners p WHERE p.id = partner_id) AS contact, ",
-                    columns!()
-                );
-                sql.rows(lease, values![*since, *until, *now], |row| Ok((endpoint(row)?, row.get("contact")?))).await
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let removed = "SELECT min(id) FROM webhook_endpoints WHERE removed_at IS NOT NULL";
+        let id: Option<i64> = sql.row(removed, values![], |row| row.get(0)).await?.flatten();
+        Ok(id.map(EndpointId))
+    }
+}
 
-        /// The partner was told.
-        write note_told(id: EndpointId, now: Timestamp) -> () {
-            |sql| {
-                let told = "UPDATE webhook_endpoints SET notified_at = $2 WHERE id = $1 AND disabled_at IS NOT NULL";
-                sql.execute(told, values![id.0, *now]).await.map(|_| ())
-            }
-        };
+/// Stops an endpoint that is about to be removed, and deletes some of its deliveries; says how many.
+#[derive(Debug)]
+pub struct EmptyEndpoint(pub EndpointId, pub Timestamp);
+
+impl Unit for EmptyEndpoint {
+    type Done = u64;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        let Self(id, now) = self;
+        // Its partner's contact is not written to about it.
+        let stop =
+            "UPDATE webhook_endpoints SET disabled_at = $2, disabled_reason = 'it is being removed', notified_at = $2
+                    WHERE id = $1";
+        sql.execute(stop, values![id.0, *now]).await?;
+        let delete = "DELETE FROM webhook_deliveries WHERE id IN
+                          (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 LIMIT $2)";
+        sql.execute(delete, values![id.0, DELIVERY_BATCH]).await
+    }
+}
+
+/// Deletes an endpoint with what is left of its deliveries; false if there is none.
+#[derive(Debug)]
+pub struct RemoveEndpoint(pub EndpointId);
+
+impl Unit for RemoveEndpoint {
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        sql.execute("DELETE FROM webhook_deliveries WHERE endpoint_id = $1", values![self.0.0]).await?;
+        Ok(sql.execute("DELETE FROM webhook_endpoints WHERE id = $1", values![self.0.0]).await? == 1)
+    }
+}
+
+/// Tells an endpoint once more what came of a request; false if nothing has come of it yet, or nobody knows of it.
+#[derive(Debug)]
+pub struct ResendEvent {
+    pub id: EndpointId,
+    pub key: IdempotencyKey,
+    pub now: Timestamp,
+}
+
+impl Unit for ResendEvent {
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        keep_last_success(sql, self.id).await?;
+        let tell = tell_again!("e.idempotency_key = $3");
+        if sql.execute(tell, values![self.id.0, self.now, self.key.as_str()]).await? > 0 {
+            return Ok(true);
+        }
+        // One that is left alone is being sent at this moment.
+        let being_sent = "SELECT d.id FROM webhook_endpoints w
+                              JOIN partner_events e ON e.partner_id = w.partner_id AND e.idempotency_key = $2
+                              JOIN webhook_deliveries d ON d.event_id = e.id AND d.endpoint_id = w.id
+                          WHERE w.id = $1";
+        Ok(sql.row(being_sent, values![self.id.0, self.key.as_str()], |row| row.get::<i64>("id")).await?.is_some())
+    }
+}
+
+/// Lets an endpoint be told again, whatever kept it from that, and begins some of what waits anew. False if there is none.
+#[derive(Debug)]
+pub struct EnableEndpoint(pub EndpointId, pub Timestamp);
+
+impl Unit for EnableEndpoint {
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(id, now) = self;
+        let enable = "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_reason = NULL, failing_since = NULL,
+                          last_error = NULL, notified_at = NULL, notify_leased_until = 0 WHERE id = $1 AND removed_at IS NULL";
+        let found = sql.execute(enable, values![id.0]).await? == 1;
+        if found {
+            restart(sql, *id, *now).await?;
+        }
+        Ok(found)
+    }
+}
+
+/// Begins more of what waits for an endpoint anew; says how much that was.
+#[derive(Debug)]
+pub struct RestartDeliveries(pub EndpointId, pub Timestamp);
+
+impl Unit for RestartDeliveries {
+    type Done = u64;
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        let Self(id, now) = self;
+        restart(sql, *id, *now).await
+    }
+}
+
+/// Tells an endpoint once more of its partner's events from a time on and after an id at that time, some at once; where to go
+/// on, none at the end, and how many they were.
+#[derive(Debug)]
+pub struct RecoverEvents {
+    pub id: EndpointId,
+    pub since: Timestamp,
+    pub after: i64,
+    pub now: Timestamp,
+}
+
+impl Unit for RecoverEvents {
+    type Done = (Option<(Timestamp, i64)>, u64);
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let next = "SELECT at, id FROM
+                        (SELECT e.at, e.id FROM partner_events e
+                         WHERE e.partner_id = (SELECT w.partner_id FROM webhook_endpoints w WHERE w.id = $1)
+                           AND e.at >= $2 AND (e.at > $2 OR e.id > $3)
+                         ORDER BY e.at, e.id LIMIT $4) batch
+                    ORDER BY at DESC, id DESC LIMIT 1";
+        let read = |row: &Row<'_>| Ok((row.get::<Timestamp>("at")?, row.get::<i64>("id")?));
+        let last = sql.row(next, values![self.id.0, self.since, self.after, DELIVERY_BATCH], read).await?;
+        let Some((end, last)) = last else { return Ok((None, 0)) };
+        keep_last_success(sql, self.id).await?;
+        let tell = tell_again!("e.at >= $3 AND (e.at > $3 OR e.id > $4) AND e.at <= $5 AND (e.at < $5 OR e.id <= $6)");
+        let told = sql.execute(tell, values![self.id.0, self.now, self.since, self.after, end, last]).await?;
+        Ok((Some((end, last)), told))
+    }
+}
+
+/// Endpoints that something is due for, and whether the last attempt there failed; none of a partner that is suspended, or
+/// has no key that works.
+#[derive(Debug)]
+pub struct ListDueEndpoints(pub Timestamp);
+
+impl Unit for ListDueEndpoints {
+    type Done = Vec<(EndpointRecord, bool)>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(now) = self;
+        // One look at the index for each endpoint. For an EXISTS here PostgreSQL would read all that is due.
+        let due = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND 1 =
+                  (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL
+                   AND d.send_after <= $1 AND d.leased_until <= $1 LIMIT 1)
+                AND EXISTS (SELECT 1 FROM api_keys k WHERE k.partner_id = e.partner_id AND k.revoked_at IS NULL
+                            AND (k.expires_at IS NULL OR k.expires_at > $1))
+              ORDER BY e.id"
+        );
+        let fails = |row: &Row<'_>| Ok((endpoint(row)?, row.get::<Option<Timestamp>>("failing_since")?.is_some()));
+        let mut due = sql.rows(due, values![*now], fails).await?;
+        // Not in the statement, which every wake-up runs: its plan stays the one that was measured, and endpoints are few.
+        due.retain(|(endpoint, _)| endpoint.suspended_at.is_none());
+        Ok(due)
+    }
+}
+
+/// Endpoints that were disabled since that time without their partner being told; until then they are this caller's to tell of. With
+/// each the partner's contact.
+#[derive(Debug)]
+pub struct LeaseToTell {
+    pub since: Timestamp,
+    pub until: Timestamp,
+    pub now: Timestamp,
+}
+
+impl Unit for LeaseToTell {
+    type Done = Vec<(EndpointRecord, String)>;
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let lease = concat!(
+            "UPDATE webhook_endpoints SET notify_leased_until = $2
+             WHERE disabled_at >= $1 AND notified_at IS NULL AND notify_leased_until <= $3
+               AND EXISTS (SELECT 1 FROM partners p WHERE p.id = partner_id AND p.contact IS NOT NULL)
+             RETURNING (SELECT p.contact FROM partners p WHERE p.id = partner_id) AS contact, ",
+            columns!()
+        );
+        sql.rows(lease, values![self.since, self.until, self.now], |row| Ok((endpoint(row)?, row.get("contact")?)))
+            .await
+    }
+}
+
+/// The partner was told.
+#[derive(Debug)]
+pub struct NoteTold(pub EndpointId, pub Timestamp);
+
+impl Unit for NoteTold {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(id, now) = self;
+        let told = "UPDATE webhook_endpoints SET notified_at = $2 WHERE id = $1 AND disabled_at IS NOT NULL";
+        sql.execute(told, values![id.0, *now]).await.map(|_| ())
     }
 }
 
@@ -320,18 +414,17 @@ async fn restart(sql: &mut dyn Sql, id: EndpointId, now: Timestamp) -> Result<u6
     sql.execute(anew, values![id.0, now, DELIVERY_BATCH]).await
 }
 
-struct AddEndpoint {
-    partner: String,
-    url: String,
-    now: Timestamp,
+/// Adds an endpoint of a partner, or says why not.
+#[derive(Debug)]
+pub struct AddEndpoint {
+    pub partner: String,
+    pub url: String,
+    pub now: Timestamp,
 }
 
 impl Unit for AddEndpoint {
     type Done = Result<EndpointId, NotAdded>;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let find = "SELECT id FROM partners WHERE name = $1";

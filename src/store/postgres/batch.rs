@@ -1,25 +1,26 @@
 //! Group commit: jobs of one kind that arrive together share a transaction.
 //!
-//! Sign-ups (`batch_statement.rs`) and confirmations (`confirm.rs`) that arrive while the database is busy with the last batch
-//! of their kind share the next one: one commit for up to 256 of them, by one task on one connection; more of either were
-//! slower. Those that a batch leaves undone are done one by one; all of them are if it fails as a whole.
+//! Units of a kind that arrive while the database is busy with the last batch of their kind share the next one: one commit for up
+//! to 256 of them, by one task on one connection; more of either were slower. Those that a batch leaves undone are done one by
+//! one; all of them are if it fails as a whole.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use std::{fmt, mem};
+use std::{fmt, mem, slice};
 
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::connection::PgConnection;
+pub use super::pool::LOCK_TRIES;
 use super::pool::{Pool, SHARES, Work, is_locked, is_of_the_unit};
-use crate::reply::Reply;
+use crate::reply::{BoxFuture, Reply};
 use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
-use crate::store::sql::Failure;
+use crate::store::sql::{Failure, How, Unit};
 use crate::store::{PoolFigures, StoreError, StoreReply, WriterFigures};
 use crate::supervise;
 
@@ -42,10 +43,8 @@ const MAX_HELD_IN_A_ROW: usize = 5;
 /// Keys kept out of batches at the most.
 const MAX_LOCKED: usize = 1024;
 
-/// What can be done for many at once.
-pub(super) trait BatchJob: Sized + Send + Sync + 'static {
-    type Done: Send + Unpin + 'static;
-
+/// A unit of which many can be done at once, in one transaction on PostgreSQL.
+pub trait Batched: Unit<Done: Unpin> {
     /// Whose rows it needs. Batches are in the order of their keys, so that two nodes never wait for each other.
     type Key: Ord + Hash + Clone + Send + Sync;
 
@@ -56,64 +55,95 @@ pub(super) trait BatchJob: Sized + Send + Sync + 'static {
     /// How often rows that somebody holds are asked for, beside the batches.
     const LOCK_TRIES: usize;
 
-    fn key(&self) -> &Self::Key;
+    /// Whether one that is done alone is a batch of one; else it is the unit, in a transaction of its own.
+    const ALONE_AS_BATCH: bool;
+
+    fn key(&self) -> Self::Key;
 
     /// Does them in one transaction; what came of each, in their order. One at least is not told to come again.
     fn together(
-        jobs: &[Self],
+        jobs: &[Keyed<Self>],
         connection: &mut PgConnection,
-    ) -> impl Future<Output = Result<Vec<BatchOutcome<Self::Done>>, Failure>> + Send;
+    ) -> impl Future<Output = Result<Vec<BatchOutcome<Self::Done>>, Failure>> + Send
+    where
+        Self: Sized;
+}
 
-    /// Does it in a transaction of its own.
-    fn alone(&self) -> impl Work<Done = Self::Done>;
+/// A unit beside its key, which may cost a moment to make.
+#[derive(Debug)]
+pub struct Keyed<B: Batched> {
+    pub key: B::Key,
+    pub unit: B,
 }
 
 /// What came of a job in a batch.
-pub(super) enum BatchOutcome<T> {
-    Done(Result<T, StoreError>),
+#[derive(Debug)]
+pub enum BatchOutcome<T> {
+    Done(T),
     /// The batch cannot decide it.
     Alone,
     /// It rests on what another job of this batch did: the next batch can decide it.
     Again,
 }
 
-struct Batch<J>(Vec<J>);
+struct Batch<B: Batched>(Vec<Keyed<B>>);
 
-impl<J: BatchJob> Work for Batch<J> {
-    type Done = Vec<BatchOutcome<J::Done>>;
+impl<B: Batched> Work for Batch<B> {
+    type Done = Vec<BatchOutcome<B::Done>>;
 
     async fn apply(&mut self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
-        J::together(&self.0, connection).await
+        B::together(&self.0, connection).await
     }
 }
 
-/// A job that waits for its batch, and whoever waits for its answer.
-struct QueuedJob<J: BatchJob> {
-    job: J,
-    waiter: Waiter<J::Done>,
+/// One in a transaction of its own.
+struct Single<'a, B: Batched>(&'a Keyed<B>);
+
+impl<B: Batched> Work for Single<'_, B> {
+    type Done = B::Done;
+
+    fn is_transaction(&self) -> bool {
+        !B::ALONE_AS_BATCH && B::HOW == How::Transaction
+    }
+
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<B::Done, Failure> {
+        if !B::ALONE_AS_BATCH {
+            return self.0.unit.apply(connection).await;
+        }
+        match B::together(slice::from_ref(self.0), connection).await?.pop() {
+            Some(BatchOutcome::Done(done)) => Ok(done),
+            _ => Err(Failure::Overtaken),
+        }
+    }
 }
 
-impl<J: BatchJob> QueuedJob<J> {
-    fn answer(self, done: Result<J::Done, StoreError>) {
+/// A job that waits for its batch, and who waits for its answer.
+struct QueuedJob<B: Batched> {
+    job: Keyed<B>,
+    waiter: Waiter<B::Done>,
+}
+
+impl<B: Batched> QueuedJob<B> {
+    fn answer(self, done: Result<B::Done, StoreError>) {
         // The caller may have gone; the work is done.
         let _gone = self.waiter.send(done);
     }
 }
 
-pub(super) struct Batcher<J: BatchJob> {
+pub struct Batcher<B: Batched> {
     /// None where each job is to have a transaction of its own.
-    queue: Option<Queue<QueuedJob<J>>>,
+    queue: Option<Queue<QueuedJob<B>>>,
     task: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
 }
 
-impl<J: BatchJob> fmt::Debug for Batcher<J> {
+impl<B: Batched> fmt::Debug for Batcher<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Batcher({})", J::POOL)
+        write!(f, "Batcher({})", B::POOL)
     }
 }
 
-impl<J: BatchJob> Batcher<J> {
+impl<B: Batched> Batcher<B> {
     pub(super) fn start(pool: Pool, batch: usize) -> Self {
         if batch <= 1 {
             return Self { queue: None, task: Mutex::default(), pool };
@@ -122,44 +152,53 @@ impl<J: BatchJob> Batcher<J> {
         let task = tokio::spawn({
             let (pool, batches) = (pool.clone(), Arc::clone(&queue.batches));
             async move {
-                let _vital = supervise::vital(J::TASK);
+                let _vital = supervise::vital(B::TASK);
                 run(pool, inbox, batch, &batches).await;
             }
         });
         Self { queue: Some(queue), task: Mutex::new(Some(task)), pool }
     }
 
-    /// Does a job with others.
-    pub(super) fn ask(&self, job: J) -> StoreReply<'_, J::Done> {
-        let Some(queue) = &self.queue else { return self.ask_alone(job) };
+    /// Does a unit with others.
+    pub(in crate::store) fn run(&self, unit: B) -> StoreReply<'_, B::Done> {
+        let job = Keyed { key: unit.key(), unit };
+        let Some(queue) = &self.queue else {
+            return Reply::later(async move { self.pool.run_patiently(&mut Single(&job)).await });
+        };
         let asked = queue.ask(|waiter| QueuedJob { job, waiter });
         Reply::later(async move {
             let late = |_| Err(StoreError::Unknown("PostgreSQL: no answer in time".to_owned()));
             tokio::time::timeout(JOB_TIMEOUT, asked).await.unwrap_or_else(late)
         })
     }
+}
 
-    /// Does one that must not share a batch.
-    pub(super) fn ask_alone(&self, job: J) -> StoreReply<'_, J::Done> {
-        Reply::later(async move { self.pool.run_patiently(&mut job.alone()).await })
-    }
-
-    pub(super) fn figures(&self) -> (WriterFigures, PoolFigures) {
-        (self.queue.as_ref().map(Queue::figures).unwrap_or_default(), self.pool.figures(J::POOL))
-    }
+/// A batcher of whatever kind.
+pub(super) trait AnyBatcher: fmt::Debug + Send + Sync {
+    fn figures(&self) -> (WriterFigures, PoolFigures);
 
     /// Finishes what waits.
-    pub(super) async fn close(&self) -> Result<(), StoreError> {
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (Some(task), Some(queue)) = (task, &self.queue) else { return Ok(()) };
-        queue.close().await?;
-        task.await.map_err(|_| StoreError::Unavailable(format!("PostgreSQL: {} ended early", J::TASK)))
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+impl<B: Batched> AnyBatcher for Batcher<B> {
+    fn figures(&self) -> (WriterFigures, PoolFigures) {
+        (self.queue.as_ref().map(Queue::figures).unwrap_or_default(), self.pool.figures(B::POOL))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let (Some(task), Some(queue)) = (task, &self.queue) else { return Ok(()) };
+            queue.close().await?;
+            task.await.map_err(|_| StoreError::Unavailable(format!("PostgreSQL: {} ended early", B::TASK)))
+        })
     }
 }
 
-async fn run<J: BatchJob>(
+async fn run<B: Batched>(
     pool: Pool,
-    mut inbox: mpsc::Receiver<Queued<QueuedJob<J>>>,
+    mut inbox: mpsc::Receiver<Queued<QueuedJob<B>>>,
     most: usize,
     batches: &BatchCounts,
 ) {
@@ -179,7 +218,7 @@ async fn run<J: BatchJob>(
         }
         for message in messages.drain(..) {
             match message {
-                Queued::Job(queued) if alone.is_apart(queued.job.key()) => alone.beside(queued),
+                Queued::Job(queued) if alone.is_apart(&queued.job.key) => alone.beside(queued),
                 Queued::Job(queued) => jobs.push(queued),
                 Queued::Close => open = false,
             }
@@ -205,14 +244,14 @@ async fn run<J: BatchJob>(
 
 /// Does and answers them; returns those that come again. An error says that the database is unwell: nobody else need ask it
 /// now. Those who met it were told what it was for them.
-async fn commit<J: BatchJob>(
+async fn commit<B: Batched>(
     pool: &Pool,
-    alone: &mut SingleRunner<J>,
-    mut jobs: Vec<QueuedJob<J>>,
+    alone: &mut SingleRunner<B>,
+    mut jobs: Vec<QueuedJob<B>>,
     batches: &BatchCounts,
-) -> Result<Vec<QueuedJob<J>>, StoreError> {
+) -> Result<Vec<QueuedJob<B>>, StoreError> {
     // Those of one key stay in the order of their arrival.
-    jobs.sort_by(|a, b| a.job.key().cmp(b.job.key()));
+    jobs.sort_by(|a, b| a.job.key.cmp(&b.job.key));
     let (jobs, waiters): (Vec<_>, Vec<_>) = jobs.into_iter().map(|QueuedJob { job, waiter }| (job, waiter)).unzip();
     let mut batch = Batch(jobs);
     let done = pool.attempt(&mut batch).await;
@@ -224,7 +263,7 @@ async fn commit<J: BatchJob>(
             batches.count(done.iter().filter(|done| !matches!(done, BatchOutcome::Again)).count());
             for (queued, done) in jobs.zip(done) {
                 match done {
-                    BatchOutcome::Done(done) => queued.answer(done),
+                    BatchOutcome::Done(done) => queued.answer(Ok(done)),
                     BatchOutcome::Alone => undone.push(queued),
                     BatchOutcome::Again => again.push(queued),
                 }
@@ -247,23 +286,23 @@ async fn commit<J: BatchJob>(
 }
 
 /// Jobs done one by one: those that a batch left undone, and beside the batches those that are kept apart.
-struct SingleRunner<J: BatchJob> {
+struct SingleRunner<B: Batched> {
     pool: Pool,
     /// Until when a key is kept out of batches.
-    locked: HashMap<J::Key, Instant>,
+    locked: HashMap<B::Key, Instant>,
     /// One that ends with its key was held up to the last try.
-    beside: JoinSet<Option<J::Key>>,
+    beside: JoinSet<Option<B::Key>>,
     /// How many of those are done at a time.
     places: Arc<Semaphore>,
 }
 
-impl<J: BatchJob> SingleRunner<J> {
+impl<B: Batched> SingleRunner<B> {
     fn new(pool: Pool) -> Self {
         let places = Arc::new(Semaphore::new(MAX_BESIDE));
         Self { pool, locked: HashMap::new(), beside: JoinSet::new(), places }
     }
 
-    fn is_apart(&mut self, key: &J::Key) -> bool {
+    fn is_apart(&mut self, key: &B::Key) -> bool {
         match self.locked.get(key) {
             Some(until) if *until > Instant::now() => true,
             Some(_) => {
@@ -274,7 +313,7 @@ impl<J: BatchJob> SingleRunner<J> {
         }
     }
 
-    fn keep_apart(&mut self, key: J::Key) {
+    fn keep_apart(&mut self, key: B::Key) {
         if self.locked.len() >= MAX_LOCKED {
             self.locked.clear();
         }
@@ -282,7 +321,7 @@ impl<J: BatchJob> SingleRunner<J> {
     }
 
     /// Does one beside the batches, which do not wait for it; it waits for its turn.
-    fn beside(&mut self, queued: QueuedJob<J>) {
+    fn beside(&mut self, queued: QueuedJob<B>) {
         while let Some(ended) = self.beside.try_join_next() {
             if let Ok(Some(key)) = ended {
                 self.keep_apart(key);
@@ -296,9 +335,9 @@ impl<J: BatchJob> SingleRunner<J> {
         let (pool, places) = (self.pool.clone(), Arc::clone(&self.places));
         self.beside.spawn(async move {
             let _place = places.acquire().await;
-            match do_alone(pool, queued, J::LOCK_TRIES).await {
+            match do_alone(pool, queued, B::LOCK_TRIES).await {
                 SingleDone::Locked(queued, failure) => {
-                    let key = queued.job.key().clone();
+                    let key = queued.job.key.clone();
                     queued.answer(Err(failure.into()));
                     Some(key)
                 }
@@ -308,7 +347,7 @@ impl<J: BatchJob> SingleRunner<J> {
     }
 
     /// Does them all, unless the database is unwell: it is, too, when one after the other finds its rows held.
-    async fn all(&mut self, jobs: Vec<QueuedJob<J>>) -> Result<(), StoreError> {
+    async fn all(&mut self, jobs: Vec<QueuedJob<B>>) -> Result<(), StoreError> {
         let (mut under_way, mut held, mut well) = (JoinSet::new(), Vec::new(), Ok(()));
         let mut jobs = jobs.into_iter();
         loop {
@@ -321,7 +360,7 @@ impl<J: BatchJob> SingleRunner<J> {
             let Some(done) = under_way.join_next().await else { break };
             let is_unwell = matches!(done, Ok(SingleDone::Unwell));
             if let Ok(SingleDone::Locked(queued, failure)) = done {
-                self.keep_apart(queued.job.key().clone());
+                self.keep_apart(queued.job.key.clone());
                 held.push((queued, failure));
             }
             if is_unwell || held.len() >= MAX_HELD_IN_A_ROW {
@@ -330,7 +369,7 @@ impl<J: BatchJob> SingleRunner<J> {
             }
         }
         for (queued, failure) in held {
-            if J::LOCK_TRIES > 1 && well.is_ok() {
+            if B::LOCK_TRIES > 1 && well.is_ok() {
                 self.beside(queued);
             } else {
                 queued.answer(Err(failure.into()));
@@ -348,17 +387,17 @@ impl<J: BatchJob> SingleRunner<J> {
 }
 
 /// What a job met that was done alone.
-enum SingleDone<J: BatchJob> {
+enum SingleDone<B: Batched> {
     /// It is answered.
     Well,
     /// It is answered, and the database is unwell.
     Unwell,
     /// Somebody holds its rows; nobody is answered yet.
-    Locked(QueuedJob<J>, Failure),
+    Locked(QueuedJob<B>, Failure),
 }
 
-async fn do_alone<J: BatchJob>(pool: Pool, queued: QueuedJob<J>, tries: usize) -> SingleDone<J> {
-    let done = pool.attempt_for_locked(&mut queued.job.alone(), tries).await;
+async fn do_alone<B: Batched>(pool: Pool, queued: QueuedJob<B>, tries: usize) -> SingleDone<B> {
+    let done = pool.attempt_for_locked(&mut Single(&queued.job), tries).await;
     let met = match done {
         Err(failure) if is_locked(&failure) => return SingleDone::Locked(queued, failure),
         Err(ref failure) if !is_of_the_unit(failure) => SingleDone::Unwell,

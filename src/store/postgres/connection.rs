@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
@@ -29,7 +30,7 @@ pub(super) use database_identity;
 /// takes the name of the one before.
 pub(super) type ExpectedIdentity = Arc<OnceLock<String>>;
 
-pub(super) struct PgConnection {
+pub struct PgConnection {
     pub(super) client: Client,
     task: JoinHandle<()>,
     /// By the place of their text: every statement is a constant of the program.
@@ -40,6 +41,12 @@ pub(super) struct PgConnection {
     pub(super) checked_at: Instant,
 }
 
+impl fmt::Debug for PgConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PgConnection")
+    }
+}
+
 impl Drop for PgConnection {
     fn drop(&mut self) {
         self.task.abort();
@@ -47,10 +54,10 @@ impl Drop for PgConnection {
 }
 
 /// A parameter, as the driver takes it.
-pub(super) type Parameter<'a> = &'a (dyn ToSql + Sync);
+pub type Parameter<'a> = &'a (dyn ToSql + Sync);
 
 /// A statement and its parameters.
-pub(super) type PgStatement<'a> = (&'static str, &'a [Parameter<'a>]);
+pub type PgStatement<'a> = (&'static str, &'a [Parameter<'a>]);
 
 /// The key of the advisory lock on a text. Any number will do, so long as it is the same on every node.
 macro_rules! lock_key {
@@ -58,7 +65,7 @@ macro_rules! lock_key {
         concat!("hashtextextended(", $text, ", 1970102369)")
     };
 }
-pub(super) use lock_key;
+pub(crate) use lock_key;
 
 impl PgConnection {
     /// `task` is what drives the connection.
@@ -87,7 +94,7 @@ impl PgConnection {
     }
 
     /// The driver's own rows, for what is tuned by hand.
-    pub(super) async fn query(
+    pub async fn query(
         &self,
         sql: &'static str,
         values: &[Parameter<'_>],
@@ -98,7 +105,7 @@ impl PgConnection {
 
     /// Begins a transaction, takes locks and asks a question under them, in one round trip (pipelining). The question sees
     /// everything that was committed before the locks were given.
-    pub(super) async fn begin_locked(
+    pub async fn begin_locked(
         &self,
         lock: PgStatement<'_>,
         question: PgStatement<'_>,
@@ -121,7 +128,7 @@ impl PgConnection {
     }
 
     /// Runs statements one after the other and commits, in one round trip: whatever the last ones lock is held for no longer.
-    pub(super) async fn commit_after(&self, statements: &[PgStatement<'_>]) -> Result<(), Failure> {
+    pub async fn commit_after(&self, statements: &[PgStatement<'_>]) -> Result<(), Failure> {
         let mut prepared = Vec::with_capacity(statements.len());
         for (sql, values) in statements {
             prepared.push((self.prepared(sql).await?, *values));
@@ -154,7 +161,7 @@ impl PgConnection {
     }
 
     /// Ends a transaction that was begun. Where that fails the connection is closed, which ends it as well.
-    pub(super) async fn roll_back(&self) {
+    pub async fn roll_back(&self) {
         if self.client.batch_execute("ROLLBACK").await.is_err() {
             self.task.abort();
         }

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::pool::{HotUnit, Pool};
 use crate::reply::Reply;
 use crate::store::queue::Waiter;
-use crate::store::sql::{Failure, Sql, Unit, expected, values};
+use crate::store::sql::{Failure, How, Sql, Unit, expected, values};
 use crate::store::{PoolFigures, StoreError, StoreReply};
 use crate::supervise;
 
@@ -25,6 +25,7 @@ struct Count;
 
 impl Unit for Count {
     type Done = u64;
+    const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let count = "SELECT member_count FROM installation WHERE id = 1";

@@ -5,10 +5,8 @@
 //! indexes, and by a lock on the mailbox where a decision rests on rows that are not there yet.
 
 mod address;
-mod batch;
-mod batch_statement;
-mod confirm;
-mod connection;
+pub mod batch;
+pub mod connection;
 mod count;
 mod facts;
 mod identity;
@@ -20,23 +18,18 @@ mod schema;
 mod tls;
 mod transfer;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use self::batch::Batcher;
-use self::batch_statement::QueuedSignUp;
+use self::batch::{AnyBatcher, Batched, Batcher};
 use self::connection::ExpectedIdentity;
 use self::count::PostgresCounter;
 use self::identity::{NoteIdentity, PgResume};
-use self::pool::{Pool, Shares};
-use super::audit::{Act, Audited};
+use self::pool::{Pool, SHARES, Shares};
 use super::installation::{CHECK, Check};
-use super::members::confirm::{Confirm, ConfirmRequest};
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::resume::Resume;
-use super::sql::{Failure, Job, JobReply, Sql, Unit, expected, values};
-use super::{Engine, Store, StoreError, StoreFigures, StoreReply};
-use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
-use crate::domain::time::Timestamp;
+use super::sql::{Failure, How, Job, JobReply, Sql, Unit, expected, result_of, values};
+use super::{Engine, StoreError, StoreFigures, StoreReply, WriterFigures};
 use crate::reply::Reply;
 
 pub use self::address::{Address, BadAddress};
@@ -47,12 +40,13 @@ pub use self::transfer::PostgresTransfer;
 
 #[derive(Debug)]
 pub struct PostgresStore {
+    address: Address,
+    expected: ExpectedIdentity,
     pool: Pool,
-    sign_ups: Batcher<QueuedSignUp>,
-    confirmations: Batcher<ConfirmRequest>,
+    /// Units of a kind that may share a commit.
+    batch: usize,
+    batchers: Mutex<Vec<Arc<dyn AnyBatcher>>>,
     counter: PostgresCounter,
-    /// Its sign-ups and confirmations are plain units, which also count for each partner.
-    is_sandbox: bool,
 }
 
 /// Sorting more than its memory makes the server write a file of its own, some 300 kB beside the tables: a full disk refuses
@@ -71,6 +65,7 @@ struct DatabaseBytes;
 
 impl Unit for DatabaseBytes {
     type Done = u64;
+    const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         expected(sql.row("SELECT pg_database_size(current_database())", values![], |row| row.get(0)).await?)
@@ -95,20 +90,28 @@ impl PostgresStore {
         let expected = ExpectedIdentity::default();
         let pool = Pool::new(address.clone(), shares.rest, Arc::clone(&expected))?;
         schema::prepare(&pool, prepare, migrations).await?;
-        let is_sandbox = address.schema.is_some();
         // Nobody is harmed where simulated people come back.
-        if !is_sandbox {
+        if address.schema.is_none() {
             identity::check(&pool, prepare).await?;
         }
-        let batch = if is_sandbox { 1 } else { batch };
-        let batched = || Pool::for_batches(address.clone(), shares.batched, Arc::clone(&expected));
-        Ok(Self {
-            sign_ups: Batcher::start(batched()?, batch),
-            confirmations: Batcher::start(batched()?, batch),
-            counter: PostgresCounter::start(Pool::new(address.clone(), shares.count, Arc::clone(&expected))?),
-            pool,
-            is_sandbox,
-        })
+        let counter = PostgresCounter::start(Pool::new(address.clone(), shares.count, Arc::clone(&expected))?);
+        Ok(Self { address, expected, pool, batch, batchers: Mutex::default(), counter })
+    }
+
+    /// Starts what does units of this kind together. None for the sandbox, whose units also count for each partner: they come one by
+    /// one, on the connections of all the rest.
+    pub(super) fn batcher<B: Batched>(&self) -> Option<Arc<Batcher<B>>> {
+        if self.address.schema.is_some() {
+            return None;
+        }
+        let pool = Pool::for_batches(self.address.clone(), SHARES.batched, Arc::clone(&self.expected)).ok()?;
+        let batcher = Arc::new(Batcher::start(pool, self.batch));
+        self.batchers().push(Arc::clone(&batcher) as _);
+        Some(batcher)
+    }
+
+    fn batchers(&self) -> MutexGuard<'_, Vec<Arc<dyn AnyBatcher>>> {
+        self.batchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes records that were restored from a copy fit to be served again; says how many mails are held.
@@ -123,16 +126,12 @@ impl PostgresStore {
 }
 
 impl Engine for PostgresStore {
-    fn read_job(&self, mut job: Box<dyn Job>) -> JobReply<'_> {
+    fn run(&self, how: How, mut job: Box<dyn Job>) -> JobReply<'_> {
         Reply::later(async move {
-            self.pool.run(&mut job).await.map_err(StoreError::of_a_read)?;
-            Ok(job)
-        })
-    }
-
-    fn write_job(&self, mut job: Box<dyn Job>) -> JobReply<'_> {
-        Reply::later(async move {
-            self.pool.run_patiently(&mut job).await?;
+            match how {
+                How::Read | How::Scan => self.pool.run(&mut job).await.map_err(StoreError::of_a_read)?,
+                How::Write | How::Transaction => self.pool.run_patiently(&mut job).await?,
+            }
             Ok(job)
         })
     }
@@ -141,45 +140,39 @@ impl Engine for PostgresStore {
         self.counter.read()
     }
 
-    fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
-        let job = QueuedSignUp::new(new, now);
-        if job.is_of_sandbox() { self.sign_ups.ask_alone(job) } else { self.sign_ups.ask(job) }
-    }
-
-    fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
-        let request = ConfirmRequest { sign_up, seen, now };
-        if self.is_sandbox {
-            return (self as &dyn Engine).write(Confirm { request, declined: None });
-        }
-        self.confirmations.ask(request)
-    }
-
     fn database_bytes(&self) -> StoreReply<'_, u64> {
-        (self as &dyn Engine).read(DatabaseBytes)
+        self.run(How::Read, <dyn Job>::of(DatabaseBytes)).map(result_of)
     }
 
     fn check(&self, for_room: bool) -> StoreReply<'_, ()> {
-        (self as &dyn Engine).write(if for_room { CHECK_FOR_ROOM } else { CHECK })
+        self.run(How::Transaction, <dyn Job>::of(if for_room { CHECK_FOR_ROOM } else { CHECK })).map(result_of)
     }
 
     fn figures(&self) -> StoreReply<'_, StoreFigures> {
-        let ((writer, sign_ups), (of_confirmations, confirmations)) =
-            (self.sign_ups.figures(), self.confirmations.figures());
-        let writer = writer.and(&of_confirmations);
-        let pools = vec![sign_ups, confirmations, self.counter.figures(), self.pool.figures("rest")];
+        let (mut writer, mut pools) = (WriterFigures::default(), Vec::new());
+        for batcher in self.batchers().iter() {
+            let (of_batches, pool) = batcher.figures();
+            writer = writer.and(&of_batches);
+            pools.push(pool);
+        }
+        pools.extend([self.counter.figures(), self.pool.figures("rest")]);
         Reply::now(Ok(StoreFigures { writer, pools }))
     }
 
     fn close(&self) -> StoreReply<'_, ()> {
         Reply::later(async {
-            let (sign_ups, confirmations) = tokio::join!(self.sign_ups.close(), self.confirmations.close());
-            sign_ups.and(confirmations)?;
+            let batchers = self.batchers().clone();
+            let mut closed = Ok(());
+            for batcher in batchers {
+                closed = closed.and(batcher.close().await);
+            }
+            closed?;
             self.pool.close();
             Ok(())
         })
     }
 
-    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store> {
-        Arc::new(Audited { engine: self, act })
+    fn postgres(&self) -> Option<&PostgresStore> {
+        Some(self)
     }
 }

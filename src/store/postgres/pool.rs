@@ -13,7 +13,7 @@ use tokio_postgres::error::SqlState;
 
 use super::address::{Address, place, quoted};
 use super::connection::{ExpectedIdentity, PgConnection, database_identity, is_broken};
-use crate::store::sql::{Failure, Job, Unit, describe};
+use crate::store::sql::{Failure, How, Job, Unit, describe};
 use crate::store::{PoolFigures, StoreError};
 
 /// Connections a node holds at the most, for each purpose apart: whatever holds up one leaves the others alone.
@@ -27,9 +27,8 @@ pub(super) struct Shares {
 
 pub(super) const SHARES: Shares = Shares { batched: 4, count: 1, rest: 4 };
 
-/// The sandbox makes do with fewer: nobody's members wait there. Its sign-ups come one by one, and its confirmations are among
-/// the rest.
-const SANDBOX_SHARES: Shares = Shares { batched: 2, count: 1, rest: 2 };
+/// The sandbox makes do with fewer: nobody's members wait there. Its sign-ups and confirmations are among the rest.
+const SANDBOX_SHARES: Shares = Shares { batched: 0, count: 1, rest: 4 };
 
 impl Shares {
     pub(super) fn of(address: &Address) -> Self {
@@ -50,7 +49,7 @@ const STATEMENT_TIMEOUT: &str = "4000";
 const LOCK_TIMEOUT: &str = "300";
 
 /// How often rows that are held are asked for, each time for as long.
-pub(super) const LOCK_TRIES: usize = 4;
+pub const LOCK_TRIES: usize = 4;
 
 /// How long cancelling a statement that nobody waits for any more may take.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -98,7 +97,7 @@ impl<U: Unit> Work for HotUnit<'_, U> {
     type Done = U::Done;
 
     fn is_transaction(&self) -> bool {
-        self.0.is_transaction()
+        U::HOW == How::Transaction
     }
 
     fn apply(&mut self, connection: &mut PgConnection) -> impl Future<Output = Result<U::Done, Failure>> + Send {

@@ -10,7 +10,7 @@ use crate::domain::person::AccountId;
 use crate::domain::reward::GroupState;
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::time::Timestamp;
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Groups that one step forms at the most.
 const FORMED_AT_ONCE: u32 = 20;
@@ -136,7 +136,9 @@ async fn form_group(
     reward(sql, group, referrer, account, now).await.map(|_| ())
 }
 
-pub(super) struct VoidPerson {
+/// Takes somebody out of what their referrer earns in a campaign, for ever.
+#[derive(Debug)]
+pub struct VoidPerson {
     pub email_normalized: String,
     pub campaign: CampaignSlug,
     pub reason: String,
@@ -156,10 +158,7 @@ struct VoidedPerson {
 
 impl Unit for VoidPerson {
     type Done = Voided;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Voided, Failure> {
         sql.lock(LOCK).await?;

@@ -3,27 +3,26 @@
 //! Whatever forms groups or moves money holds the lock `LOCK` until it is over, so that a referrer's groups are counted right. Those
 //! who leave or withdraw do not wait for it: they only note whom they counted for.
 
-mod group;
-mod payout;
-mod place;
-mod qualify;
-mod report;
-mod settle;
-mod standing;
+pub mod group;
+pub mod payout;
+pub mod place;
+pub mod qualify;
+pub mod report;
+pub mod settle;
+pub mod standing;
 
 pub use self::group::Voided;
-use self::group::{VoidPerson, form_groups, form_groups_of};
+use self::group::{form_groups, form_groups_of};
 pub use self::payout::{BatchRecord, BatchStep, NextBatch, PayoutPage, WhichBatch};
-use self::payout::{BeginBatch, FillBatch, find_batch, find_payouts, next_batch, payouts_of, payouts_out};
+use self::payout::{find_batch, find_payouts, next_batch, payouts_of, payouts_out};
 pub(super) use self::place::{terms, terms_columns};
 pub(super) use self::qualify::qualify_before_change;
 use self::qualify::{check_due, check_joined, check_referred};
 use self::report::{add_campaign, on_the_way, reviewed};
-use self::settle::SettlePayouts;
 pub use self::settle::SettledPayouts;
 use self::standing::{accounts, history_of, ledger_of, taxed};
 pub(super) use self::standing::{forget_referrer, standing_of, waive};
-use super::sql::{Failure, Sql, values};
+use super::sql::{Failure, How, Sql, Unit, values};
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::person::AccountId;
 use crate::domain::reward::RewardAccount;
@@ -31,7 +30,6 @@ use crate::domain::reward::ledger::{LedgerEntry, LedgerKind, RewardHistory};
 use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::reward::report::{CampaignRewards, OnTheWay};
 use crate::domain::reward::review::ReviewedReferrer;
-use crate::domain::reward::settlement::Settlement;
 use crate::domain::time::Timestamp;
 
 /// What everybody holds who forms groups or moves money.
@@ -43,118 +41,237 @@ const BY_RULE: &str = "rules";
 /// After everybody whom somebody referred.
 const ALL_CHECKED: i64 = i64::MAX;
 
-area! {
-    /// Groups of referred members, the ledger of their rewards, and payouts.
-    RewardStore {
-        /// Takes rewards a step further: checks some people whose hold is over, or forms some groups once nobody is left to be checked.
-        /// Says whether there may be more to do. `account` is for a referrer who has none yet.
-        transact step_rewards(account: AccountId, now: Timestamp) -> bool {
-            |sql| {
-                sql.lock(LOCK).await?;
-                Ok(check_joined(sql, *now).await? || check_due(sql, *now).await? || form_groups(sql, account, *now).await?)
-            }
-        };
+/// Takes rewards a step further: checks some people whose hold is over, or forms some groups once nobody is left to be checked.
+/// Says whether there may be more to do. `account` is for a referrer who has none yet.
+#[derive(Debug)]
+pub struct StepRewards(pub AccountId, pub Timestamp);
 
-        /// The same for one referrer: checks some of those whom they referred, after that one, or forms some of their groups once
-        /// everybody was checked (`after` is `ALL_CHECKED`). Says where the next step begins; none where nothing is left.
-        transact step_referrer(person: i64, after: i64, account: AccountId, now: Timestamp) -> Option<i64> {
-            |sql| {
-                sql.lock(LOCK).await?;
-                if *after != ALL_CHECKED {
-                    return Ok(Some(check_referred(sql, *person, *after, *now).await?.unwrap_or(ALL_CHECKED)));
-                }
-                Ok(form_groups_of(sql, *person, account, *now).await?.then_some(ALL_CHECKED))
-            }
-        };
+impl Unit for StepRewards {
+    type Done = bool;
+    const HOW: How = How::Transaction;
 
-        /// Takes somebody out of what their referrer earns in a campaign, for ever.
-        write void_person(email_normalized: String, campaign: CampaignSlug, reason: String, who: String, now: Timestamp) -> Voided
-            = VoidPerson { email_normalized, campaign, reason, who, now };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(account, now) = self;
+        sql.lock(LOCK).await?;
+        Ok(check_joined(sql, *now).await? || check_due(sql, *now).await? || form_groups(sql, account, *now).await?)
+    }
+}
 
-        /// The lines of an account, oldest first.
-        scan ledger_of(account: AccountId) -> Vec<LedgerEntry> {
-            |sql| ledger_of(sql, account).await
-        };
+/// The same for one referrer: checks some of those whom they referred, after that one, or forms some of their groups once
+/// everybody was checked (`after` is `ALL_CHECKED`). Says where the next step begins; none where nothing is left.
+#[derive(Debug)]
+pub struct StepReferrer {
+    pub person: i64,
+    pub after: i64,
+    pub account: AccountId,
+    pub now: Timestamp,
+}
 
-        /// All that is kept of a person's rewards besides where they stand.
-        scan reward_history(person: i64, account: Option<AccountId>) -> RewardHistory {
-            |sql| history_of(sql, *person, account.as_ref()).await
-        };
+impl Unit for StepReferrer {
+    type Done = Option<i64>;
+    const HOW: How = How::Transaction;
 
-        /// The accounts after that one, in their order.
-        scan reward_accounts(after: String, most: u32) -> Vec<RewardAccount> {
-            |sql| accounts(sql, after, *most).await
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<i64>, Failure> {
+        sql.lock(LOCK).await?;
+        if self.after != ALL_CHECKED {
+            return Ok(Some(check_referred(sql, self.person, self.after, self.now).await?.unwrap_or(ALL_CHECKED)));
+        }
+        Ok(form_groups_of(sql, self.person, &self.account, self.now).await?.then_some(ALL_CHECKED))
+    }
+}
 
-        /// The accounts after that one that were paid something between two times, with what that was in cents.
-        scan paid_between(since: Timestamp, until: Timestamp, after: String, most: u32) -> Vec<RewardAccount> {
-            |sql| taxed(sql, *since, *until, after, *most).await
-        };
+/// The lines of an account, oldest first.
+#[derive(Debug)]
+pub struct ListLedger(pub AccountId);
 
-        scan find_batch(which: WhichBatch) -> Option<BatchRecord> {
-            |sql| find_batch(sql, *which).await
-        };
+impl Unit for ListLedger {
+    type Done = Vec<LedgerEntry>;
+    const HOW: How = How::Scan;
 
-        /// Referred members who take part and are in no group yet; of so many at the most.
-        scan on_the_way(most: u32) -> OnTheWay {
-            |sql| on_the_way(sql, *most).await
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<LedgerEntry>, Failure> {
+        ledger_of(sql, &self.0).await
+    }
+}
 
-        /// Adds some more of a campaign's groups and lines to what was added up so far; repeat it until it is whole.
-        scan campaign_rewards(campaign: CampaignSlug, so_far: CampaignRewards) -> CampaignRewards {
-            |sql| add_campaign(sql, campaign, *so_far).await
-        };
+/// All that is kept of a person's rewards besides where they stand.
+#[derive(Debug)]
+pub struct FindRewardHistory(pub i64, pub Option<AccountId>);
 
-        /// The referrers after that person who have groups that are not paid, in the order of their ids.
-        scan reviewed_referrers(after: i64) -> Vec<ReviewedReferrer> {
-            |sql| reviewed(sql, *after).await
-        };
+impl Unit for FindRewardHistory {
+    type Done = RewardHistory;
+    const HOW: How = How::Scan;
 
-        /// What `begin_batch` would begin or go on with.
-        scan next_batch() -> NextBatch {
-            |sql| next_batch(sql).await
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<RewardHistory, Failure> {
+        let Self(person, account) = self;
+        history_of(sql, *person, account.as_ref()).await
+    }
+}
 
-        /// Begins a batch if something is due, or goes on with one whose file was never written; none if nothing is due.
-        write begin_batch(who: String, now: Timestamp) -> Option<i64> = BeginBatch { who, now };
+/// The accounts after that one, in their order.
+#[derive(Debug)]
+pub struct ListRewardAccounts(pub String, pub u32);
 
-        /// Puts what some referrers are due into a batch.
-        write fill_batch(batch: i64, who: String, now: Timestamp) -> BatchStep = FillBatch { batch, who, now };
+impl Unit for ListRewardAccounts {
+    type Done = Vec<RewardAccount>;
+    const HOW: How = How::Scan;
 
-        /// The file of a batch is written from now on: nothing is taken out of it any more.
-        transact close_batch(batch: i64, now: Timestamp) -> () {
-            |sql| {
-                sql.lock(LOCK).await?;
-                let close = "UPDATE payout_batches SET closed_at = coalesce(closed_at, $2) WHERE id = $1";
-                sql.execute(close, values![*batch, *now]).await.map(|_| ())
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(after, most) = self;
+        accounts(sql, after, *most).await
+    }
+}
 
-        /// Notes that the file of a batch was written.
-        write note_written(batch: i64, now: Timestamp) -> () {
-            |sql| {
-                let note = "UPDATE payout_batches SET written_at = coalesce(written_at, $2) WHERE id = $1";
-                sql.execute(note, values![*batch, *now]).await.map(|_| ())
-            }
-        };
+/// The accounts after that one that were paid something between two times, with what that was in cents.
+#[derive(Debug)]
+pub struct ListPaidBetween {
+    pub since: Timestamp,
+    pub until: Timestamp,
+    pub after: String,
+    pub most: u32,
+}
 
-        /// The payouts of a batch after that id, in their order, without those that were netted.
-        scan payouts_of(batch: i64, after: i64) -> PayoutPage {
-            |sql| payouts_of(sql, *batch, *after).await
-        };
+impl Unit for ListPaidBetween {
+    type Done = Vec<RewardAccount>;
+    const HOW: How = How::Scan;
 
-        /// The payouts of these external ids, as far as there are any.
-        scan find_payouts(external_ids: Vec<String>) -> Vec<PayoutRecord> {
-            |sql| find_payouts(sql, external_ids).await
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        taxed(sql, self.since, self.until, &self.after, self.most).await
+    }
+}
 
-        /// Payouts to an account that are not settled, and whose file may be out; the newest of more than anybody has.
-        scan payouts_out(account: AccountId) -> Vec<PayoutRecord> {
-            |sql| payouts_out(sql, account).await
-        };
+#[derive(Debug)]
+pub struct FindBatch(pub WhichBatch);
 
-        /// Books what became of some payouts.
-        write settle(settlements: Vec<Settlement>, who: String, now: Timestamp) -> SettledPayouts = SettlePayouts { settlements, who, now };
+impl Unit for FindBatch {
+    type Done = Option<BatchRecord>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        find_batch(sql, self.0).await
+    }
+}
+
+/// Referred members who take part and are in no group yet; of so many at the most.
+#[derive(Debug)]
+pub struct FindOnTheWay(pub u32);
+
+impl Unit for FindOnTheWay {
+    type Done = OnTheWay;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<OnTheWay, Failure> {
+        on_the_way(sql, self.0).await
+    }
+}
+
+/// Adds some more of a campaign's groups and lines to what was added up so far; repeat it until it is whole.
+#[derive(Debug)]
+pub struct AddUpCampaign(pub CampaignSlug, pub CampaignRewards);
+
+impl Unit for AddUpCampaign {
+    type Done = CampaignRewards;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<CampaignRewards, Failure> {
+        let Self(campaign, so_far) = self;
+        add_campaign(sql, campaign, *so_far).await
+    }
+}
+
+/// The referrers after that person who have groups that are not paid, in the order of their ids.
+#[derive(Debug)]
+pub struct ListReviewedReferrers(pub i64);
+
+impl Unit for ListReviewedReferrers {
+    type Done = Vec<ReviewedReferrer>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        reviewed(sql, self.0).await
+    }
+}
+
+/// What `begin_batch` would begin or go on with.
+#[derive(Debug)]
+pub struct FindNextBatch;
+
+impl Unit for FindNextBatch {
+    type Done = NextBatch;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<NextBatch, Failure> {
+        next_batch(sql).await
+    }
+}
+
+/// The file of a batch is written from now on: nothing is taken out of it any more.
+#[derive(Debug)]
+pub struct CloseBatch(pub i64, pub Timestamp);
+
+impl Unit for CloseBatch {
+    type Done = ();
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(batch, now) = self;
+        sql.lock(LOCK).await?;
+        let close = "UPDATE payout_batches SET closed_at = coalesce(closed_at, $2) WHERE id = $1";
+        sql.execute(close, values![*batch, *now]).await.map(|_| ())
+    }
+}
+
+/// Notes that the file of a batch was written.
+#[derive(Debug)]
+pub struct NoteWritten(pub i64, pub Timestamp);
+
+impl Unit for NoteWritten {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(batch, now) = self;
+        let note = "UPDATE payout_batches SET written_at = coalesce(written_at, $2) WHERE id = $1";
+        sql.execute(note, values![*batch, *now]).await.map(|_| ())
+    }
+}
+
+/// The payouts of a batch after that id, in their order, without those that were netted.
+#[derive(Debug)]
+pub struct ListPayouts(pub i64, pub i64);
+
+impl Unit for ListPayouts {
+    type Done = PayoutPage;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<PayoutPage, Failure> {
+        let Self(batch, after) = self;
+        payouts_of(sql, *batch, *after).await
+    }
+}
+
+/// The payouts of these external ids, as far as there are any.
+#[derive(Debug)]
+pub struct FindPayouts(pub Vec<String>);
+
+impl Unit for FindPayouts {
+    type Done = Vec<PayoutRecord>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        find_payouts(sql, &self.0).await
+    }
+}
+
+/// Payouts to an account that are not settled, and whose file may be out; the newest of more than anybody has.
+#[derive(Debug)]
+pub struct ListPayoutsOut(pub AccountId);
+
+impl Unit for ListPayoutsOut {
+    type Done = Vec<PayoutRecord>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        payouts_out(sql, &self.0).await
     }
 }
 

@@ -9,7 +9,7 @@ use crate::domain::person::AccountId;
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::time::Timestamp;
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Referrers whose rewards one step puts into a batch.
 const FILL_BATCH: u32 = 50;
@@ -182,17 +182,16 @@ pub(super) async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> 
     }
 }
 
-pub(super) struct BeginBatch {
+/// Begins a batch if something is due, or goes on with one whose file was never written; none if nothing is due.
+#[derive(Debug)]
+pub struct BeginBatch {
     pub who: String,
     pub now: Timestamp,
 }
 
 impl Unit for BeginBatch {
     type Done = Option<i64>;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<i64>, Failure> {
         sql.lock(LOCK).await?;
@@ -237,7 +236,9 @@ async fn next_due(sql: &mut dyn Sql, after: i64, most: u32) -> Result<Vec<DueRef
     sql.rows(next, values![after, most], read).await
 }
 
-pub(super) struct FillBatch {
+/// Puts what some referrers are due into a batch.
+#[derive(Debug)]
+pub struct FillBatch {
     pub batch: i64,
     pub who: String,
     pub now: Timestamp,
@@ -245,10 +246,7 @@ pub(super) struct FillBatch {
 
 impl Unit for FillBatch {
     type Done = BatchStep;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<BatchStep, Failure> {
         sql.lock(LOCK).await?;

@@ -7,9 +7,11 @@ use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::payout::PayoutState;
 use crate::domain::reward::settlement::Settlement;
 use crate::domain::time::Timestamp;
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-pub(super) struct SettlePayouts {
+/// Books what became of some payouts.
+#[derive(Debug)]
+pub struct SettlePayouts {
     pub settlements: Vec<Settlement>,
     pub who: String,
     pub now: Timestamp,
@@ -39,10 +41,7 @@ impl std::ops::AddAssign for SettledPayouts {
 
 impl Unit for SettlePayouts {
     type Done = SettledPayouts;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<SettledPayouts, Failure> {
         sql.lock(LOCK).await?;

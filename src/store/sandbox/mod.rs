@@ -1,10 +1,9 @@
 //! What only the sandbox's records hold: the inboxes of partners; and that nothing in them lasts; as SQL.
 
-mod test_data;
+pub mod test_data;
 
-use self::test_data::ForgetTestData;
 pub use self::test_data::ForgottenTestData;
-use super::sql::{Failure, Row, Sql, values};
+use super::sql::{Failure, How, Row, Sql, Unit, values};
 use crate::domain::mail::inbox::{ArrivingMail, INBOX_HOLDS, InboxMail};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
@@ -16,62 +15,92 @@ macro_rules! columns {
     };
 }
 
-area! {
-    /// The inboxes of partners.
-    InboxStore {
-        /// A mail arrives, once; the oldest of the inbox make way.
-        transact put_in_inbox(arriving: ArrivingMail, now: Timestamp) -> () {
-            |sql| {
-                let ArrivingMail { partner, name, to, from, subject, text, html } = arriving;
-                let put = "INSERT INTO inbox (partner_id, message_id, recipient, sender, subject, text, html, received_at)
-                           VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (message_id) DO NOTHING";
-                sql.execute(put, values![*partner, name, to, from, subject, text, html, *now]).await?;
-                let make_room = "DELETE FROM inbox WHERE coalesce(partner_id, 0) = coalesce(CAST($1 AS BIGINT), 0) AND id <=
-                                     (SELECT id FROM inbox WHERE coalesce(partner_id, 0) = coalesce(CAST($1 AS BIGINT), 0)
-                                      ORDER BY id DESC LIMIT 1 OFFSET $2)";
-                sql.execute(make_room, values![*partner, INBOX_HOLDS]).await.map(|_| ())
-            }
-        };
+/// A mail arrives, once; the oldest of the inbox make way.
+#[derive(Debug)]
+pub struct PutInInbox(pub ArrivingMail, pub Timestamp);
 
-        /// A partner's mails, newest first, from before that id on.
-        read list_inbox(partner: PartnerId, before: Option<i64>, most: u32) -> Vec<InboxMail> {
-            |sql| {
-                let list = concat!(
-                    "SELECT ", columns!(), " FROM inbox WHERE coalesce(partner_id, 0) = $1 AND id < $2
-                     ORDER BY id DESC LIMIT $3"
-                );
-                sql.rows(list, values![*partner, before.unwrap_or(i64::MAX), *most], mail).await
-            }
-        };
+impl Unit for PutInInbox {
+    type Done = ();
+    const HOW: How = How::Transaction;
 
-        /// One of them.
-        read find_in_inbox(partner: PartnerId, id: i64) -> Option<InboxMail> {
-            |sql| {
-                let find = concat!("SELECT ", columns!(), " FROM inbox WHERE partner_id = $1 AND id = $2");
-                sql.row(find, values![*partner, *id], mail).await
-            }
-        };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(arriving, now) = self;
+        let ArrivingMail { partner, name, to, from, subject, text, html } = arriving;
+        let put = "INSERT INTO inbox (partner_id, message_id, recipient, sender, subject, text, html, received_at)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (message_id) DO NOTHING";
+        sql.execute(put, values![*partner, name, to, from, subject, text, html, *now]).await?;
+        let make_room = "DELETE FROM inbox WHERE coalesce(partner_id, 0) = coalesce(CAST($1 AS BIGINT), 0) AND id <=
+                             (SELECT id FROM inbox WHERE coalesce(partner_id, 0) = coalesce(CAST($1 AS BIGINT), 0)
+                              ORDER BY id DESC LIMIT 1 OFFSET $2)";
+        sql.execute(make_room, values![*partner, INBOX_HOLDS]).await.map(|_| ())
+    }
+}
 
-        /// Everybody who has an inbox: the partners that are not suspended and have a key that works.
-        read inbox_partners(now: Timestamp) -> Vec<(PartnerId, String)> {
-            |sql| {
-                let partner = |row: &Row<'_>| Ok((row.get("id")?, row.get("name")?));
-                let keyed = "SELECT id, name FROM partners p WHERE p.suspended_at IS NULL AND EXISTS
-                                 (SELECT 1 FROM api_keys k WHERE k.partner_id = p.id AND k.revoked_at IS NULL
-                                  AND (k.expires_at IS NULL OR k.expires_at > $1)) ORDER BY name";
-                sql.rows(keyed, values![*now], partner).await
-            }
-        };
+/// A partner's mails, newest first, from before that id on.
+#[derive(Debug)]
+pub struct ListInbox {
+    pub partner: PartnerId,
+    pub before: Option<i64>,
+    pub most: u32,
+}
 
-        /// How many members the sandbox of a partner has.
-        read sandbox_members(partner: PartnerId) -> u64 {
-            |sql| members(sql, *partner).await
-        };
+impl Unit for ListInbox {
+    type Done = Vec<InboxMail>;
+    const HOW: How = How::Read;
 
-        /// Deletes what is older than that, for real and without a trace, a little at a time: of the next people after that
-        /// id, and at the end of all else. Live records are never asked this.
-        write forget_test_data(after: i64, before: Timestamp, now: Timestamp) -> ForgottenTestData
-            = ForgetTestData { after, before, now };
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<InboxMail>, Failure> {
+        let list = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM inbox WHERE coalesce(partner_id, 0) = $1 AND id < $2
+             ORDER BY id DESC LIMIT $3"
+        );
+        sql.rows(list, values![self.partner, self.before.unwrap_or(i64::MAX), self.most], mail).await
+    }
+}
+
+/// One of them.
+#[derive(Debug)]
+pub struct FindInInbox(pub PartnerId, pub i64);
+
+impl Unit for FindInInbox {
+    type Done = Option<InboxMail>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(partner, id) = self;
+        let find = concat!("SELECT ", columns!(), " FROM inbox WHERE partner_id = $1 AND id = $2");
+        sql.row(find, values![*partner, *id], mail).await
+    }
+}
+
+/// Everybody who has an inbox: the partners that are not suspended and have a key that works.
+#[derive(Debug)]
+pub struct ListInboxPartners(pub Timestamp);
+
+impl Unit for ListInboxPartners {
+    type Done = Vec<(PartnerId, String)>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let partner = |row: &Row<'_>| Ok((row.get("id")?, row.get("name")?));
+        let keyed = "SELECT id, name FROM partners p WHERE p.suspended_at IS NULL AND EXISTS
+                         (SELECT 1 FROM api_keys k WHERE k.partner_id = p.id AND k.revoked_at IS NULL
+                          AND (k.expires_at IS NULL OR k.expires_at > $1)) ORDER BY name";
+        sql.rows(keyed, values![self.0], partner).await
+    }
+}
+
+/// How many members the sandbox of a partner has.
+#[derive(Debug)]
+pub struct CountSandboxMembers(pub PartnerId);
+
+impl Unit for CountSandboxMembers {
+    type Done = u64;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        members(sql, self.0).await
     }
 }
 

@@ -4,12 +4,15 @@ use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
 use crate::store::members::{count_member, delete_activity, depart, people_of};
 use crate::store::partners::idempotency;
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// People that a step looks at, and rows of each other kind that it deletes.
 const DELETE_BATCH: u32 = 100;
 
-pub(super) struct ForgetTestData {
+/// Deletes what is older than that, for real and without a trace, a little at a time: of the next people after that
+/// id, and at the end of all else. Live records are never asked this.
+#[derive(Debug)]
+pub struct ForgetTestData {
     pub after: i64,
     pub before: Timestamp,
     pub now: Timestamp,
@@ -34,10 +37,7 @@ macro_rules! is_over {
 
 impl Unit for ForgetTestData {
     type Done = ForgottenTestData;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<ForgottenTestData, Failure> {
         let look = concat!(

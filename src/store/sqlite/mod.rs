@@ -16,7 +16,6 @@ mod transfer;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -24,15 +23,10 @@ use rusqlite::config::DbConfig;
 use self::count::SqliteCounter;
 use self::reader::Readers;
 use self::writer::Writer;
-use super::audit::{Act, Audited};
 use super::installation::{CHECK, Check};
-use super::members::confirm::{Confirm, ConfirmRequest};
 use super::migration::{MIGRATIONS, Migration, Prepare};
-use super::sign_up::SignUp;
-use super::sql::{Job, JobReply};
-use super::{Engine, Store, StoreError, StoreFigures, StoreReply, WRITE_BATCH};
-use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
-use crate::domain::time::Timestamp;
+use super::sql::{How, Job, JobReply, result_of};
+use super::{Engine, StoreError, StoreFigures, StoreReply, WRITE_BATCH};
 use crate::reply::Reply;
 
 pub use self::backup::{Examined, SqliteSnapshot};
@@ -134,28 +128,16 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 impl Engine for SqliteStore {
-    fn read_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
-        self.readers.run(job)
-    }
-
-    fn scan_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
-        self.readers.run_apart(job)
-    }
-
-    fn write_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
-        self.writer.write(job)
+    fn run(&self, how: How, job: Box<dyn Job>) -> JobReply<'_> {
+        match how {
+            How::Read => self.readers.run(job),
+            How::Scan => self.readers.run_apart(job),
+            How::Write | How::Transaction => self.writer.write(job),
+        }
     }
 
     fn member_count(&self) -> StoreReply<'_, u64> {
         self.counter.read(&self.readers)
-    }
-
-    fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
-        (self as &dyn Engine).write(SignUp { new, now })
-    }
-
-    fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
-        (self as &dyn Engine).write(Confirm { request: ConfirmRequest { sign_up, seen, now }, declined: None })
     }
 
     /// With its log, which may be the larger of the two for a while.
@@ -170,7 +152,7 @@ impl Engine for SqliteStore {
 
     fn check(&self, for_room: bool) -> StoreReply<'_, ()> {
         match self.file.is_in_place() {
-            Ok(()) => (self as &dyn Engine).write(if for_room { CHECK_FOR_ROOM } else { CHECK }),
+            Ok(()) => self.writer.write(<dyn Job>::of(if for_room { CHECK_FOR_ROOM } else { CHECK })).map(result_of),
             Err(moved) => Reply::now(Err(moved)),
         }
     }
@@ -181,9 +163,5 @@ impl Engine for SqliteStore {
 
     fn close(&self) -> StoreReply<'_, ()> {
         self.writer.close()
-    }
-
-    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store> {
-        Arc::new(Audited { engine: self, act })
     }
 }

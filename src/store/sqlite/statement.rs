@@ -154,7 +154,7 @@ impl ToSql for Value<'_> {
 mod tests {
     use super::*;
     use crate::store::StoreError;
-    use crate::store::sql::{Unit, result_of, values};
+    use crate::store::sql::{How, Unit, result_of, values};
 
     #[test]
     fn statements_are_written_as_sqlite_takes_them() {
@@ -192,6 +192,7 @@ mod tests {
 
         impl Unit for Ask {
             type Done = (Option<(i64, String, i64)>, String, String);
+            const HOW: How = How::Write;
 
             async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
                 let numbered = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));

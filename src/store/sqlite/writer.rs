@@ -249,7 +249,7 @@ impl WaitingJob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::sql::{JobDone, Sql, Unit, result_of, values};
+    use crate::store::sql::{How, JobDone, Sql, Unit, result_of, values};
 
     /// Writes one row of the given size; `Err` where a rule refuses it after it was written.
     struct Note {
@@ -259,11 +259,12 @@ mod tests {
 
     impl Unit for Note {
         type Done = u64;
+        const HOW: How = How::Write;
 
         async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
             let written =
                 sql.execute("INSERT INTO notes (text) VALUES (zeroblob($1))", values![self.size as i64]).await?;
-            if self.refused { Err(Failure::Refused(StoreError::CodeTaken)) } else { Ok(written) }
+            if self.refused { Err(Failure::Overtaken) } else { Ok(written) }
         }
     }
 

@@ -25,6 +25,7 @@ use unionhall::mail::{Delivery, OutgoingMail, ReadableMail, SendError, Transport
 use unionhall::mcp::{McpServer, RpcContext, RpcHeaders};
 use unionhall::operations::CONTRACT_TOOLS;
 use unionhall::operations::dispatch::{CallTrace, Dispatcher};
+use unionhall::store::Store;
 use unionhall::store::sqlite::SqliteStore;
 
 fn runtime() -> &'static tokio::runtime::Runtime {
@@ -45,7 +46,7 @@ fn mcp_server() -> &'static (McpServer, Clock) {
         let app = App::new(Parts {
             union: Arc::new(union),
             secret: Secret::new("the secret of a fuzzed installation").unwrap(),
-            store: Arc::new(store),
+            store: Store::new(Arc::new(store)),
             limiter: Arc::new(MemoryLimiter::new(1_000_000)),
             log: Log::start(Level::Errors, Format::Json, clock, std::io::sink()).unwrap(),
             mail: Delivery::Held,

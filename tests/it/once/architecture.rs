@@ -416,16 +416,10 @@ fn the_store_is_private() {
         exposed_stores,
         &[
             ("src/cli/mail.rs", "use crate::store::Store;"),
-            ("src/cli/mod.rs", "use crate::store::Store; fn open() -> Arc<dyn Store> {}"),
-            ("src/keys/mod.rs", "use crate::store::KeyStore; pub struct K { pub store: Arc<dyn KeyStore> }"),
-            (
-                "src/membership/mod.rs",
-                "pub struct M { s: Arc<dyn MemberStore> } impl M { pub fn s(&self) -> &dyn MemberStore {} }",
-            ),
-            (
-                "src/partners/mod.rs",
-                "use crate::store::PartnerStore; pub fn new(store: Arc<dyn PartnerStore>) -> Self {}",
-            ),
+            ("src/cli/mod.rs", "use crate::store::Store; fn open() -> Store {}"),
+            ("src/keys/mod.rs", "use crate::store::KeyStore; pub struct K { pub store: Store }"),
+            ("src/membership/mod.rs", "pub struct M { s: Store } impl M { pub fn s(&self) -> &Store {} }"),
+            ("src/partners/mod.rs", "use crate::store::PartnerStore; pub fn new(store: Store) -> Self {}"),
         ],
         &[
             "src/cli/mail.rs names the store",

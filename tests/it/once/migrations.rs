@@ -10,10 +10,13 @@ use unionhall::domain::time::Timestamp;
 use unionhall::store::migration::{MIGRATIONS, Migration, Prepare};
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Claim, InstallationStore, MailFigures, MemberStore, Store};
+use unionhall::store::{Claim, MailFigures, Store};
 
 use crate::database::Database;
+use crate::open_store::OpenStore;
 use crate::server::block_on;
+use unionhall::store::installation::{ClaimSecret, PauseSignUps};
+use unionhall::store::sources::FindMailFigures;
 
 /// Rows that refer to each other, in SQL for both engines.
 const FILL: &str = "
@@ -59,7 +62,7 @@ fn of_another_build() -> &'static [Migration] {
 fn records() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("unionhall.db");
-    block_on(async { SqliteStore::open(&path).unwrap().close().await.unwrap() });
+    block_on(async { OpenStore::new(SqliteStore::open(&path).unwrap()).close().await.unwrap() });
     Connection::open(&path).unwrap().execute_batch(FILL).unwrap();
     (folder, path)
 }
@@ -80,10 +83,10 @@ fn schema_version(path: &Path) -> i64 {
 }
 
 /// The engine works on the records that it was given.
-async fn works(store: &dyn Store) {
+async fn works(store: &Store) {
     assert_eq!(store.member_count().await, Ok(1));
-    assert_eq!(store.claim_secret("a fingerprint".to_owned()).await, Ok(Claim::First));
-    assert_eq!(store.pause_sign_ups(true).await, Ok(true));
+    assert_eq!(store.run(ClaimSecret("a fingerprint".to_owned())).await, Ok(Claim::First));
+    assert_eq!(store.run(PauseSignUps(true)).await, Ok(true));
     store.check(true).await.unwrap();
     store.close().await.unwrap();
 }
@@ -101,8 +104,8 @@ fn a_step_keeps_every_row_on_sqlite() {
     );
     assert_eq!((schema_version(&path), rows(&path)), (TODAY, before.clone()), "a command changes nothing");
     block_on(async {
-        works(&SqliteStore::open_with(&path, Prepare::Upgrade, 256, next).unwrap()).await;
-        SqliteStore::open_with(&path, Prepare::Expect, 256, next).unwrap().close().await.unwrap();
+        works(&OpenStore::new(SqliteStore::open_with(&path, Prepare::Upgrade, 256, next).unwrap())).await;
+        OpenStore::new(SqliteStore::open_with(&path, Prepare::Expect, 256, next).unwrap()).close().await.unwrap();
     });
     assert_eq!((schema_version(&path), rows(&path)), (TODAY + 1, before));
     let connection = Connection::open(&path).unwrap();
@@ -117,7 +120,7 @@ fn a_step_keeps_every_row_on_postgres_and_nodes_before_it_go_on() {
     block_on(async {
         let database = Database::make().await;
         let client = database.client().await;
-        let older = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
+        let older = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
         client.batch_execute(FILL).await.unwrap();
         let rows =
             async || -> Vec<String> { client.query(ROWS, &[]).await.unwrap().iter().map(|row| row.get(0)).collect() };
@@ -128,13 +131,14 @@ fn a_step_keeps_every_row_on_postgres_and_nodes_before_it_go_on() {
             refused.contains(&format!("schema {TODAY}")) && refused.contains("use the unionhall that serves them"),
             "{refused}"
         );
-        let newer = PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, next).await.unwrap();
+        let newer =
+            OpenStore::new(PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, next).await.unwrap());
         assert_eq!(rows().await, before);
         let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
         assert_eq!(i64::from(version.get::<_, i32>(0)), TODAY + 1);
         assert_eq!(older.member_count().await, Ok(1));
         older.check(true).await.unwrap();
-        let again = PostgresStore::open(database.address(), Prepare::Expect, 256).await.unwrap();
+        let again = OpenStore::new(PostgresStore::open(database.address(), Prepare::Expect, 256).await.unwrap());
         works(&newer).await;
         for store in [older, again] {
             store.close().await.unwrap();
@@ -155,8 +159,8 @@ const MAIL_OF_1_0_0: &str = "
     INSERT INTO outbox (sign_in_id, kind, recipient, created_at, send_after, given_up_at) VALUES
         (1, 'sign_in', 'ana@example.com', 5, 5, 6), (2, 'sign_in', 'ana@example.com', 7, 7, NULL)";
 
-async fn counts_mail_of_1_0_0(store: &dyn Store) {
-    let MailFigures { waiting, held, given_up, oldest, .. } = store.mail_figures().await.unwrap();
+async fn counts_mail_of_1_0_0(store: &Store) {
+    let MailFigures { waiting, held, given_up, oldest, .. } = store.run(FindMailFigures).await.unwrap();
     assert_eq!((waiting, held, given_up, oldest), (1, 1, 2, Some(Timestamp::from_millis(7))));
 }
 
@@ -164,7 +168,7 @@ async fn counts_mail_of_1_0_0(store: &dyn Store) {
 fn records_of_1_0_0_are_brought_up_to_date_on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("unionhall.db");
-    let released = SqliteStore::open_with(&path, Prepare::Upgrade, 256, &MIGRATIONS[..1]).unwrap();
+    let released = OpenStore::new(SqliteStore::open_with(&path, Prepare::Upgrade, 256, &MIGRATIONS[..1]).unwrap());
     block_on(async { released.close().await.unwrap() });
     Connection::open(&path)
         .unwrap()
@@ -172,7 +176,7 @@ fn records_of_1_0_0_are_brought_up_to_date_on_sqlite() {
         .unwrap();
     let before = rows(&path);
     block_on(async {
-        let store = SqliteStore::open(&path).unwrap();
+        let store = OpenStore::new(SqliteStore::open(&path).unwrap());
         counts_mail_of_1_0_0(&store).await;
         works(&store).await;
     });
@@ -184,11 +188,12 @@ fn records_of_1_0_0_are_brought_up_to_date_on_sqlite() {
 fn records_of_1_0_0_are_brought_up_to_date_on_postgres() {
     block_on(async {
         let database = Database::make().await;
-        let released =
-            PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, &MIGRATIONS[..1]).await.unwrap();
+        let released = OpenStore::new(
+            PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, &MIGRATIONS[..1]).await.unwrap(),
+        );
         let client = database.client().await;
         client.batch_execute(&format!("{FILL}; {}", MAIL_OF_1_0_0.replace("MAILED", "TRUE"))).await.unwrap();
-        let store = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
+        let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
         counts_mail_of_1_0_0(&store).await;
         counts_mail_of_1_0_0(&released).await;
         released.check(true).await.unwrap();
@@ -215,7 +220,7 @@ fn a_step_that_breaks_references_is_refused() {
 fn records_of_another_build_are_refused_on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("unionhall.db");
-    let made = SqliteStore::open_with(&path, Prepare::Upgrade, 256, of_another_build()).unwrap();
+    let made = OpenStore::new(SqliteStore::open_with(&path, Prepare::Upgrade, 256, of_another_build()).unwrap());
     block_on(async { made.close().await.unwrap() });
     let refused = || SqliteStore::open(&path).unwrap_err().to_string();
     assert!(refused().contains("was made by another unreleased build (schema "), "{}", refused());
@@ -229,8 +234,9 @@ fn records_of_another_build_are_refused_on_sqlite() {
 fn records_of_another_build_are_refused_on_postgres() {
     block_on(async {
         let database = Database::make().await;
-        let open =
-            async |migrations| PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, migrations).await;
+        let open = async |migrations| {
+            PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, migrations).await.map(OpenStore::new)
+        };
         open(of_another_build()).await.unwrap().close().await.unwrap();
         let refused = open(MIGRATIONS).await.unwrap_err().to_string();
         assert!(refused.contains("were made by another unreleased build (schema "), "{refused}");

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::database::Database;
+use crate::open_store::OpenStore;
 use crate::records::Records;
 use crate::server::{block_on, in_time, wait_for};
 use tokio::sync::Notify;
@@ -29,7 +30,9 @@ use unionhall::mail::compose::Composer;
 use unionhall::mail::outbox::{MailAlarms, Outbox};
 use unionhall::mail::{MailNotifier, OutgoingMail, SendError, Transport};
 use unionhall::reply::Reply;
+use unionhall::store::keys::FindKey;
 use unionhall::store::migration::Prepare;
+use unionhall::store::outbox::{ListMail, RetryFailed, RetryMail};
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{Store, StoreError};
@@ -86,7 +89,7 @@ impl std::io::Write for Lines {
 }
 
 struct Room {
-    store: Arc<dyn Store>,
+    store: OpenStore,
     records: Records,
     transport: Arc<Faulty>,
     lines: Lines,
@@ -100,7 +103,7 @@ fn on_each_store(walk: impl AsyncFn(&Room)) {
         walk(&Room::on_sqlite(folder.path())).await;
         let database = Database::migrated().await;
         let records = Records::Postgres { store: database.url(), limits: String::new() };
-        let store = Arc::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
+        let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
         let room = Room::with(store, records);
         walk(&room).await;
         room.store.close().await.unwrap();
@@ -133,11 +136,11 @@ impl Worker {
 
 impl Room {
     fn on_sqlite(folder: &Path) -> Self {
-        let store = SqliteStore::open(&folder.join("unionhall.db")).unwrap();
-        Self::with(Arc::new(store), Records::Sqlite { data: folder.to_owned() })
+        let store = OpenStore::new(SqliteStore::open(&folder.join("unionhall.db")).unwrap());
+        Self::with(store, Records::Sqlite { data: folder.to_owned() })
     }
 
-    fn with(store: Arc<dyn Store>, records: Records) -> Self {
+    fn with(store: OpenStore, records: Records) -> Self {
         let lines = Lines::default();
         let log = Log::start(Level::Errors, Format::Text, Clock::start(), lines.clone()).unwrap();
         Self { store, records, transport: Arc::default(), log, lines }
@@ -145,7 +148,7 @@ impl Room {
 
     fn worker(&self, name: &str) -> Worker {
         let outbox = Outbox {
-            store: Arc::clone(&self.store) as _,
+            store: Store::clone(&self.store),
             transport: Arc::clone(&self.transport) as Arc<dyn Transport>,
             composer: Composer {
                 union: Arc::new(UnionSettings::sample()),
@@ -171,8 +174,8 @@ impl Room {
     async fn partner(&self) -> Partner {
         let (key, now) = (ApiKey::from_random(&[1; ApiKey::ENTROPY]), Clock::start().now().time);
         let new = NewKey { partner: "Acme".parse().unwrap(), per_minute: None, expires_at: None };
-        Keys::new(Arc::clone(&self.store) as _).issue(&key, new, now).await.unwrap();
-        let record = self.store.find_key(key.id()).await.unwrap().unwrap();
+        Keys::new(Store::clone(&self.store)).issue(&key, new, now).await.unwrap();
+        let record = self.store.run(FindKey(key.id())).await.unwrap().unwrap();
         Partner { key: record.id, id: record.partner_id, name: record.partner }
     }
 
@@ -229,8 +232,8 @@ fn a_mail_is_tried_for_a_day_then_given_up_and_said_so() {
         room.fail(None);
         let later = NOW.plus(Duration::from_secs(48 * 3600));
         assert_eq!(worker.step(later).await.unwrap(), OutboxStep::default(), "and is left alone");
-        let waiting = room.store.list_mail().await.unwrap();
-        room.store.retry_mail(waiting[0].id, later).await.unwrap();
+        let waiting = room.store.run(ListMail).await.unwrap();
+        room.store.run(RetryMail(waiting[0].id, later)).await.unwrap();
         assert_eq!(worker.step(later).await.unwrap().sent, 1, "until the operator says otherwise");
         room.log.close();
         let said = String::from_utf8(room.lines.0.lock().unwrap().clone()).unwrap();
@@ -255,7 +258,7 @@ fn after_an_hours_outage_all_mail_goes_within_two_minutes_and_not_at_once() {
         for second in (0..3600).step_by(15) {
             while worker.step(at(second)).await.unwrap().tried > 0 {}
         }
-        let next = room.store.list_mail().await.unwrap().into_iter().map(|mail| mail.send_after).max().unwrap();
+        let next = room.store.run(ListMail).await.unwrap().into_iter().map(|mail| mail.send_after).max().unwrap();
         assert!(next > at(3600 + 600), "they wait for long by now");
 
         room.fail(None);
@@ -332,19 +335,23 @@ fn the_operator_has_failed_mail_tried_again_all_of_it_or_one_domains() {
         let (worker, day) = (room.worker("w"), Duration::from_secs(86_400));
         while worker.step(NOW).await.unwrap().tried > 0 {}
         let id = |n: usize, mails: &[WaitingMail]| mails[n].id;
-        let mails = room.store.list_mail().await.unwrap();
+        let mails = room.store.run(ListMail).await.unwrap();
         // One is given up, one is held, one waits without having failed.
         let later = NOW.plus(day + Duration::from_secs(60));
         while worker.step(later).await.unwrap().tried > 0 {}
-        assert!(room.store.list_mail().await.unwrap().iter().all(|mail| mail.given_up_at.is_some()));
+        assert!(room.store.run(ListMail).await.unwrap().iter().all(|mail| mail.given_up_at.is_some()));
         room.sign_up_for("fresh@example.com", None, later).await;
         let retry = async |domain: Option<&str>| {
-            room.store.retry_failed(MailId(0), domain.map(str::to_owned), later).await.unwrap().count
+            room.store
+                .run(RetryFailed { after: MailId(0), domain: domain.map(str::to_owned), now: later })
+                .await
+                .unwrap()
+                .count
         };
         assert_eq!(retry(Some("example.org")).await, 0);
         assert_eq!(retry(Some("_xample.com")).await, 0, "no pattern");
         assert_eq!(retry(Some("EXAMPLE.com")).await, 4);
-        let now = room.store.list_mail().await.unwrap();
+        let now = room.store.run(ListMail).await.unwrap();
         let waits =
             |mail: &WaitingMail| mail.given_up_at.is_none() && mail.send_after < later.plus(Duration::from_secs(60));
         assert_eq!(now.iter().filter(|mail| waits(mail)).count(), 5, "and the fresh one");
@@ -470,7 +477,7 @@ fn a_relay_that_is_away_for_hours_costs_nobody_a_mail_and_sends_none_twice() {
             let to = |whom: &str| sent.iter().filter(|mail| mail.contains(&format!("To: {whom}@"))).count();
             assert_eq!((to("ana"), to("ben"), given_up), (1, 1, 0), "{fault}: one copy each, none given up");
             assert!(waited.is_some_and(|minutes| minutes <= 75), "{fault}: {waited:?}");
-            assert!(room.store.list_mail().await.unwrap().is_empty());
+            assert!(room.store.run(ListMail).await.unwrap().is_empty());
         });
     }
 }
@@ -487,9 +494,9 @@ fn a_slow_recipient_holds_up_nobody_else() {
         let (stop, stops) = tokio::sync::watch::channel(false);
         let worker = tokio::spawn(lease_queue::run(room.worker("w").0, clock, stops));
         wait_for!(async || room.transport.taken.lock().unwrap().len() == 40).await;
-        wait_for!(async || room.store.list_mail().await.unwrap().len() == 1).await;
+        wait_for!(async || room.store.run(ListMail).await.unwrap().len() == 1).await;
         room.transport.let_go.notify_one();
-        wait_for!(async || room.store.list_mail().await.unwrap().is_empty()).await;
+        wait_for!(async || room.store.run(ListMail).await.unwrap().is_empty()).await;
         stop.send(true).unwrap();
         in_time("the worker's end", worker).await.unwrap();
         assert_eq!(room.transport.taken.lock().unwrap().len(), 40, "each once");

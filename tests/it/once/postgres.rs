@@ -9,6 +9,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::store_suite::linked;
 use crate::database::Database;
+use crate::open_store::{NotDone, OpenStore};
 use crate::server::{block_on, in_time, together, wait_for};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::lane::Lane;
@@ -16,9 +17,10 @@ use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{Confirmation, DecidedHow, NamedPerson, NewSignUp, SeenPage, SignUpAnswers};
 use unionhall::domain::time::Timestamp;
+use unionhall::store::StoreError;
+use unionhall::store::members::decline::Decline;
 use unionhall::store::migration::{MIGRATIONS, Prepare};
 use unionhall::store::postgres::{Address, PostgresStore};
-use unionhall::store::{InstallationStore, MemberStore, StoreError};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -26,8 +28,8 @@ const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const WAITS: &str =
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
-async fn open(database: &Database) -> PostgresStore {
-    PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap()
+async fn open(database: &Database) -> OpenStore {
+    OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap())
 }
 
 fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
@@ -54,7 +56,9 @@ fn nodes_that_start_at_once_make_the_tables_once() {
         let mut nodes = tokio::task::JoinSet::new();
         for _ in 0..8 {
             let address = database.address();
-            nodes.spawn(async move { PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap() });
+            nodes.spawn(
+                async move { OpenStore::new(PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap()) },
+            );
         }
         for node in nodes.join_all().await {
             assert_eq!(node.member_count().await, Ok(0));
@@ -185,7 +189,7 @@ fn sign_ups_that_wait_for_a_held_table_fail_together_and_soon() {
             tasks.spawn(async move { node.sign_up(new(&format!("user{n}@example.com"), None), NOW).await });
         }
         for done in in_time("every sign-up to be refused", tasks.join_all()).await {
-            assert!(matches!(done, Err(StoreError::Unavailable(_))), "{done:?}");
+            assert!(matches!(done, Err(NotDone::Store(StoreError::Unavailable(_)))), "{done:?}");
         }
         holder.batch_execute("ROLLBACK").await.unwrap();
         node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
@@ -241,7 +245,7 @@ fn a_decline_asks_again_for_rows_that_are_held() {
         holder.batch_execute("BEGIN; SELECT FROM sign_ups FOR UPDATE; SELECT FROM people FOR UPDATE").await.unwrap();
         let waiting = tokio::spawn({
             let node = Arc::clone(&node);
-            async move { node.decline(linked(1), DecidedHow::Button, None, NOW).await }
+            async move { node.run(Decline { sign_up: linked(1), how: DecidedHow::Button, silence: None, now: NOW }).await }
         });
         // Waits of several statements: the first met the time-out, and was asked again.
         let client = database.client().await;
@@ -268,7 +272,8 @@ fn nobody_waits_behind_a_question_that_was_given_up() {
     block_on(async {
         let database = Database::migrated().await;
         let proxy = Arc::new(Proxy::default());
-        let node = PostgresStore::open(through(&proxy, &database).await, Prepare::Upgrade, 256).await.unwrap();
+        let node =
+            OpenStore::new(PostgresStore::open(through(&proxy, &database).await, Prepare::Upgrade, 256).await.unwrap());
         for _ in 0..5 {
             node.check(true).await.unwrap();
             proxy.silence();
@@ -311,7 +316,10 @@ fn a_row_that_somebody_holds_fails_its_own_sign_up_alone() {
             }
             let are_first = !held.is_finished();
             let refused = held.await.unwrap().unwrap_err();
-            assert!(matches!(&refused, StoreError::Unavailable(why) if why.contains("lock")), "{refused:?}");
+            assert!(
+                matches!(&refused, NotDone::Store(StoreError::Unavailable(why)) if why.contains("lock")),
+                "{refused:?}"
+            );
             round > 1 && are_first
         })
         .await;
@@ -508,13 +516,14 @@ fn a_lost_answer_is_told_as_one() {
         let database = Database::migrated().await;
         open(&database).await.close().await.unwrap();
         let proxy = Arc::new(Proxy::default());
-        let node = PostgresStore::open(through(&proxy, &database).await, Prepare::Upgrade, 256).await.unwrap();
+        let node =
+            OpenStore::new(PostgresStore::open(through(&proxy, &database).await, Prepare::Upgrade, 256).await.unwrap());
         node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
         node.member_count().await.unwrap();
 
         proxy.cut.store(true, Ordering::SeqCst);
         let lost = node.sign_up(new("ben@example.com", None), NOW).await.unwrap_err();
-        assert!(matches!(lost, StoreError::Unknown(_)), "{lost:?}");
+        assert!(matches!(lost, NotDone::Store(StoreError::Unknown(_))), "{lost:?}");
         let read = node.member_count().await.unwrap_err();
         assert!(matches!(read, StoreError::Unavailable(_)), "a question changes nothing: {read:?}");
         proxy.cut.store(false, Ordering::SeqCst);

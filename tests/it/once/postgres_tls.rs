@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use crate::machines::{Cluster, give_to_postgres, within_a_minute};
+use crate::open_store::OpenStore;
 use crate::server::block_on;
-use unionhall::store::InstallationStore;
 use unionhall::store::migration::Prepare;
 use unionhall::store::postgres::{Address, PostgresStore};
 
@@ -71,7 +71,7 @@ fn every_sslmode_is_what_libpq_makes_of_it() {
         block_on(async {
             let address = Address::parse(&url).map_err(|error| error.to_string())?;
             let store = PostgresStore::open(address, Prepare::Upgrade, 256).await.map_err(|error| error.to_string())?;
-            store.close().await.map_err(|error| error.to_string())
+            OpenStore::new(store).close().await.map_err(|error| error.to_string())
         })
     };
     // A reload is not waited for by who asks for it.

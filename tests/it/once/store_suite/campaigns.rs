@@ -12,7 +12,13 @@ use unionhall::domain::catalog::ReferralTerms;
 use unionhall::domain::person::AccountId;
 use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::domain::secret::session::Nonce;
-use unionhall::store::CampaignStore;
+use unionhall::store::Store;
+use unionhall::store::campaigns::negotiation::{AddOfferDraft, AddRound};
+use unionhall::store::campaigns::participation::PressUnit;
+use unionhall::store::campaigns::step::{EditCampaign, MakeCampaign, StepCampaign};
+use unionhall::store::campaigns::{FindCampaign, FindCampaignsVersion, ListOfferDrafts, ListRounds, StepByDate};
+use unionhall::store::members::leave::{Erase, Leave};
+use unionhall::store::members::sign_in::{AskSignIn, FindCampaignOfSignIn, TryCode, UseSignIn};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -40,7 +46,15 @@ pub(super) fn slug(text: &str) -> CampaignSlug {
 impl Fixture {
     pub(super) async fn make_campaign(&self, slug: &str, states: &str) -> Made {
         let text = definition(slug, states);
-        self.store.make_campaign(CampaignDraft::parse(&text).unwrap(), text, "op".to_owned(), NOW).await.unwrap()
+        self.store
+            .run(MakeCampaign {
+                draft: CampaignDraft::parse(&text).unwrap(),
+                definition: text,
+                who: "op".to_owned(),
+                now: NOW,
+            })
+            .await
+            .unwrap()
     }
 
     pub(super) async fn step(&self, of: &str, step: CampaignStep, now: Timestamp) -> Stepped {
@@ -49,7 +63,10 @@ impl Fixture {
             CampaignStep::Activate => TakenStep::Activate(TERMS),
             step => TakenStep::Plain(step),
         };
-        self.store.step_campaign(slug(of), step, "op".to_owned(), (String::new(), true), now).await.unwrap()
+        self.store
+            .run(StepCampaign { slug: slug(of), step, who: "op".to_owned(), note: (String::new(), true), now })
+            .await
+            .unwrap()
     }
 
     /// A member with those answers, who is signed in.
@@ -72,10 +89,25 @@ impl Fixture {
         let sign_up = of_entry(file.sign_ups.last().unwrap());
         assert!(matches!(self.store.confirm(sign_up, SeenPage::default(), NOW).await, Ok(Confirmation::Joined(_))));
         let browser = format!("browser {}", email.normalized());
-        self.store.ask_sign_in(&email, browser.clone(), None, Lane::of(b"x"), NOW).await.unwrap();
-        let asked = self.store.try_code(browser, NOW).await.unwrap().pop().unwrap();
+        self.store
+            .run(AskSignIn {
+                email_normalized: email.normalized(),
+                mailbox: email.mailbox(),
+                browser: browser.clone(),
+                campaign: None,
+                lane: Lane::of(b"x"),
+                now: NOW,
+            })
+            .await
+            .unwrap();
+        let asked = self.store.run(TryCode(browser, NOW)).await.unwrap().pop().unwrap();
         let nonce = Nonce::from_random(&[n; 16]);
-        self.store.use_sign_in(asked, false, nonce, NOW).await.unwrap().unwrap().session
+        self.store
+            .run(UseSignIn { sign_in: asked, by_code: false, session: nonce, now: NOW })
+            .await
+            .unwrap()
+            .unwrap()
+            .session
     }
 
     async fn parts(&self, email: &str) -> Vec<(String, ParticipationState)> {
@@ -85,7 +117,7 @@ impl Fixture {
     }
 
     async fn campaign(&self, of: &str) -> CampaignRecord {
-        self.store.find_campaign(slug(of)).await.unwrap().unwrap().campaign
+        self.store.run(FindCampaign(slug(of))).await.unwrap().unwrap().campaign
     }
 }
 
@@ -94,20 +126,41 @@ pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fix
     assert_eq!(fixture.make_campaign("internet-2027", "\"CA\", \"OR\"").await, Made::Done);
     assert_eq!(fixture.make_campaign("internet-2027", "").await, Made::SlugTaken);
     assert_eq!(fixture.step("nothing", CampaignStep::Open, NOW).await, Stepped::Unknown);
-    let version = store.campaigns_version().await.unwrap();
+    let version = store.run(FindCampaignsVersion).await.unwrap();
     let ana = fixture.member("ana@example.com", Some(UsState::CA), "internet", 1).await;
-    let press =
-        |session: &Nonce, what, us_state, now| store.press(session.clone(), slug("internet-2027"), what, us_state, now);
+    let press = |session: &Nonce, what, us_state, now| {
+        store.run(PressUnit { session: session.clone(), slug: slug("internet-2027"), press: what, us_state, now })
+    };
     assert_eq!(press(&ana, Press::In, None, NOW).await, Ok(Pressed::Unknown), "nobody sees a draft");
     assert_eq!(fixture.step("internet-2027", CampaignStep::Open, NOW).await, Stepped::Done(CampaignState::Gathering));
-    assert_ne!(store.campaigns_version().await.unwrap(), version);
+    assert_ne!(store.run(FindCampaignsVersion).await.unwrap(), version);
     assert!(matches!(fixture.step("internet-2027", CampaignStep::Open, NOW).await, Stepped::Refused(_)));
     let (later, browser) = (NOW.plus(HOUR), "browser".to_owned());
     let email = EmailAddress::parse("ana@example.com").unwrap();
-    store.ask_sign_in(&email, browser.clone(), Some(slug("internet-2027")), Lane::of(b"x"), later).await.unwrap();
-    let asked = store.try_code(browser, later).await.unwrap().pop().unwrap();
-    assert!(store.use_sign_in(asked, false, ana.clone(), later).await.unwrap().is_some());
-    assert_eq!(store.campaign_of_sign_in(asked).await, Ok(Some(slug("internet-2027"))), "also of one that was used");
+    store
+        .run(AskSignIn {
+            email_normalized: email.normalized(),
+            mailbox: email.mailbox(),
+            browser: browser.clone(),
+            campaign: Some(slug("internet-2027")),
+            lane: Lane::of(b"x"),
+            now: later,
+        })
+        .await
+        .unwrap();
+    let asked = store.run(TryCode(browser, later)).await.unwrap().pop().unwrap();
+    assert!(
+        store
+            .run(UseSignIn { sign_in: asked, by_code: false, session: ana.clone(), now: later })
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert_eq!(
+        store.run(FindCampaignOfSignIn(asked)).await,
+        Ok(Some(slug("internet-2027"))),
+        "also of one that was used"
+    );
     let done = |state| Ok(Pressed::Done(Some(state)));
     assert_eq!(press(&ana, Press::In, None, NOW).await, done(ParticipationState::In));
     let zoe = fixture.member("zoe@example.com", None, "", 2).await;
@@ -123,12 +176,18 @@ pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fix
 
     // The day of gathering ends everywhere in the US before it is over.
     let over = "2027-01-21T10:00:00Z".parse().unwrap();
-    assert_eq!(store.step_by_date(NOW.plus(5 * DAY)).await, Ok(0));
-    assert_eq!(store.step_by_date(over).await, Ok(1));
-    assert_eq!(store.step_by_date(over).await, Ok(0));
+    assert_eq!(store.run(StepByDate(NOW.plus(5 * DAY))).await, Ok(0));
+    assert_eq!(store.run(StepByDate(over)).await, Ok(1));
+    assert_eq!(store.run(StepByDate(over)).await, Ok(0));
     let edited = definition("internet-2027", "\"CA\", \"OR\"").replace("Less.", "Much less.");
-    let edit =
-        |text: &str| store.edit_campaign(CampaignDraft::parse(text).unwrap(), text.to_owned(), "op".to_owned(), over);
+    let edit = |text: &str| {
+        store.run(EditCampaign {
+            draft: CampaignDraft::parse(text).unwrap(),
+            definition: text.to_owned(),
+            who: "op".to_owned(),
+            now: over,
+        })
+    };
     assert_eq!(edit(&edited).await, Ok(Edited::Done));
     assert_eq!(edit(&edited).await, Ok(Edited::Unchanged));
     assert!(matches!(edit(&edited.replace("\"CA\"", "\"NV\"")).await, Ok(Edited::Refused(_))));
@@ -143,7 +202,7 @@ pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fix
     assert_eq!(fixture.campaign("internet-2027").await.active_at, Some(decided));
     assert_eq!(press(&zoe, Press::Accept, None, decided).await, done(ParticipationState::Accepted), "open for longer");
     fixture.step("internet-2027", CampaignStep::Close, decided.plus(DAY)).await;
-    let kept = store.find_campaign(slug("internet-2027")).await.unwrap().unwrap();
+    let kept = store.run(FindCampaign(slug("internet-2027"))).await.unwrap().unwrap();
     assert_eq!((kept.campaign.closed_at, kept.counts.accepted), (Some(decided.plus(DAY)), 2));
     let steps: Vec<_> =
         kept.history.iter().map(|step| (step.who.as_str(), step.to.name(), step.note.as_str())).collect();
@@ -199,7 +258,16 @@ pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
                     let what = Press::ALL[pick(4)];
                     let named = [None, Some(UsState::OR), Some(UsState::TX)][pick(3)];
                     told.push(format!("{now}: {who} presses {} at {name}, naming {named:?}", what.name()));
-                    let done = store.press(people[who].session.clone(), slug(name), what, named, now).await.unwrap();
+                    let done = store
+                        .run(PressUnit {
+                            session: people[who].session.clone(),
+                            slug: slug(name),
+                            press: what,
+                            us_state: named,
+                            now,
+                        })
+                        .await
+                        .unwrap();
                     let us_state = people[who].us_state.or(named);
                     let fits = which == 1 || us_state.is_some_and(|state| ["CA", "OR"].contains(&state.code()));
                     let day = |text: &str| now < text.parse().unwrap();
@@ -270,7 +338,7 @@ pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
                 10 => {
                     now = now.plus(DAY * pick(3) as u32);
                     told.push(format!("{now}: the days act"));
-                    store.step_by_date(now).await.unwrap();
+                    store.run(StepByDate(now)).await.unwrap();
                     let is_over = now >= "2027-01-21T10:00:00Z".parse().unwrap();
                     for (_, state, _) in &mut model {
                         if *state == "gathering" && is_over {
@@ -285,9 +353,13 @@ pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
                     );
                     let erases = pick(2) == 0;
                     told.push(format!("{now}: {who} leaves, and is erased: {erases}"));
-                    match erases {
-                        true => drop(store.erase(&email, marker.marks(&email), account, None, now).await.unwrap()),
-                        false => drop(store.leave(&email, account, now).await.unwrap()),
+                    let email_normalized = email.normalized();
+                    if erases {
+                        let marks = marker.marks(&email);
+                        let _erased =
+                            store.run(Erase { email_normalized, marks, account, waiver: None, now }).await.unwrap();
+                    } else {
+                        let _left = store.run(Leave { email_normalized, account, now }).await.unwrap();
                     }
                     people[who].is_member = false;
                     for (_, state, parts) in &mut model {
@@ -319,8 +391,8 @@ pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
 }
 
 /// What anybody could see at a moment: the last sheet, which pages, feeds and the negotiator show.
-async fn seen(store: &dyn Store, of: &str) -> Option<(Timestamp, unionhall::domain::campaign::demand::DemandSheet)> {
-    store.find_campaign(slug(of)).await.unwrap().unwrap().campaign.sheet
+async fn seen(store: &Store, of: &str) -> Option<(Timestamp, unionhall::domain::campaign::demand::DemandSheet)> {
+    store.run(FindCampaign(slug(of))).await.unwrap().unwrap().campaign.sheet
 }
 
 /// Somebody sees every sheet there ever is, and knows who pressed or answered what when, but not what a person said. Were two sheets
@@ -350,11 +422,14 @@ pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixtur
         let before = part(&fixture.file_at(format!("p{who}@example.com"), now).await.unwrap());
         // In turns they come, and a few come and go.
         let what = if (round / 100) % 2 == 0 || pick(4) > 0 { Press::In } else { Press::Out };
-        store.press(people[who].clone(), slug("all"), what, None, now).await.unwrap();
+        store
+            .run(PressUnit { session: people[who].clone(), slug: slug("all"), press: what, us_state: None, now })
+            .await
+            .unwrap();
         if part(&fixture.file_at(format!("p{who}@example.com"), now).await.unwrap()) != before {
             changed.insert(who);
         }
-        worker::work(&**store as &dyn CampaignStore, || now).await.unwrap();
+        worker::work(&**store as &Store, || now).await.unwrap();
         let shown = seen(&**store, "all").await;
         if shown != last {
             let (taken_at, sheet) = shown.clone().unwrap();
@@ -384,19 +459,24 @@ pub(super) async fn a_negotiators_notes_are_bounded_and_kept(fixture: &Fixture) 
         asked: "A better price?".to_owned(),
         answered: "No.".to_owned(),
     };
-    assert_eq!(store.record_round(slug("all"), round(0)).await, Ok(Noted::NotNow(CampaignState::Draft)));
-    assert_eq!(store.record_round(slug("none"), round(0)).await, Ok(Noted::Unknown));
+    assert_eq!(
+        store.run(AddRound { slug: slug("all"), round: round(0) }).await,
+        Ok(Noted::NotNow(CampaignState::Draft))
+    );
+    assert_eq!(store.run(AddRound { slug: slug("none"), round: round(0) }).await, Ok(Noted::Unknown));
     fixture.step("all", CampaignStep::Open, NOW).await;
     for n in 0..NegotiationRound::MOST {
-        assert_eq!(store.record_round(slug("all"), round(n)).await, Ok(Noted::Done(u64::from(n) + 1)));
+        assert_eq!(store.run(AddRound { slug: slug("all"), round: round(n) }).await, Ok(Noted::Done(u64::from(n) + 1)));
     }
-    assert_eq!(store.record_round(slug("all"), round(0)).await, Ok(Noted::Full));
-    let rounds = store.rounds_of(slug("all")).await.unwrap();
+    assert_eq!(store.run(AddRound { slug: slug("all"), round: round(0) }).await, Ok(Noted::Full));
+    let rounds = store.run(ListRounds(slug("all"))).await.unwrap();
     assert_eq!((rounds.len(), &rounds[7]), (200, &round(7)));
-    let propose = || store.propose_offer(slug("all"), "Helper".to_owned(), OFFER.to_owned(), NOW);
+    let propose = || {
+        store.run(AddOfferDraft { slug: slug("all"), client: "Helper".to_owned(), file: OFFER.to_owned(), now: NOW })
+    };
     for n in 0..OfferDraft::MOST {
         assert_eq!(propose().await, Ok(Noted::Done(u64::from(n) + 1)));
     }
     assert_eq!(propose().await, Ok(Noted::Full));
-    assert_eq!(store.offer_drafts_of(slug("all")).await.unwrap()[0].file, OFFER);
+    assert_eq!(store.run(ListOfferDrafts(slug("all"))).await.unwrap()[0].file, OFFER);
 }

@@ -18,6 +18,21 @@ use unionhall::membership::retention::Walk;
 use unionhall::membership::{Application, Membership, SignUpContext};
 
 use super::*;
+use unionhall::store::figures::ListSources;
+use unionhall::store::figures::rollup::RollUp;
+use unionhall::store::keys::ListKeys;
+use unionhall::store::members::code::CreateCode;
+use unionhall::store::members::decline::{ChooseSilence, Decline, TakeBack};
+use unionhall::store::members::leave::Leave;
+use unionhall::store::members::own_page::EndSessions;
+use unionhall::store::members::retention::Retain;
+use unionhall::store::members::sign_in::{
+    AskSignIn, EnterByJoining, FindCampaignOfSignIn, FindSignIn, TryCode, UseSignIn,
+};
+use unionhall::store::members::{FindSignUp, KeepNotice};
+use unionhall::store::outbox::settle::Settle;
+use unionhall::store::report::NoteReport;
+use unionhall::store::sources::ListSourceStatuses;
 
 fn secret() -> Secret {
     Secret::new(&"s".repeat(32)).unwrap()
@@ -36,10 +51,10 @@ impl Rooms {
     fn above(fixture: &Fixture) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let notice = Notices::of("Consumer Union", "https://union.example");
-        let store = Arc::clone(&fixture.store);
+        let store = Store::clone(&fixture.store);
         Self {
             membership: Membership::new(
-                store as _,
+                store,
                 &secret(),
                 Delivery::Held,
                 Arc::default(),
@@ -47,7 +62,7 @@ impl Rooms {
                 notice,
             ),
             people: People::new(
-                Arc::clone(&fixture.store),
+                Store::clone(&fixture.store),
                 AddressMarker::new(&secret()),
                 ErasureLog::beside(folder.path()),
             ),
@@ -210,14 +225,14 @@ fn account(n: u32) -> AccountId {
 /// Walks over everybody, as retention does.
 pub(super) async fn walk(fixture: &Fixture, now: Timestamp) {
     let mut walk = Walk::new(&secret(), TIMES);
-    while !fixture.store.retain(TIMES, now).await.unwrap().is_nothing() {}
+    while !fixture.store.run(Retain { times: TIMES, now }).await.unwrap().is_nothing() {}
     fixture.roll(now).await;
-    while walk.step(&*fixture.store, now).await.unwrap() {}
+    while walk.step(&fixture.store, now).await.unwrap() {}
 }
 
 impl Fixture {
     async fn roll(&self, now: Timestamp) {
-        while self.store.roll_up(now).await.unwrap() {}
+        while self.store.run(RollUp { now }).await.unwrap() {}
     }
 
     async fn state_of(&self, address: &str) -> Option<PersonState> {
@@ -229,7 +244,7 @@ impl Fixture {
 pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their_code(fixture: &Fixture) {
     let rooms = Rooms::above(fixture);
     let code = fixture.sign_up("never@example.com").await.code;
-    fixture.store.create_referral_code(fixture.person("link@example.com"), NOW).await.unwrap();
+    done(fixture.store.run(CreateCode { person: fixture.person("link@example.com"), now: NOW })).await.unwrap();
     fixture.sign_up("member@example.com").await;
     fixture.confirm(2).await;
     let referred = fixture.refer("friend@example.com", code).await;
@@ -284,7 +299,7 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(fixture:
         fixture.store.confirm(of_entry(&file.sign_ups[0]), SeenPage::default(), NOW).await.unwrap();
         rooms.people.erase(&email, None, NOW.plus(MINUTE)).await.unwrap();
         if n == 2 {
-            fixture.store.create_referral_code(fixture.person(&tagged), NOW.plus(HOUR)).await.unwrap();
+            done(fixture.store.run(CreateCode { person: fixture.person(&tagged), now: NOW.plus(HOUR) })).await.unwrap();
         }
         fixture.store.sign_up(fixture.new_sign_up(&tagged), NOW.plus(HOUR)).await.unwrap();
     }
@@ -334,12 +349,23 @@ pub(super) async fn a_reminder_goes_where_a_mail_left_and_counts(fixture: &Fixtu
     let browser = "b".to_owned();
     let ask = async |address: &str, now| {
         let email = EmailAddress::parse(address).unwrap();
-        fixture.store.ask_sign_in(&email, browser.clone(), None, Lane::of(b"x"), now).await.unwrap();
+        fixture
+            .store
+            .run(AskSignIn {
+                email_normalized: email.normalized(),
+                mailbox: email.mailbox(),
+                browser: browser.clone(),
+                campaign: None,
+                lane: Lane::of(b"x"),
+                now,
+            })
+            .await
+            .unwrap();
     };
     fixture.sign_up("ana@example.com").await;
     assert_eq!(fixture.send_due(NOW).await, ["ana@example.com"]);
     let reputation = async || {
-        let sources = fixture.store.source_statuses(NOW).await.unwrap();
+        let sources = fixture.store.run(ListSourceStatuses(NOW)).await.unwrap();
         sources.iter().map(|source| (source.source.clone(), source.reputation.mailed_today)).collect::<Vec<_>>()
     };
     let before = reputation().await;
@@ -348,9 +374,9 @@ pub(super) async fn a_reminder_goes_where_a_mail_left_and_counts(fixture: &Fixtu
     ask("ana@example.com", later).await;
     let due = fixture.lease("w", later).await;
     assert_eq!(due.iter().map(|mail| (mail.kind, mail.is_reminder)).collect::<Vec<_>>(), [(MailKind::Confirm, true)]);
-    fixture.store.settle_mail(&due[0], MailOutcome::Sent, later).await.unwrap();
+    fixture.store.run(Settle { mail: due[0].clone(), outcome: MailOutcome::Sent, now: later }).await.unwrap();
     assert_eq!((before[0].1, reputation().await[0].1), (1, 2), "it counts against the budget");
-    let asked = fixture.store.sources_since(0).await.unwrap()[0].1.mailed;
+    let asked = fixture.store.run(ListSources(0)).await.unwrap()[0].1.mailed;
     assert_eq!(asked, 1, "what the partner asked to be confirmed");
 }
 
@@ -362,7 +388,7 @@ pub(super) async fn whoever_left_is_forgotten_a_year_later(fixture: &Fixture) {
     fixture.confirm(2).await;
     let leave = async |address: &str, now| {
         let email = EmailAddress::parse(address).unwrap();
-        fixture.store.leave(&email, account(1), now).await.unwrap();
+        fixture.store.run(Leave { email_normalized: email.normalized(), account: account(1), now }).await.unwrap();
     };
     let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
     leave("ana@example.com", day(1)).await;
@@ -387,10 +413,17 @@ pub(super) async fn spent_sign_ups_and_mailboxes_are_forgotten(fixture: &Fixture
     fixture.sign_up("ana@example.com").await;
     fixture.confirm(1).await;
     fixture.sign_up("ana@example.com").await;
-    assert_eq!(fixture.store.decline(linked(2), DecidedHow::OneClick, None, NOW).await, Ok(Declining::Declined));
+    assert_eq!(
+        fixture.store.run(Decline { sign_up: linked(2), how: DecidedHow::OneClick, silence: None, now: NOW }).await,
+        Ok(Declining::Declined)
+    );
     fixture.sign_up("silent@example.com").await;
-    fixture.store.decline(linked(3), DecidedHow::OneClick, None, NOW).await.unwrap();
-    let declined = async || fixture.store.list_keys().await.unwrap()[0].1.declined;
+    fixture
+        .store
+        .run(Decline { sign_up: linked(3), how: DecidedHow::OneClick, silence: None, now: NOW })
+        .await
+        .unwrap();
+    let declined = async || fixture.store.run(ListKeys).await.unwrap()[0].1.declined;
     let kept = async |address: &str| {
         let file = fixture.file_at(address.to_owned(), NOW).await;
         file.map(|file| (file.sign_ups.len(), file.mailbox.suppressed_until.is_some()))
@@ -415,7 +448,7 @@ pub(super) async fn a_complaint_is_remembered_for_a_year(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
     fixture.confirm(1).await;
     let report = MailReport { mail: ReportedMail::OfSignUp(linked(1)), kind: ReportKind::Complaint, once: None };
-    fixture.store.note_report(report, NOW).await.unwrap();
+    fixture.store.run(NoteReport { report, now: NOW }).await.unwrap();
     let complained = async || {
         let file = fixture.file_at("ana@example.com".to_owned(), NOW).await.unwrap();
         file.mailbox.complained_at.is_some()
@@ -431,7 +464,7 @@ pub(super) async fn a_complaint_is_remembered_for_a_year(fixture: &Fixture) {
 pub(super) async fn notices_are_kept_once(fixture: &Fixture) {
     let notice = Notices::of("Consumer Union", "https://union.example").all()[0].clone();
     for now in [NOW, NOW.plus(HOUR)] {
-        fixture.store.keep_notice(notice.clone(), now).await.unwrap();
+        fixture.store.run(KeepNotice(notice.clone(), now)).await.unwrap();
     }
     let new = NewSignUp {
         evidence: unionhall::domain::sign_up::Evidence { notice: Arc::clone(&notice.hash), ..evidence() },
@@ -447,28 +480,44 @@ pub(super) async fn notices_are_kept_once(fixture: &Fixture) {
 pub(super) async fn an_old_link_is_not_about_whoever_has_its_id_now(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
     let (store, before) = (&fixture.store, linked_at(1, NOW.minus(HOUR)));
-    assert_eq!(store.find_sign_up(before, NOW).await, Ok(None));
+    assert_eq!(store.run(FindSignUp(before, NOW)).await, Ok(None));
     assert_eq!(store.confirm(before, SeenPage::default(), NOW).await, Ok(Confirmation::Unknown));
-    assert_eq!(store.decline(before, DecidedHow::Button, None, NOW).await, Ok(Declining::Unknown));
-    assert_eq!(store.choose_silence(before, SilenceChange::default(), NOW).await, Ok(false));
-    assert_eq!(store.take_back(before, SeenPage::default(), NOW).await, Ok(Confirmation::Unknown));
+    assert_eq!(
+        store.run(Decline { sign_up: before, how: DecidedHow::Button, silence: None, now: NOW }).await,
+        Ok(Declining::Unknown)
+    );
+    assert_eq!(
+        store.run(ChooseSilence { sign_up: before, silence: SilenceChange::default(), now: NOW }).await,
+        Ok(false)
+    );
+    assert_eq!(
+        store.run(TakeBack { sign_up: before, seen: SeenPage::default(), now: NOW }).await,
+        Ok(Confirmation::Unknown)
+    );
     let report = MailReport { mail: ReportedMail::OfSignUp(before), kind: ReportKind::Complaint, once: None };
-    assert_eq!(store.note_report(report, NOW).await, Ok(ReportOutcome::Unknown));
+    assert_eq!(store.run(NoteReport { report, now: NOW }).await, Ok(ReportOutcome::Unknown));
     assert!(matches!(fixture.confirm(1).await, Confirmation::Joined(_)), "nothing of it was done");
-    assert_eq!(store.enter_by_joining(before, Nonce::from_random(&[7; 16])).await, Ok(None));
+    assert_eq!(store.run(EnterByJoining(before, Nonce::from_random(&[7; 16]))).await, Ok(None));
 
     store
-        .ask_sign_in(&EmailAddress::parse("ana@example.com").unwrap(), "browser".to_owned(), None, Lane::of(b"x"), NOW)
+        .run(AskSignIn {
+            email_normalized: (EmailAddress::parse("ana@example.com").unwrap()).normalized(),
+            mailbox: (EmailAddress::parse("ana@example.com").unwrap()).mailbox(),
+            browser: "browser".to_owned(),
+            campaign: None,
+            lane: Lane::of(b"x"),
+            now: NOW,
+        })
         .await
         .unwrap();
-    let asked = store.try_code("browser".to_owned(), NOW).await.unwrap()[0];
+    let asked = store.run(TryCode("browser".to_owned(), NOW)).await.unwrap()[0];
     let before = SignInRef { created_at: NOW.minus(HOUR), ..asked };
     let session = || Nonce::from_random(&[7; 16]);
-    assert_eq!(store.find_sign_in(before, NOW).await, Ok(None));
-    assert_eq!(store.campaign_of_sign_in(asked).await, Ok(None), "of none");
-    assert_eq!(store.use_sign_in(before, false, session(), NOW).await, Ok(None));
+    assert_eq!(store.run(FindSignIn(before, NOW)).await, Ok(None));
+    assert_eq!(store.run(FindCampaignOfSignIn(asked)).await, Ok(None), "of none");
+    assert_eq!(store.run(UseSignIn { sign_in: before, by_code: false, session: session(), now: NOW }).await, Ok(None));
     assert_eq!(
-        store.use_sign_in(asked, false, session(), NOW).await,
+        store.run(UseSignIn { sign_in: asked, by_code: false, session: session(), now: NOW }).await,
         Ok(Some(SignedIn { session: session(), campaign: None }))
     );
 }
@@ -479,12 +528,19 @@ pub(super) async fn whoever_joined_is_signed_in_by_the_sign_up_that_they_confirm
     let (store, session) = (&fixture.store, |byte| Nonce::from_random(&[byte; 16]));
     fixture.sign_up("ana@example.com").await;
     let sign_up = linked(1);
-    assert_eq!(store.enter_by_joining(sign_up, session(1)).await, Ok(None), "it is not confirmed");
+    assert_eq!(store.run(EnterByJoining(sign_up, session(1))).await, Ok(None), "it is not confirmed");
     assert!(matches!(fixture.confirm(1).await, Confirmation::Joined(_)));
-    assert_eq!(store.enter_by_joining(sign_up, session(1)).await, Ok(Some(session(1))));
-    assert_eq!(store.enter_by_joining(sign_up, session(2)).await, Ok(Some(session(1))), "a person has one");
-    assert_eq!(store.end_sessions(session(1), session(3)).await, Ok(true));
-    assert_eq!(store.enter_by_joining(sign_up, session(2)).await, Ok(Some(session(3))));
-    store.leave(&EmailAddress::parse("ana@example.com").unwrap(), account(1), NOW).await.unwrap();
-    assert_eq!(store.enter_by_joining(sign_up, session(2)).await, Ok(None), "they left");
+    assert_eq!(store.run(EnterByJoining(sign_up, session(1))).await, Ok(Some(session(1))));
+    assert_eq!(store.run(EnterByJoining(sign_up, session(2))).await, Ok(Some(session(1))), "a person has one");
+    assert_eq!(store.run(EndSessions(session(1), session(3))).await, Ok(true));
+    assert_eq!(store.run(EnterByJoining(sign_up, session(2))).await, Ok(Some(session(3))));
+    store
+        .run(Leave {
+            email_normalized: (EmailAddress::parse("ana@example.com").unwrap()).normalized(),
+            account: account(1),
+            now: NOW,
+        })
+        .await
+        .unwrap();
+    assert_eq!(store.run(EnterByJoining(sign_up, session(2))).await, Ok(None), "they left");
 }

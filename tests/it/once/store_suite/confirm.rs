@@ -4,6 +4,7 @@ use unionhall::domain::language::Language;
 
 use super::*;
 use crate::server::together;
+use unionhall::store::members::decline::Decline;
 
 /// What the records say of confirmations, with one row for each thing that a confirmation changes.
 const SUMS: &str = "
@@ -58,7 +59,11 @@ pub(super) async fn confirmations_at_once_are_each_done_as_if_alone(fixture: &Fi
     fixture.by_form("both@example.com", NOW).await;
     note("both by form".to_owned());
     let id = |name: &str| linked(ids[name]);
-    fixture.store.decline(id("declined"), DecidedHow::Button, None, NOW).await.unwrap();
+    fixture
+        .store
+        .run(Decline { sign_up: id("declined"), how: DecidedHow::Button, silence: None, now: NOW })
+        .await
+        .unwrap();
     fixture.records.execute(
         "INSERT INTO mailboxes (mailbox, complained_at) VALUES ('form1@example.com', 1), ('b@example.com', 1)",
     );
@@ -164,9 +169,9 @@ pub(super) async fn a_new_member_is_told_with_the_answers_that_count(fixture: &F
 fn confirmations_at_once_on_postgres_without_batches() {
     block_on(async {
         let database = Database::migrated().await;
-        let store = PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap();
+        let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());
         let records = Records::Postgres { store: database.url(), limits: String::new() };
-        let fixture = Fixture::new(Arc::new(store), records).await;
+        let fixture = Fixture::new(store, records).await;
         confirmations_at_once_are_each_done_as_if_alone(&fixture).await;
         fixture.store.close().await.unwrap();
         database.drop().await;

@@ -12,38 +12,49 @@ use unionhall::store::Act;
 use unionhall::store::audit::AuditPlace;
 
 use super::*;
+use unionhall::store::audit::ListAuditAfter;
+use unionhall::store::figures::ListSources;
+use unionhall::store::keys::{FindKey, ListKeys, RevokeKey};
+use unionhall::store::members::FindSignUp;
+use unionhall::store::members::withdraw::Withdraw;
+use unionhall::store::outbox::lease::Lease;
+use unionhall::store::outbox::{DropHeld, ListMail, ReleaseHeld, RetryMail};
+use unionhall::store::partners::webhooks::{ListDueEndpoints, ListEndpoints};
+use unionhall::store::partners::{ListPartners, ReleaseSuspended, ResumePartner, SetMailsADay, SuspendPartner};
+use unionhall::store::sandbox::ListInboxPartners;
+use unionhall::store::sources::ListSourceStatuses;
 
 impl Fixture {
     async fn held(&self) -> usize {
-        self.store.list_mail().await.unwrap().iter().filter(|mail| mail.held_at.is_some()).count()
+        self.store.run(ListMail).await.unwrap().iter().filter(|mail| mail.held_at.is_some()).count()
     }
 
     async fn resume(&self, now: Timestamp) -> u64 {
-        assert!(self.store.resume_partner(self.partner.id, now).await.unwrap());
+        assert!(self.store.run(ResumePartner(self.partner.id, now)).await.unwrap());
         self.release_suspended(now).await
     }
 
     async fn release_suspended(&self, now: Timestamp) -> u64 {
-        Partners::new(Arc::clone(&self.store) as _).release_suspended(self.partner.id, now).await.unwrap()
+        Partners::new(Store::clone(&self.store)).release_suspended(self.partner.id, now).await.unwrap()
     }
 }
 
 /// Whatever the operator does to a key takes effect within two seconds, by the clock that requests are answered by.
 pub(super) async fn a_key_is_believed_for_less_than_two_seconds(fixture: &Fixture) {
     let (key, partner) = (ApiKey::from_random(&[9; ApiKey::ENTROPY]), fixture.partner.id);
-    let keys = Keys::new(Arc::clone(&fixture.store) as _);
+    let keys = Keys::new(Store::clone(&fixture.store));
     let new = NewKey { partner: "Acme".parse().unwrap(), per_minute: None, expires_at: None };
     keys.issue(&key, new, NOW).await.unwrap();
     let header = format!("Bearer {}", key.reveal());
     let at = |millis| after(Duration::from_millis(millis));
     let works = async |millis| keys.recognize(Some(header.as_bytes()), at(millis)).await.is_ok();
     assert!(works(0).await && works(999).await);
-    fixture.store.suspend_partner(partner, NOW).await.unwrap();
+    fixture.store.run(SuspendPartner(partner, NOW)).await.unwrap();
     assert!(works(999).await, "what was read is believed for a second");
     assert!(!works(1000).await && !works(1000).await);
-    fixture.store.resume_partner(partner, NOW).await.unwrap();
+    fixture.store.run(ResumePartner(partner, NOW)).await.unwrap();
     assert!(works(2000).await);
-    fixture.store.revoke_key(key.id(), NOW).await.unwrap();
+    fixture.store.run(RevokeKey(key.id(), NOW)).await.unwrap();
     // While somebody reads it anew, others use what is known: until then, even if the first one went away.
     let reading = keys.recognize(Some(header.as_bytes()), at(3000));
     let _went_away = tokio::time::timeout(Duration::ZERO, reading).await;
@@ -52,22 +63,22 @@ pub(super) async fn a_key_is_believed_for_less_than_two_seconds(fixture: &Fixtur
 
 pub(super) async fn a_suspended_partner_is_stopped_and_comes_back(fixture: &Fixture) {
     let Partner { id, key: issued, .. } = fixture.partner;
-    let status = async |key| fixture.store.find_key(key).await.unwrap().unwrap().status(after(HOUR));
-    let revoked = issue(&*fixture.store, key(2, "Acme")).await.key;
-    let zoe = issue(&*fixture.store, key(3, "Zoe")).await;
-    fixture.store.revoke_key(revoked, NOW).await.unwrap();
-    assert!(!fixture.store.resume_partner(id, NOW).await.unwrap(), "it was not suspended");
-    assert!(fixture.store.suspend_partner(id, NOW).await.unwrap());
-    assert!(!fixture.store.suspend_partner(id, after(HOUR)).await.unwrap(), "twice is once");
-    let listed = fixture.store.list_partners().await.unwrap();
+    let status = async |key| fixture.store.run(FindKey(key)).await.unwrap().unwrap().status(after(HOUR));
+    let revoked = issue(&fixture.store, key(2, "Acme")).await.key;
+    let zoe = issue(&fixture.store, key(3, "Zoe")).await;
+    fixture.store.run(RevokeKey(revoked, NOW)).await.unwrap();
+    assert!(!fixture.store.run(ResumePartner(id, NOW)).await.unwrap(), "it was not suspended");
+    assert!(fixture.store.run(SuspendPartner(id, NOW)).await.unwrap());
+    assert!(!fixture.store.run(SuspendPartner(id, after(HOUR))).await.unwrap(), "twice is once");
+    let listed = fixture.store.run(ListPartners).await.unwrap();
     assert_eq!(
         listed.iter().map(|partner| (partner.name.as_str(), partner.suspended_at)).collect::<Vec<_>>(),
         [("Acme", Some(NOW)), ("Zoe", None)]
     );
     assert_eq!((status(issued).await, status(revoked).await), (KeyStatus::Suspended, KeyStatus::Revoked));
     assert_eq!(status(zoe.key).await, KeyStatus::Valid);
-    assert_eq!(fixture.store.list_keys().await.unwrap()[0].0.status(NOW), KeyStatus::Suspended);
-    let inboxes = fixture.store.inbox_partners(NOW).await.unwrap();
+    assert_eq!(fixture.store.run(ListKeys).await.unwrap()[0].0.status(NOW), KeyStatus::Suspended);
+    let inboxes = fixture.store.run(ListInboxPartners(NOW)).await.unwrap();
     assert_eq!(inboxes.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["Zoe"]);
 
     for n in 0..3 {
@@ -81,15 +92,15 @@ pub(super) async fn a_suspended_partner_is_stopped_and_comes_back(fixture: &Fixt
     assert_eq!(fixture.send_due(NOW).await, ["zoes@example.com"]);
     assert_eq!(fixture.held().await, 4);
     for now in [NOW, after(HOUR)] {
-        assert_eq!(fixture.store.release_held(HeldMail::All, now).await, Ok(0), "who means all means other mail");
-        assert_eq!(fixture.store.drop_held(HeldMail::All, now).await, Ok(0));
+        assert_eq!(fixture.store.run(ReleaseHeld(HeldMail::All, now)).await, Ok(0), "who means all means other mail");
+        assert_eq!(fixture.store.run(DropHeld(HeldMail::All, now)).await, Ok(0));
     }
     let suspended = |status: &SourceStatus| status.source == "Acme" && status.is_suspended && status.held == 4;
-    assert!(fixture.store.source_statuses(NOW).await.unwrap().iter().any(suspended));
+    assert!(fixture.store.run(ListSourceStatuses(NOW)).await.unwrap().iter().any(suspended));
 
     // One goes by the operator's decision, the others when the suspension is lifted; a revoked key stays one.
-    let first = fixture.store.list_mail().await.unwrap()[0].id;
-    assert!(fixture.store.retry_mail(first, after(HOUR)).await.unwrap());
+    let first = fixture.store.run(ListMail).await.unwrap()[0].id;
+    assert!(fixture.store.run(RetryMail(first, after(HOUR))).await.unwrap());
     assert_eq!(fixture.send_due(after(HOUR)).await, ["user0@example.com"]);
     let late = after(PENDING_FOR - HOUR);
     assert_eq!(fixture.resume(late).await, 3);
@@ -98,20 +109,26 @@ pub(super) async fn a_suspended_partner_is_stopped_and_comes_back(fixture: &Fixt
     sent.sort();
     assert_eq!(sent, ["user1@example.com", "user2@example.com"]);
     assert_eq!(fixture.held().await, 1, "what the revoked key asked for");
-    let again = fixture.store.find_sign_up(linked(2), after(2 * PENDING_FOR - 2 * HOUR)).await.unwrap().unwrap();
+    let again = fixture.store.run(FindSignUp(linked(2), after(2 * PENDING_FOR - 2 * HOUR))).await.unwrap().unwrap();
     assert_eq!(again.state, SignUpState::Pending, "a week from when it was let go");
     assert_eq!(fixture.release_suspended(late).await, 0, "and once");
 }
 
 pub(super) async fn lifting_a_suspension_releases_what_it_held_and_no_more(fixture: &Fixture) {
     let budget = MailBudget { form_a_day: 1, key_a_day: 1 };
-    let lease = async |now| fixture.store.lease_mail("w", 100, Vec::new(), budget, now).await.unwrap();
+    let lease = async |now| {
+        fixture
+            .store
+            .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: Some(budget), now })
+            .await
+            .unwrap()
+    };
     fixture.sign_up("first@example.com").await;
     fixture.sign_up("second@example.com").await;
     let leased = lease(NOW).await;
     assert_eq!((leased.mails.len(), leased.held.len(), fixture.held().await), (1, 1, 1), "past the budget");
     fixture.settle(&leased.mails[0], MailOutcome::Sent, NOW).await;
-    fixture.store.suspend_partner(fixture.partner.id, NOW).await.unwrap();
+    fixture.store.run(SuspendPartner(fixture.partner.id, NOW)).await.unwrap();
     for n in 0..700 {
         fixture.sign_up(&format!("user{n}@example.com")).await;
     }
@@ -119,7 +136,15 @@ pub(super) async fn lifting_a_suspension_releases_what_it_held_and_no_more(fixtu
     assert_eq!(fixture.held().await, 701);
     assert!(lease(NOW).await.held.is_empty(), "a suspension is no flood that the log tells of");
     // A worker that had read before may hold one after all were released; the next call finds it.
-    assert_eq!(fixture.store.release_suspended(fixture.partner.id, MailId(0), NOW).await.unwrap().1, 499);
+    assert_eq!(
+        fixture
+            .store
+            .run(ReleaseSuspended { partner: fixture.partner.id, after: MailId(0), now: NOW })
+            .await
+            .unwrap()
+            .1,
+        499
+    );
     assert_eq!(fixture.resume(NOW).await, 201);
     assert_eq!(fixture.held().await, 1, "what was past the budget before waits for the operator");
     while lease(NOW).await.deferred {}
@@ -134,13 +159,13 @@ pub(super) async fn webhooks_of_a_suspended_partner_wait_and_are_not_disabled_fo
     let fails = |at| DeliveryOutcome::Retry { at, cause: "it answered 500".to_owned() };
     let one = &fixture.due(endpoint, NOW).await[0];
     assert!(!fixture.settled(endpoint, one, fails(after(HOUR)), NOW).await);
-    let has_due = async |now| !fixture.store.due_endpoints(now).await.unwrap().is_empty();
+    let has_due = async |now| !fixture.store.run(ListDueEndpoints(now)).await.unwrap().is_empty();
     assert!(has_due(after(HOUR)).await);
-    fixture.store.suspend_partner(fixture.partner.id, after(HOUR)).await.unwrap();
+    fixture.store.run(SuspendPartner(fixture.partner.id, after(HOUR))).await.unwrap();
     fixture.sign_up_named("ben@example.com", "two", after(HOUR)).await;
     fixture.store.confirm(linked_at(2, after(HOUR)), SeenPage::default(), after(HOUR)).await.unwrap();
     assert!(!has_due(after(2 * DISABLED_AFTER)).await);
-    let listed = &fixture.store.list_endpoints().await.unwrap()[0];
+    let listed = &fixture.store.run(ListEndpoints).await.unwrap()[0];
     assert_eq!((listed.waiting, listed.endpoint.suspended_at), (2, Some(after(HOUR))), "events wait");
 
     let lifted = after(HOUR).plus(2 * DISABLED_AFTER);
@@ -160,15 +185,20 @@ pub(super) async fn webhooks_of_a_suspended_partner_wait_and_are_not_disabled_fo
 pub(super) async fn a_partner_has_a_mail_budget_of_its_own(fixture: &Fixture) {
     let budget = MailBudget { form_a_day: 5, key_a_day: 1 };
     let send = async |now| {
-        let mails = fixture.store.lease_mail("w", 100, Vec::new(), budget, now).await.unwrap().mails;
+        let mails = fixture
+            .store
+            .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: Some(budget), now })
+            .await
+            .unwrap()
+            .mails;
         for mail in &mails {
             fixture.settle(mail, MailOutcome::Sent, now).await;
         }
         (mails.len(), fixture.held().await)
     };
-    fixture.store.set_mails_a_day(fixture.partner.id, Some(3)).await.unwrap();
-    assert_eq!(fixture.store.list_partners().await.unwrap()[0].mails_a_day, Some(3));
-    let statuses = fixture.store.source_statuses(NOW).await.unwrap();
+    fixture.store.run(SetMailsADay(fixture.partner.id, Some(3))).await.unwrap();
+    assert_eq!(fixture.store.run(ListPartners).await.unwrap()[0].mails_a_day, Some(3));
+    let statuses = fixture.store.run(ListSourceStatuses(NOW)).await.unwrap();
     assert_eq!(
         (statuses.len(), statuses[0].source.as_str(), statuses[0].fixed),
         (1, "Acme", Some(3)),
@@ -178,11 +208,11 @@ pub(super) async fn a_partner_has_a_mail_budget_of_its_own(fixture: &Fixture) {
         fixture.sign_up(&format!("user{n}@example.com")).await;
     }
     assert_eq!(send(NOW).await, (3, 2), "more than the general rule lets it");
-    fixture.store.set_mails_a_day(fixture.partner.id, Some(0)).await.unwrap();
+    fixture.store.run(SetMailsADay(fixture.partner.id, Some(0))).await.unwrap();
     fixture.sign_up_at("none@example.com", after(DAY)).await;
     assert_eq!(send(after(DAY)).await, (0, 3), "0 is no mail");
-    fixture.store.set_mails_a_day(fixture.partner.id, None).await.unwrap();
-    assert_eq!(fixture.store.release_held(HeldMail::All, after(DAY)).await, Ok(3));
+    fixture.store.run(SetMailsADay(fixture.partner.id, None)).await.unwrap();
+    assert_eq!(fixture.store.run(ReleaseHeld(HeldMail::All, after(DAY))).await, Ok(3));
     assert_eq!(send(after(DAY)).await, (3, 0));
     for n in 0..2 {
         fixture.sign_up_at(&format!("later{n}@example.com"), after(2 * DAY)).await;
@@ -191,7 +221,7 @@ pub(super) async fn a_partner_has_a_mail_budget_of_its_own(fixture: &Fixture) {
 }
 
 pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture) {
-    let leaked = issue(&*fixture.store, key(2, "Acme")).await;
+    let leaked = issue(&fixture.store, key(2, "Acme")).await;
     let with = |email: &str| NewSignUp { partner: Some(leaked.clone()), ..fixture.new_sign_up(email) };
     fixture.sign_up("other@example.com").await;
     fixture.by_form("form@example.com", NOW).await;
@@ -204,7 +234,9 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
     // The last key that asked for it is the one that counts.
     fixture.store.sign_up(with("again@example.com"), NOW).await.unwrap();
     fixture.sign_up_at("again@example.com", NOW).await;
-    let step = async |after| fixture.store.withdraw_sign_ups(leaked.key, NOW, after, self::after(HOUR)).await.unwrap();
+    let step = async |after| {
+        fixture.store.run(Withdraw { key: leaked.key, since: NOW, after, now: self::after(HOUR) }).await.unwrap()
+    };
     let (next, ended) = step(PendingPlace::START).await;
     assert!((1..=500).contains(&ended) && next.is_some(), "{ended}");
 
@@ -215,17 +247,22 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
         at: after(HOUR),
         change: None,
     };
-    let audited = Arc::clone(&fixture.store).audited(act);
+    let audited = fixture.store.clone().audited(act);
     let withdraw =
-        async |since| withdraw_sign_ups(&*fixture.store, &*audited, leaked.key, since, after(HOUR)).await.unwrap();
+        async |since| withdraw_sign_ups(&fixture.store, &audited, leaked.key, since, after(HOUR)).await.unwrap();
     assert_eq!(withdraw(after(HOUR)).await, 1000 - ended.saturating_sub(100), "only what was asked for since");
     assert_eq!(withdraw(NOW).await, 100_u64.saturating_sub(ended), "then the rest");
     assert_eq!(withdraw(NOW).await, 0, "and nothing twice");
-    let rows = fixture.store.audit_after(AuditPlace::start_of(NOW), after(DAY), 100).await.unwrap().len();
+    let rows = fixture
+        .store
+        .run(ListAuditAfter { after: AuditPlace::start_of(NOW), until: after(DAY), most: 100 })
+        .await
+        .unwrap()
+        .len();
     assert_eq!(rows, 1 + usize::from(ended < 100), "each command that changed something once");
 
     let state =
-        async |id, now| fixture.store.find_sign_up(linked_at(id, now), after(HOUR)).await.unwrap().unwrap().state;
+        async |id, now| fixture.store.run(FindSignUp(linked_at(id, now), after(HOUR))).await.unwrap().unwrap().state;
     assert_eq!((state(1, NOW).await, state(2, NOW).await), (SignUpState::Pending, SignUpState::Pending));
     assert_eq!(state(3, NOW).await, SignUpState::Confirmed);
     assert_eq!((state(4, NOW).await, state(1103, after(HOUR)).await), (SignUpState::Expired, SignUpState::Expired));
@@ -234,7 +271,7 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
     sent.sort();
     assert_eq!(sent, ["again@example.com", "form@example.com", "other@example.com"], "nobody else is mailed");
     let acme =
-        fixture.store.sources_since(0).await.unwrap().into_iter().find(|(source, _)| source == "Acme").unwrap().1;
+        fixture.store.run(ListSources(0)).await.unwrap().into_iter().find(|(source, _)| source == "Acme").unwrap().1;
     assert_eq!(acme.lapsed, 1100);
     let file = fixture.file("user7@example.com").await.unwrap();
     assert_eq!(file.sign_ups[0].evidence.decided_how.as_deref(), Some("operator"));

@@ -7,6 +7,10 @@ use unionhall::domain::sign_up::{Silence, SilenceChange};
 use super::partners::name;
 use super::people::{account_of, email, marks};
 use super::*;
+use unionhall::store::installation::PauseSignUps;
+use unionhall::store::members::decline::Decline;
+use unionhall::store::members::leave::{Erase, Leave};
+use unionhall::store::members::retention::Retain;
 
 /// Histories of a run, and turns of each.
 const CASES: u64 = 6;
@@ -64,7 +68,7 @@ struct Way {
 
 impl Way {
     async fn new(name: &'static str, fixture: Fixture, at_once: bool) -> Self {
-        let other = issue(&*fixture.store, key(2, "Other")).await;
+        let other = issue(&fixture.store, key(2, "Other")).await;
         fixture.endpoint("Acme").await;
         let partners = [None, Some(fixture.partner.clone()), Some(other)];
         Self { name, fixture, at_once, partners }
@@ -127,25 +131,47 @@ impl Way {
             Turn::Decline(created_at, silence, now) => {
                 let change = SilenceChange::between(Silence::default(), *silence);
                 let how = DecidedHow::Button;
-                vec![format!("{:?}", store.decline(self.sign_up_at(*created_at), how, Some(change), *now).await)]
+                vec![format!(
+                    "{:?}",
+                    store
+                        .run(Decline { sign_up: self.sign_up_at(*created_at), how, silence: Some(change), now: *now })
+                        .await
+                )]
             }
             Turn::Leave(who, now) => {
                 let address = address(*who);
-                vec![format!("{:?}", store.leave(&email(&address), account_of(&address), *now).await)]
+                vec![format!(
+                    "{:?}",
+                    store
+                        .run(Leave {
+                            email_normalized: (email(&address)).normalized(),
+                            account: account_of(&address),
+                            now: *now
+                        })
+                        .await
+                )]
             }
             Turn::Erase(who, now) => {
                 let address = address(*who);
-                let erased = store.erase(&email(&address), marks(&address), account_of(&address), None, *now).await;
+                let erased = store
+                    .run(Erase {
+                        email_normalized: (email(&address)).normalized(),
+                        marks: marks(&address),
+                        account: account_of(&address),
+                        waiver: None,
+                        now: *now,
+                    })
+                    .await;
                 vec![format!("{}", erased.unwrap().is_some())]
             }
-            Turn::Pause(paused) => vec![format!("{:?}", store.pause_sign_ups(*paused).await)],
+            Turn::Pause(paused) => vec![format!("{:?}", store.run(PauseSignUps(*paused)).await)],
             Turn::Mail(now) => {
                 let mut to = self.fixture.send_due(*now).await;
                 to.sort_unstable();
                 to
             }
             Turn::Expire(now) => {
-                while !store.retain(TIMES, *now).await.unwrap().is_nothing() {}
+                while !store.run(Retain { times: TIMES, now: *now }).await.unwrap().is_nothing() {}
                 Vec::new()
             }
         }
@@ -361,8 +387,8 @@ async fn compare(case: u64) {
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let databases = [Database::migrated().await, Database::migrated().await];
     let on_postgres = async |database: &Database, batch| {
-        let store = PostgresStore::open(database.address(), Prepare::Upgrade, batch).await.unwrap();
-        Fixture::new(Arc::new(store), Records::Postgres { store: database.url(), limits: String::new() }).await
+        let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, batch).await.unwrap());
+        Fixture::new(store, Records::Postgres { store: database.url(), limits: String::new() }).await
     };
     let ways = [
         Way::new("SQLite, one by one", Fixture::on_sqlite(folders[0].path()).await, false).await,

@@ -8,12 +8,17 @@ use unionhall::domain::webhook::EventKind;
 use unionhall::partners::events::{EventPage, Events};
 
 use super::*;
+use unionhall::store::members::leave::Erase;
+use unionhall::store::partners::CloseSignUps;
+use unionhall::store::partners::deliveries::SettleDelivery;
+use unionhall::store::partners::events::ForgetEvents;
+use unionhall::store::partners::webhooks::{EmptyEndpoint, FindEndpoint, ListEndpoints, RemoveEndpoint, ResendEvent};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-fn events_of(store: &Arc<dyn Store>) -> Events {
+fn events_of(store: &Store) -> Events {
     let secret = Secret::new(&"s".repeat(32)).unwrap();
-    Events::new(Arc::clone(store) as _, &secret, Arc::default(), Mode::Live)
+    Events::new(store.clone(), &secret, Arc::default(), Mode::Live)
 }
 
 fn keys(events: &[PartnerEvent]) -> Vec<&str> {
@@ -27,7 +32,7 @@ impl Fixture {
 
     /// Deletes what was kept long enough at that time.
     async fn forget_events(&self, now: Timestamp) {
-        while self.store.forget_events(now).await.unwrap() > 0 {}
+        while self.store.run(ForgetEvents(now)).await.unwrap() > 0 {}
     }
 }
 
@@ -44,9 +49,9 @@ pub(super) async fn events_are_recorded_without_an_endpoint_and_tell_of_deliveri
 
     let endpoint = fixture.endpoint("Acme").await;
     let closes = after(PENDING_FOR);
-    assert_eq!(fixture.store.close_sign_ups(closes.minus(Duration::from_millis(1))).await.unwrap(), 0);
-    assert_eq!(fixture.store.close_sign_ups(closes).await.unwrap(), 1);
-    assert_eq!(fixture.store.close_sign_ups(closes).await.unwrap(), 0, "once");
+    assert_eq!(fixture.store.run(CloseSignUps(closes.minus(Duration::from_millis(1)))).await.unwrap(), 0);
+    assert_eq!(fixture.store.run(CloseSignUps(closes)).await.unwrap(), 1);
+    assert_eq!(fixture.store.run(CloseSignUps(closes)).await.unwrap(), 0, "once");
     let read = async || fixture.event_page(Some(&page.cursor), 10).await.unwrap().events.pop().unwrap();
     let closed = read().await;
     assert_eq!((closed.key.as_str(), closed.kind, closed.at), ("ben", EventKind::Closed, closes));
@@ -57,39 +62,75 @@ pub(super) async fn events_are_recorded_without_an_endpoint_and_tell_of_deliveri
     assert_eq!((due.len(), due[0].event), (1, closed.id), "what happened before the endpoint is not told there");
     let (failed, retried) = (closes.plus(Duration::from_secs(1)), closes.plus(HOUR));
     let retry = DeliveryOutcome::Retry { at: retried, cause: "it answered 503".to_owned() };
-    fixture.store.settle_delivery(endpoint, &due[0], retry, Some(503), failed).await.unwrap();
+    fixture
+        .store
+        .run(SettleDelivery { id: endpoint, delivery: due[0].clone(), outcome: retry, status: Some(503), now: failed })
+        .await
+        .unwrap();
     let waiting = read().await.deliveries.remove(0);
     assert_eq!((waiting.last_attempt_at, waiting.last_status), (Some(failed), Some(503)));
     assert_eq!((waiting.delivered_at, waiting.next_attempt_at), (None, Some(retried)));
     let due = fixture.due(endpoint, retried).await;
-    fixture.store.settle_delivery(endpoint, &due[0], DeliveryOutcome::Delivered, Some(204), retried).await.unwrap();
+    fixture
+        .store
+        .run(SettleDelivery {
+            id: endpoint,
+            delivery: due[0].clone(),
+            outcome: DeliveryOutcome::Delivered,
+            status: Some(204),
+            now: retried,
+        })
+        .await
+        .unwrap();
     let delivered = read().await.deliveries.remove(0);
     assert_eq!(
         (delivered.last_status, delivered.delivered_at, delivered.next_attempt_at),
         (Some(204), Some(retried), None)
     );
-    let listed = &fixture.store.list_endpoints().await.unwrap()[0];
+    let listed = &fixture.store.run(ListEndpoints).await.unwrap()[0];
     assert_eq!((listed.waiting, listed.given_up, listed.endpoint.delivered_at), (0, 0, Some(retried)));
     assert!(fixture.due(endpoint, after(20 * DAY)).await.is_empty(), "a delivered row is not due");
     // The time of the last success is true, however short ago the one before was.
     let again = retried.plus(Duration::from_secs(1));
-    assert!(fixture.store.resend_event(endpoint, due[0].key.clone(), again).await.unwrap());
-    let listed = &fixture.store.list_endpoints().await.unwrap()[0];
+    assert!(fixture.store.run(ResendEvent { id: endpoint, key: due[0].key.clone(), now: again }).await.unwrap());
+    let listed = &fixture.store.run(ListEndpoints).await.unwrap()[0];
     assert_eq!((listed.waiting, listed.endpoint.delivered_at), (1, Some(retried)), "nor does it fall back");
     let due = fixture.due(endpoint, again).await;
-    fixture.store.settle_delivery(endpoint, &due[0], DeliveryOutcome::Delivered, Some(200), again).await.unwrap();
-    assert_eq!(fixture.store.list_endpoints().await.unwrap()[0].endpoint.delivered_at, Some(again));
-    let found = fixture.store.find_endpoint(endpoint).await.unwrap().unwrap();
+    fixture
+        .store
+        .run(SettleDelivery {
+            id: endpoint,
+            delivery: due[0].clone(),
+            outcome: DeliveryOutcome::Delivered,
+            status: Some(200),
+            now: again,
+        })
+        .await
+        .unwrap();
+    assert_eq!(fixture.store.run(ListEndpoints).await.unwrap()[0].endpoint.delivered_at, Some(again));
+    let found = fixture.store.run(FindEndpoint(endpoint)).await.unwrap().unwrap();
     assert_eq!(found.delivered_at, Some(again));
 
     // What is erased is the person: the event has nothing of theirs.
     let (email, account) =
         (EmailAddress::parse("ben@example.com").unwrap(), AccountId::from_random(&[7; AccountId::ENTROPY]));
-    fixture.store.erase(&email, marks("ben@example.com"), account, None, closes).await.unwrap().unwrap().unwrap();
+    fixture
+        .store
+        .run(Erase {
+            email_normalized: email.normalized(),
+            marks: marks("ben@example.com"),
+            account,
+            waiver: None,
+            now: closes,
+        })
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
     assert_eq!(read().await.key.as_str(), "ben");
-    assert_eq!(fixture.store.empty_endpoint(endpoint, again).await.unwrap(), 1);
-    assert_eq!(fixture.store.empty_endpoint(endpoint, again).await.unwrap(), 0);
-    assert!(fixture.store.remove_endpoint(endpoint).await.unwrap());
+    assert_eq!(fixture.store.run(EmptyEndpoint(endpoint, again)).await.unwrap(), 1);
+    assert_eq!(fixture.store.run(EmptyEndpoint(endpoint, again)).await.unwrap(), 0);
+    assert!(fixture.store.run(RemoveEndpoint(endpoint)).await.unwrap());
     assert!(read().await.deliveries.is_empty());
 }
 
@@ -101,7 +142,7 @@ pub(super) async fn events_are_deleted_in_time_and_older_cursors_are_told_so(fix
         fixture.store.confirm(sign_up, SeenPage::default(), after(DAY * day)).await.unwrap();
     }
     let old = |days: u32| NOW.plus(EVENTS_KEPT_FOR).plus(DAY * days);
-    assert_eq!(fixture.store.forget_events(old(0).minus(Duration::from_millis(1))).await.unwrap(), 0, "not yet");
+    assert_eq!(fixture.store.run(ForgetEvents(old(0).minus(Duration::from_millis(1)))).await.unwrap(), 0, "not yet");
     fixture.forget_events(old(1)).await;
     let first = fixture.event_page(None, 1).await.unwrap();
     assert_eq!((keys(&first.events), first.has_more), (vec!["k2"], true));
@@ -120,7 +161,7 @@ pub(super) async fn events_are_deleted_in_time_and_older_cursors_are_told_so(fix
     assert_eq!(fixture.event_page(Some(&second.cursor), 9).await, Err(BadCursor::TooOld));
 
     // Nobody reads another's, or a place that is not there.
-    let zoe = issue(&*fixture.store, key(2, "Zoe")).await;
+    let zoe = issue(&fixture.store, key(2, "Zoe")).await;
     let theirs = events_of(&fixture.store).list(zoe.id, Some(&end.cursor), 9, Duration::ZERO).await.unwrap();
     assert_eq!(theirs, Err(BadCursor::Unknown));
     let cursors = EventCursors::new(&Secret::new(&"s".repeat(32)).unwrap());
@@ -154,9 +195,9 @@ fn no_reader_skips_what_commits_late() {
     block_on(async {
         let database = Database::migrated().await;
         let fixture = Fixture::on_postgres(&database).await;
-        let other = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
-        let nodes = [Arc::clone(&fixture.store), Arc::new(other) as Arc<dyn Store>];
-        let readers = nodes.each_ref().map(events_of);
+        let other = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
+        let nodes = [fixture.store.clone(), other];
+        let readers = nodes.each_ref().map(|node| events_of(node));
         let mut writers = Vec::new();
         for _ in 0..8 {
             writers.push(database.client().await);

@@ -10,6 +10,7 @@ use proptest::strategy::{Union, ValueTree};
 
 use crate::database::Database;
 use crate::once::{evidence, tombstone};
+use crate::open_store::{NotDone, OpenStore, done};
 use crate::records::Records;
 use crate::server::{block_on, together};
 use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord, MAX_ENDING_KEYS};
@@ -26,7 +27,8 @@ use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{
     Confirmation, DecidedHow, Declining, NamedPerson, NewMember, NewSignUp, PENDING_FOR, POSTS_PENDING, Partner,
-    SUPPRESSED_FOR, SeenPage, SignUpAnswers, SignUpId, SignUpRecord, SignUpRef, SignUpState, SignUpsOf, SignedUp,
+    Refused, SUPPRESSED_FOR, SeenPage, SignUpAnswers, SignUpId, SignUpRecord, SignUpRef, SignUpState, SignUpsOf,
+    SignedUp,
 };
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
@@ -78,6 +80,15 @@ use reward_histories::*;
 use rewards::*;
 use sandbox::*;
 use sources::*;
+use unionhall::store::installation::{ClaimSecret, CompareSecret, FindLatestRecord, PauseSignUps};
+use unionhall::store::keys::{FindKey, IssueKey, ListKeys, RevokeKey, RotateKey, TouchKey};
+use unionhall::store::members::FindSignUp;
+use unionhall::store::members::code::{CreateCode, FindCode};
+use unionhall::store::members::retention::Retain;
+use unionhall::store::outbox::ListMail;
+use unionhall::store::outbox::lease::Lease;
+use unionhall::store::outbox::settle::Settle;
+use unionhall::store::partners::changes::ListUsage;
 
 /// Runs every case on every store, each on one of its own.
 macro_rules! suite {
@@ -277,7 +288,7 @@ fn of_entry(entry: &SignUpEntry) -> SignUpRef {
 
 /// A store with a partner, and what is needed to use it.
 struct Fixture {
-    store: Arc<dyn Store>,
+    store: OpenStore,
     codes: CodeMaker,
     partner: Partner,
     /// The same records, for what no unit tells.
@@ -290,17 +301,17 @@ const TIMES: RetentionTimes = RetentionTimes::DEFAULT;
 
 impl Fixture {
     async fn on_sqlite(folder: &Path) -> Self {
-        let store = SqliteStore::open(&folder.join("unionhall.db")).unwrap();
-        Self::new(Arc::new(store), Records::Sqlite { data: folder.to_owned() }).await
+        let store = OpenStore::new(SqliteStore::open(&folder.join("unionhall.db")).unwrap());
+        Self::new(store, Records::Sqlite { data: folder.to_owned() }).await
     }
 
     async fn on_postgres(database: &Database) -> Self {
-        let store = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
-        Self::new(Arc::new(store), Records::Postgres { store: database.url(), limits: String::new() }).await
+        let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
+        Self::new(store, Records::Postgres { store: database.url(), limits: String::new() }).await
     }
 
-    async fn new(store: Arc<dyn Store>, records: Records) -> Self {
-        let partner = issue(&*store, key(1, "Acme")).await;
+    async fn new(store: OpenStore, records: Records) -> Self {
+        let partner = issue(&store, key(1, "Acme")).await;
         Self { store, codes: CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()), partner, records }
     }
 
@@ -343,7 +354,7 @@ impl Fixture {
 
     /// What their page shows is what it shows whenever they look again.
     async fn check_new_member(&self, sign_up: SignUpRef, member: &NewMember, now: Timestamp) {
-        let found = self.store.find_sign_up(sign_up, now).await.unwrap().unwrap();
+        let found = self.store.run(FindSignUp(sign_up, now)).await.unwrap().unwrap();
         let SignUpRecord { code, language, answers, campaign, is_member: true, .. } = found else {
             panic!("they are no member")
         };
@@ -355,11 +366,15 @@ impl Fixture {
     }
 
     async fn lease(&self, worker: &str, now: Timestamp) -> Vec<DueMail> {
-        self.store.lease_mail(worker, 100, Vec::new(), MailBudget::NONE, now).await.unwrap().mails
+        self.store
+            .run(Lease { worker: worker.to_owned(), most: 100, busy: Vec::new(), budget: Some(MailBudget::NONE), now })
+            .await
+            .unwrap()
+            .mails
     }
 
     async fn settle(&self, mail: &DueMail, outcome: MailOutcome, now: Timestamp) {
-        self.store.settle_mail(mail, outcome, now).await.unwrap();
+        self.store.run(Settle { mail: mail.clone(), outcome, now }).await.unwrap();
     }
 
     /// Takes what is due at that time and sends it; says to whom.
@@ -376,7 +391,9 @@ impl Fixture {
     }
 
     async fn kept_code(&self, email: &str) -> Option<ReferralCode> {
-        self.store.referral_code(&EmailAddress::parse(email).unwrap()).await.unwrap()
+        done(self.store.run(FindCode { email_normalized: (EmailAddress::parse(email).unwrap()).normalized() }))
+            .await
+            .unwrap()
     }
 }
 
@@ -397,9 +414,10 @@ fn key(n: u8, partner: &str) -> IssuedKey {
 }
 
 /// Issues a key; gives its partner.
-async fn issue(store: &dyn Store, issued: IssuedKey) -> Partner {
-    store.issue_key(issued.clone()).await.unwrap();
-    let KeyRecord { id: key, partner_id: id, partner: name, .. } = store.find_key(issued.id).await.unwrap().unwrap();
+async fn issue(store: &Store, issued: IssuedKey) -> Partner {
+    store.run(IssueKey(issued.clone())).await.unwrap();
+    let KeyRecord { id: key, partner_id: id, partner: name, .. } =
+        store.run(FindKey(issued.id)).await.unwrap().unwrap();
     Partner { key, id, name }
 }
 
@@ -436,11 +454,12 @@ async fn a_new_store_is_empty(fixture: &Fixture) {
 }
 
 async fn a_person_keeps_their_code(fixture: &Fixture) {
-    let made = fixture.store.create_referral_code(fixture.person("ana@example.com"), NOW).await.unwrap();
+    let made =
+        done(fixture.store.run(CreateCode { person: fixture.person("ana@example.com"), now: NOW })).await.unwrap();
     assert_eq!(fixture.kept_code("ANA@example.com").await, Some(made));
     // Whatever is computed later, what was kept wins.
     let other = NamedPerson { code: fixture.person("ben@example.com").code, ..fixture.person("Ana@Example.com") };
-    assert_eq!(fixture.store.create_referral_code(other, NOW).await.unwrap(), made);
+    assert_eq!(done(fixture.store.run(CreateCode { person: other, now: NOW })).await.unwrap(), made);
     assert_eq!(fixture.sign_up("ana@example.com").await.code, made);
     assert_ne!(fixture.sign_up("ana+tag@example.com").await.code, made, "another address, another code");
 }
@@ -448,12 +467,15 @@ async fn a_person_keeps_their_code(fixture: &Fixture) {
 async fn a_taken_code_is_refused_and_the_next_accepted(fixture: &Fixture) {
     let ana = fixture.sign_up("ana@example.com").await.code;
     let ben = || NamedPerson { code: ana, ..fixture.person("ben@example.com") };
-    assert_eq!(fixture.store.create_referral_code(ben(), NOW).await, Err(StoreError::CodeTaken));
+    assert_eq!(
+        done(fixture.store.run(CreateCode { person: ben(), now: NOW })).await,
+        Err(NotDone::Refused(Refused::CodeTaken))
+    );
     let new = NewSignUp { person: ben(), ..fixture.new_sign_up("ben@example.com") };
-    assert_eq!(fixture.store.sign_up(new, NOW).await, Err(StoreError::CodeTaken));
+    assert_eq!(fixture.store.sign_up(new, NOW).await, Err(NotDone::Refused(Refused::CodeTaken)));
     assert_eq!(fixture.kept_code("ben@example.com").await, None, "a refusal leaves no trace");
     let next = NamedPerson { code: fixture.codes.code(&ben().email, 1), ..ben() };
-    assert_eq!(fixture.store.create_referral_code(next.clone(), NOW).await.unwrap(), next.code);
+    assert_eq!(done(fixture.store.run(CreateCode { person: next.clone(), now: NOW })).await.unwrap(), next.code);
     assert_eq!(fixture.kept_code("ben@example.com").await, Some(next.code));
 }
 
@@ -466,7 +488,8 @@ async fn sign_ups_are_attributed_to_another_mailbox_only(fixture: &Fixture) {
     }
     let nobodys = fixture.person("nobody@example.com").code;
     assert!(!fixture.refer("cleo@example.com", nobodys).await.attributed);
-    let invited = fixture.store.create_referral_code(fixture.person("dora@example.com"), NOW).await.unwrap();
+    let invited =
+        done(fixture.store.run(CreateCode { person: fixture.person("dora@example.com"), now: NOW })).await.unwrap();
     assert!(fixture.refer("cleo@example.com", invited).await.attributed, "whoever has a link can refer");
 }
 
@@ -486,7 +509,7 @@ async fn confirming_in_any_number_at_once_counts_once(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
     let mut clicks = tokio::task::JoinSet::new();
     for _ in 0..12 {
-        let store = Arc::clone(&fixture.store);
+        let store = fixture.store.clone();
         clicks.spawn(async move { store.confirm(linked(1), SeenPage::default(), NOW).await.unwrap() });
     }
     let clicks = clicks.join_all().await;
@@ -503,7 +526,7 @@ async fn a_sign_up_expires(fixture: &Fixture) {
         fixture.store.confirm(linked(2), SeenPage::default(), after(PENDING_FOR)).await,
         Ok(Confirmation::Expired)
     );
-    fixture.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();
+    fixture.store.run(Retain { times: TIMES, now: after(PENDING_FOR) }).await.unwrap();
     assert_eq!(fixture.confirm(2).await, Confirmation::Expired, "for good");
     let again = fixture.store.sign_up(fixture.new_sign_up("ben@example.com"), after(PENDING_FOR)).await.unwrap();
     assert_eq!(again.code, fixture.kept_code("ben@example.com").await.unwrap());
@@ -567,7 +590,7 @@ fn repeats() -> impl Strategy<Value = Vec<Repeat>> {
 /// What is sent replaces, what is left out stays, an attribution gives way only to another; each answer is told from its
 /// request alone. Sent one after the other or all at once, which is then one batch or several: a naive model agrees.
 async fn repeats_merge_in_their_order_whatever_shares_a_commit(fixture: &Fixture) {
-    let other = issue(&*fixture.store, key(2, "Other")).await;
+    let other = issue(&fixture.store, key(2, "Other")).await;
     let partners = [None, Some(fixture.partner.clone()), Some(other)];
     let referrers = [fixture.sign_up("ana@example.com").await.code, fixture.sign_up("ben@example.com").await.code];
     let nobodys = ReferralCode::from_canonical("000000000000").unwrap();
@@ -619,7 +642,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(fixture: &Fixture
     }
     let mut found: HashMap<_, Vec<Kept>> = HashMap::new();
     for entry in fixture.sign_ups().await.iter().filter(|entry| entry.id >= SignUpId(3)) {
-        let record = fixture.store.find_sign_up(of_entry(entry), NOW).await.unwrap().unwrap();
+        let record = fixture.store.run(FindSignUp(of_entry(entry), NOW)).await.unwrap().unwrap();
         let SignUpRecord { answers: SignUpAnswers { us_state, categories, comments, .. }, referrer, state, .. } =
             record;
         if state == SignUpState::Pending {
@@ -640,9 +663,9 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(fixture: &Fixture
 fn repeats_merge_on_postgres_without_batches() {
     block_on(async {
         let database = Database::migrated().await;
-        let store = PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap();
+        let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());
         let records = Records::Postgres { store: database.url(), limits: String::new() };
-        let fixture = Fixture::new(Arc::new(store), records).await;
+        let fixture = Fixture::new(store, records).await;
         repeats_merge_in_their_order_whatever_shares_a_commit(&fixture).await;
         fixture.store.close().await.unwrap();
         database.drop().await;
@@ -650,7 +673,7 @@ fn repeats_merge_on_postgres_without_batches() {
 }
 
 async fn two_partners_sign_ups_of_one_person_count_once(fixture: &Fixture) {
-    let partner = issue(&*fixture.store, key(2, "Other")).await;
+    let partner = issue(&fixture.store, key(2, "Other")).await;
     fixture.sign_up("ana@example.com").await;
     fixture
         .store
@@ -664,15 +687,21 @@ async fn two_partners_sign_ups_of_one_person_count_once(fixture: &Fixture) {
 
 async fn paused_sign_ups_change_nothing(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
-    assert_eq!(fixture.store.pause_sign_ups(true).await, Ok(true));
-    assert_eq!(fixture.store.pause_sign_ups(true).await, Ok(false));
+    assert_eq!(fixture.store.run(PauseSignUps(true)).await, Ok(true));
+    assert_eq!(fixture.store.run(PauseSignUps(true)).await, Ok(false));
     let ben = || fixture.new_sign_up("ben@example.com");
-    assert_eq!(fixture.store.sign_up(ben(), NOW).await, Err(StoreError::Paused));
-    assert_eq!(fixture.store.create_referral_code(ben().person, NOW).await, Err(StoreError::Paused));
-    assert_eq!(fixture.store.referral_code(&ben().person.email).await, Err(StoreError::Paused));
+    assert_eq!(fixture.store.sign_up(ben(), NOW).await, Err(NotDone::Refused(Refused::Paused)));
+    assert_eq!(
+        done(fixture.store.run(CreateCode { person: ben().person, now: NOW })).await,
+        Err(NotDone::Refused(Refused::Paused))
+    );
+    assert_eq!(
+        done(fixture.store.run(FindCode { email_normalized: ben().person.email.normalized() })).await,
+        Err(NotDone::Refused(Refused::Paused))
+    );
     assert_eq!(fixture.members().await, 0, "the count stays readable");
     assert!(matches!(fixture.confirm(1).await, Confirmation::Joined(_)), "who was mailed may still confirm");
-    assert_eq!(fixture.store.pause_sign_ups(false).await, Ok(true));
+    assert_eq!(fixture.store.run(PauseSignUps(false)).await, Ok(true));
     assert_eq!(fixture.kept_code("ben@example.com").await, None);
     fixture.sign_up("ben@example.com").await;
 }
@@ -680,11 +709,11 @@ async fn paused_sign_ups_change_nothing(fixture: &Fixture) {
 async fn first_requests_at_once_get_one_code(fixture: &Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..24 {
-        let store = Arc::clone(&fixture.store);
+        let store = fixture.store.clone();
         let (person, new) = (fixture.person("ana@example.com"), fixture.new_sign_up("ana@example.com"));
         tasks.spawn(async move {
             match n % 2 {
-                0 => store.create_referral_code(person, NOW).await.unwrap(),
+                0 => done(store.run(CreateCode { person, now: NOW })).await.unwrap(),
                 _ => store.sign_up(new, NOW).await.unwrap().code,
             }
         });
@@ -702,7 +731,7 @@ async fn sign_ups_at_once_are_each_done_as_if_alone(fixture: &Fixture) {
     assert!(matches!(fixture.confirm(1).await, Confirmation::Joined(_)));
     fixture.sign_up("stale@example.com").await;
     fixture.sign_up_at("fresh@example.com", after(HOUR * 2)).await;
-    fixture.store.create_referral_code(fixture.person("invited@example.com"), NOW).await.unwrap();
+    done(fixture.store.run(CreateCode { person: fixture.person("invited@example.com"), now: NOW })).await.unwrap();
     let mut asked = Vec::new();
     for n in 0..100 {
         asked.push(NewSignUp { ref_code: Some(member.code), ..fixture.new_sign_up(&format!("new{n}@example.com")) });
@@ -718,13 +747,13 @@ async fn sign_ups_at_once_are_each_done_as_if_alone(fixture: &Fixture) {
     asked.push(taken);
     let mut tasks = tokio::task::JoinSet::new();
     for new in asked {
-        let store = Arc::clone(&fixture.store);
+        let store = fixture.store.clone();
         let email = new.person.email.as_typed().to_owned();
         tasks.spawn(async move { (email, store.sign_up(new, now).await) });
     }
     for (email, done) in tasks.join_all().await {
         if email == "taken@example.com" {
-            assert_eq!(done, Err(StoreError::CodeTaken));
+            assert_eq!(done, Err(NotDone::Refused(Refused::CodeTaken)));
             continue;
         }
         let done = done.unwrap();
@@ -734,7 +763,12 @@ async fn sign_ups_at_once_are_each_done_as_if_alone(fixture: &Fixture) {
     // In portions, as a worker does.
     let mut due = Vec::new();
     loop {
-        let more = fixture.store.lease_mail("w", 16, Vec::new(), MailBudget::NONE, now).await.unwrap().mails;
+        let more = fixture
+            .store
+            .run(Lease { worker: "w".to_owned(), most: 16, busy: Vec::new(), budget: Some(MailBudget::NONE), now })
+            .await
+            .unwrap()
+            .mails;
         if more.is_empty() {
             break;
         }
@@ -774,63 +808,91 @@ async fn keys_are_kept_listed_touched_and_revoked(fixture: &Fixture) {
         ..key(3, "Zoë's \"Assistant\"")
     };
     let zoe = issue(&**store, full.clone()).await.id;
-    assert!(store.issue_key(full.clone()).await.is_err(), "an id is used once");
+    assert!(store.run(IssueKey(full.clone())).await.is_err(), "an id is used once");
     let kept = unused(full.clone(), zoe);
-    assert_eq!(store.find_key(full.id).await, Ok(Some(kept.clone())));
-    assert_eq!(store.find_key(key(9, "x").id).await, Ok(None));
+    assert_eq!(store.run(FindKey(full.id)).await, Ok(Some(kept.clone())));
+    assert_eq!(store.run(FindKey(key(9, "x").id)).await, Ok(None));
     assert_eq!(
-        store.list_keys().await,
+        store.run(ListKeys).await,
         Ok(vec![(unused(key(1, "Acme"), fixture.partner.id), KeyFigures::default()), (kept, KeyFigures::default())])
     );
 
     let used = KeyUse { requests: 3, sign_ups: 1 };
-    store.touch_key(full.id, used, after(HOUR)).await.unwrap();
-    store.touch_key(full.id, used, NOW).await.unwrap();
-    store.touch_key(key(9, "x").id, used, NOW).await.unwrap();
+    store.run(TouchKey { id: full.id, used, now: after(HOUR) }).await.unwrap();
+    store.run(TouchKey { id: full.id, used, now: NOW }).await.unwrap();
+    store.run(TouchKey { id: key(9, "x").id, used, now: NOW }).await.unwrap();
     let today = day_of(NOW);
     let used = UsageDay { day: today, requests: 6, sign_ups: 2, confirmations: 0 };
-    assert_eq!(store.usage_of(zoe, today - 1, today).await, Ok(vec![used]));
-    assert_eq!(store.usage_of(zoe, today - 2, today - 1).await, Ok(vec![]));
-    assert_eq!(store.usage_of(fixture.partner.id, today, today).await, Ok(vec![]), "another's");
-    let touched = store.find_key(full.id).await.unwrap().unwrap();
+    assert_eq!(store.run(ListUsage { partner: zoe, from: today - 1, to: today }).await, Ok(vec![used]));
+    assert_eq!(store.run(ListUsage { partner: zoe, from: today - 2, to: today - 1 }).await, Ok(vec![]));
+    assert_eq!(
+        store.run(ListUsage { partner: fixture.partner.id, from: today, to: today }).await,
+        Ok(vec![]),
+        "another's"
+    );
+    let touched = store.run(FindKey(full.id)).await.unwrap().unwrap();
     assert_eq!(touched.last_used_at, Some(after(HOUR)), "never backwards");
 
-    let revoked = store.revoke_key(full.id, after(HOUR)).await.unwrap().unwrap();
+    let revoked = store.run(RevokeKey(full.id, after(HOUR))).await.unwrap().unwrap();
     assert_eq!((revoked.key.revoked_at, revoked.was_last), (Some(after(HOUR)), true));
-    let again = store.revoke_key(full.id, after(HOUR * 9)).await.unwrap().unwrap();
+    let again = store.run(RevokeKey(full.id, after(HOUR * 9))).await.unwrap().unwrap();
     assert_eq!(again.key.revoked_at, Some(after(HOUR)), "the first time stays");
-    assert_eq!(store.revoke_key(key(9, "x").id, NOW).await, Ok(None));
+    assert_eq!(store.run(RevokeKey(key(9, "x").id, NOW)).await, Ok(None));
 }
 
 async fn keys_rotate(fixture: &Fixture) {
     let store = &fixture.store;
     let old = key(1, "Acme");
-    assert_eq!(store.rotate_key(old.id, after(HOUR), key(4, "Acme"), false).await, Ok(RotatedKey::Done));
-    assert_eq!(store.find_key(old.id).await.unwrap().unwrap().expires_at, Some(after(HOUR)));
-    assert_eq!(store.find_key(key(4, "Acme").id).await, Ok(Some(unused(key(4, "Acme"), fixture.partner.id))));
-    let again = store.rotate_key(old.id, after(HOUR), key(5, "Acme"), true).await;
+    assert_eq!(
+        store.run(RotateKey { old: old.id, end: after(HOUR), successor: key(4, "Acme"), by_partner: false }).await,
+        Ok(RotatedKey::Done)
+    );
+    assert_eq!(store.run(FindKey(old.id)).await.unwrap().unwrap().expires_at, Some(after(HOUR)));
+    assert_eq!(store.run(FindKey(key(4, "Acme").id)).await, Ok(Some(unused(key(4, "Acme"), fixture.partner.id))));
+    let again =
+        store.run(RotateKey { old: old.id, end: after(HOUR), successor: key(5, "Acme"), by_partner: true }).await;
     assert_eq!(again, Ok(RotatedKey::Replaced(key(4, "Acme").id)), "a partner rotates a key once");
-    assert_eq!(store.rotate_key(old.id, after(HOUR * 9), key(5, "Acme"), false).await, Ok(RotatedKey::Done));
-    assert_eq!(store.find_key(old.id).await.unwrap().unwrap().expires_at, Some(after(HOUR)), "never later");
-    assert_eq!(store.rotate_key(key(9, "x").id, NOW, key(6, "x"), false).await, Ok(RotatedKey::Over));
-    assert!(!store.revoke_key(old.id, NOW).await.unwrap().unwrap().was_last, "its successors work");
-    assert_eq!(store.rotate_key(old.id, NOW, key(6, "Acme"), false).await, Ok(RotatedKey::Over));
+    assert_eq!(
+        store.run(RotateKey { old: old.id, end: after(HOUR * 9), successor: key(5, "Acme"), by_partner: false }).await,
+        Ok(RotatedKey::Done)
+    );
+    assert_eq!(store.run(FindKey(old.id)).await.unwrap().unwrap().expires_at, Some(after(HOUR)), "never later");
+    assert_eq!(
+        store.run(RotateKey { old: key(9, "x").id, end: NOW, successor: key(6, "x"), by_partner: false }).await,
+        Ok(RotatedKey::Over)
+    );
+    assert!(!store.run(RevokeKey(old.id, NOW)).await.unwrap().unwrap().was_last, "its successors work");
+    assert_eq!(
+        store.run(RotateKey { old: old.id, end: NOW, successor: key(6, "Acme"), by_partner: false }).await,
+        Ok(RotatedKey::Over)
+    );
     // A chain of rotations does not multiply keys.
     let mut last = key(5, "Acme");
     for n in 0..MAX_ENDING_KEYS {
         let next = key(20 + n as u8, "Acme");
-        assert_eq!(store.rotate_key(last.id, after(HOUR), next.clone(), true).await, Ok(RotatedKey::Done), "{n}");
+        assert_eq!(
+            store.run(RotateKey { old: last.id, end: after(HOUR), successor: next.clone(), by_partner: true }).await,
+            Ok(RotatedKey::Done),
+            "{n}"
+        );
         last = next;
     }
-    assert_eq!(store.rotate_key(last.id, after(HOUR), key(40, "Acme"), true).await, Ok(RotatedKey::TooMany));
+    assert_eq!(
+        store.run(RotateKey { old: last.id, end: after(HOUR), successor: key(40, "Acme"), by_partner: true }).await,
+        Ok(RotatedKey::TooMany)
+    );
     let later = IssuedKey { created_at: after(HOUR), ..key(40, "Acme") };
-    assert_eq!(store.rotate_key(last.id, after(HOUR * 2), later, true).await, Ok(RotatedKey::Done), "those have ended");
-    assert_eq!(store.find_key(key(6, "x").id).await, Ok(None), "nothing done");
+    assert_eq!(
+        store.run(RotateKey { old: last.id, end: after(HOUR * 2), successor: later, by_partner: true }).await,
+        Ok(RotatedKey::Done),
+        "those have ended"
+    );
+    assert_eq!(store.run(FindKey(key(6, "x").id)).await, Ok(None), "nothing done");
 }
 
 async fn the_secret_is_claimed_once(fixture: &Fixture) {
-    let claim = |text: &str| fixture.store.claim_secret(text.to_owned());
-    let whose = |text: &str| fixture.store.whose_secret(text.to_owned());
+    let claim = |text: &str| fixture.store.run(ClaimSecret(text.to_owned()));
+    let whose = |text: &str| fixture.store.run(CompareSecret(text.to_owned()));
     assert_eq!(whose("theirs").await, Ok(Claim::First), "and nothing is tied by asking");
     assert_eq!(claim("ours").await, Ok(Claim::First));
     assert_eq!(whose("ours").await, Ok(Claim::Same));
@@ -843,19 +905,19 @@ async fn the_secret_is_claimed_once(fixture: &Fixture) {
 }
 
 async fn the_time_of_the_latest_record_is_known(fixture: &Fixture) {
-    let before = fixture.store.latest_record().await.unwrap();
+    let before = fixture.store.run(FindLatestRecord).await.unwrap();
     assert!(before <= Some(NOW), "{before:?}");
     fixture.sign_up_at("ana@example.com", after(HOUR)).await;
-    assert_eq!(fixture.store.latest_record().await, Ok(Some(after(HOUR))));
+    assert_eq!(fixture.store.run(FindLatestRecord).await, Ok(Some(after(HOUR))));
     let late = IssuedKey { created_at: after(HOUR * 2), ..key(7, "Late") };
-    fixture.store.issue_key(late).await.unwrap();
-    assert_eq!(fixture.store.latest_record().await, Ok(Some(after(HOUR * 2))));
+    fixture.store.run(IssueKey(late)).await.unwrap();
+    assert_eq!(fixture.store.run(FindLatestRecord).await, Ok(Some(after(HOUR * 2))));
 }
 
 async fn a_closed_store_says_so(fixture: &Fixture) {
     fixture.store.close().await.unwrap();
     let refused = fixture.store.sign_up(fixture.new_sign_up("ana@example.com"), NOW).await;
-    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(NotDone::Store(StoreError::Unavailable(_)))), "{refused:?}");
     fixture.store.close().await.expect("closing twice is no error");
 }
 
@@ -874,15 +936,15 @@ async fn old_sign_ups_expire_and_their_answers_are_deleted(fixture: &Fixture) {
         .unwrap();
     fixture.sign_up("cleo@example.com").await;
     fixture.confirm(3).await;
-    let retain = async |span| fixture.store.retain(TIMES, after(span)).await.unwrap();
+    let retain = async |span| fixture.store.run(Retain { times: TIMES, now: after(span) }).await.unwrap();
     assert_eq!(retain(PENDING_FOR - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 });
     assert_eq!(retain(PENDING_FOR).await, Retained { expired: 2, purged: 0, sign_ins: 0, named: 0 });
-    assert_eq!(fixture.store.list_mail().await.unwrap(), [], "their mail is gone too");
+    assert_eq!(fixture.store.run(ListMail).await.unwrap(), [], "their mail is gone too");
     assert_eq!(retain(TIMES.answers - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 });
-    assert!(fixture.store.find_sign_up(linked(2), NOW).await.unwrap().unwrap().answers.comments.is_some());
+    assert!(fixture.store.run(FindSignUp(linked(2), NOW)).await.unwrap().unwrap().answers.comments.is_some());
     assert_eq!(retain(TIMES.answers).await, Retained { expired: 0, purged: 2, sign_ins: 0, named: 0 });
     assert_eq!(retain(TIMES.answers * 2).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 }, "once");
-    let purged = fixture.store.find_sign_up(linked(2), NOW).await.unwrap().unwrap();
+    let purged = fixture.store.run(FindSignUp(linked(2), NOW)).await.unwrap().unwrap();
     assert_eq!(purged.answers, SignUpAnswers::default());
     assert_eq!(fixture.kept_code("ana@example.com").await, Some(code), "codes stay");
     assert_eq!(fixture.members().await, 1);
@@ -893,10 +955,10 @@ async fn a_sign_up_without_a_partner_is_its_own(fixture: &Fixture) {
     fixture.store.sign_up(alone(), NOW).await.unwrap();
     let first = about(&fixture.lease("w", NOW).await[0]);
     fixture.store.sign_up(alone(), NOW).await.unwrap();
-    assert_eq!(fixture.store.list_mail().await.unwrap().len(), 2, "each post stands for itself");
+    assert_eq!(fixture.store.run(ListMail).await.unwrap().len(), 2, "each post stands for itself");
     fixture.sign_up("ana@example.com").await;
-    assert_eq!(fixture.store.list_mail().await.unwrap().len(), 3, "the partner's stands beside them");
-    assert_eq!(fixture.store.find_sign_up(first, NOW).await.unwrap().unwrap().partner, None);
+    assert_eq!(fixture.store.run(ListMail).await.unwrap().len(), 3, "the partner's stands beside them");
+    assert_eq!(fixture.store.run(FindSignUp(first, NOW)).await.unwrap().unwrap().partner, None);
     assert!(matches!(fixture.store.confirm(first, SeenPage::default(), NOW).await, Ok(Confirmation::Joined(_))));
 }
 
@@ -917,7 +979,7 @@ async fn a_post_of_the_form_touches_no_other(fixture: &Fixture) {
     for n in 1..=6 {
         fixture.store.sign_up(post(thief, "theirs"), after(MINUTE * n)).await.unwrap();
     }
-    let shown = fixture.store.find_sign_up(about(own), after(MINUTE * 7)).await.unwrap().unwrap();
+    let shown = fixture.store.run(FindSignUp(about(own), after(MINUTE * 7))).await.unwrap().unwrap();
     assert_eq!(
         (shown.state, shown.answers.comments.unwrap().as_str(), shown.referrer.map(|named| named.code)),
         (SignUpState::Pending, "mine", Some(friend))
@@ -925,7 +987,7 @@ async fn a_post_of_the_form_touches_no_other(fixture: &Fixture) {
     let of_ana = async || {
         let mut pending = 0;
         for entry in fixture.file("ana@example.com").await.unwrap().sign_ups {
-            let record = fixture.store.find_sign_up(of_entry(&entry), after(MINUTE * 7)).await.unwrap().unwrap();
+            let record = fixture.store.run(FindSignUp(of_entry(&entry), after(MINUTE * 7))).await.unwrap().unwrap();
             pending += usize::from(record.state == SignUpState::Pending);
         }
         pending
@@ -940,7 +1002,7 @@ async fn a_post_of_the_form_touches_no_other(fixture: &Fixture) {
 
 async fn only_what_was_seen_is_confirmed(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
-    let shown = fixture.store.find_sign_up(linked(1), NOW).await.unwrap().unwrap();
+    let shown = fixture.store.run(FindSignUp(linked(1), NOW)).await.unwrap().unwrap();
     assert_eq!(shown.updated_at, NOW);
     fixture.sign_up_at("ana@example.com", after(MINUTE)).await;
     assert_eq!(

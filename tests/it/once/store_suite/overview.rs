@@ -9,7 +9,7 @@ use unionhall::operator::overview::{KeptOverview, Overview};
 
 impl Fixture {
     async fn overview(&self, kept: &KeptOverview, seconds: u64) -> Arc<Overview> {
-        let operator = Operator::new(Arc::clone(&self.store), Mode::Live);
+        let operator = Operator::new(Store::clone(&self.store), Mode::Live);
         let now = Moment { time: NOW, tick: Tick::from_micros(seconds * 1_000_000) };
         kept.get(&operator, now).await.unwrap()
     }

@@ -11,6 +11,22 @@ use unionhall::domain::webhook::{DISABLED_AFTER, EventKind};
 use unionhall::store::Act;
 
 use super::*;
+use unionhall::store::installation::{AreSignUpsPaused, PauseSignUps};
+use unionhall::store::keys::{FindKey, IssueKey, RevokeKey, RotateKey};
+use unionhall::store::members::code::{CreateCode, IdempotentCode};
+use unionhall::store::members::decline::{Decline, TakeBack};
+use unionhall::store::members::leave::Erase;
+use unionhall::store::members::retention::{ForgetPeople, ListPeopleToForget, Retain};
+use unionhall::store::partners::changes::{ClaimChange, LeaseChanges, NoteMailed, UnclaimChange};
+use unionhall::store::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
+use unionhall::store::partners::webhooks::{
+    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, FindRemovedEndpoint, LeaseToTell, ListDueEndpoints,
+    ListEndpoints, ListEndpointsOf, NoteTold, RecoverEvents, RemoveEndpoint, ResendEvent, RetireEndpoint,
+    RotateEndpoint,
+};
+use unionhall::store::partners::{
+    CloseSignUps, FindStatus, ListPartners, ListStatuses, ResumePartner, SetContact, SuspendPartner,
+};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -29,17 +45,27 @@ impl Fixture {
     }
 
     async fn status(&self, key: &str, now: Timestamp) -> Option<SignUpStatus> {
-        let found = self.store.sign_up_status(self.partner.id, IdempotencyKey::parse(key).unwrap()).await.unwrap();
+        let found = self
+            .store
+            .run(FindStatus { partner: self.partner.id, key: IdempotencyKey::parse(key).unwrap() })
+            .await
+            .unwrap();
         found.map(|named| named.status(now))
     }
 
     pub(super) async fn endpoint(&self, partner: &str) -> EndpointId {
-        let added = self.store.add_endpoint(partner, "https://acme.example/hook".to_owned(), NOW).await;
+        let added = self
+            .store
+            .run(AddEndpoint { partner: partner.to_owned(), url: "https://acme.example/hook".to_owned(), now: NOW })
+            .await;
         added.unwrap().unwrap()
     }
 
     pub(super) async fn due(&self, endpoint: EndpointId, now: Timestamp) -> Vec<DueDelivery> {
-        self.store.lease_deliveries(endpoint, "w", 100, now.plus(MINUTE), now).await.unwrap()
+        self.store
+            .run(LeaseDeliveries { id: endpoint, worker: "w".to_owned(), most: 100, until: now.plus(MINUTE), now })
+            .await
+            .unwrap()
     }
 
     pub(super) async fn settled(
@@ -49,7 +75,7 @@ impl Fixture {
         outcome: DeliveryOutcome,
         now: Timestamp,
     ) -> bool {
-        self.store.settle_delivery(id, delivery, outcome, None, now).await.unwrap()
+        self.store.run(SettleDelivery { id, delivery: delivery.clone(), outcome, status: None, now }).await.unwrap()
     }
 }
 
@@ -62,10 +88,10 @@ fn told(due: &[DueDelivery]) -> Vec<(EventKind, &str)> {
 }
 
 pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(fixture: &Fixture) {
-    fixture.store.pause_sign_ups(true).await.unwrap();
+    fixture.store.run(PauseSignUps(true)).await.unwrap();
     let refused = fixture.store.sign_up(fixture.named("ana@example.com", "one"), NOW).await.unwrap_err();
-    assert_eq!(refused, StoreError::Paused);
-    fixture.store.pause_sign_ups(false).await.unwrap();
+    assert_eq!(refused, NotDone::Refused(Refused::Paused));
+    fixture.store.run(PauseSignUps(false)).await.unwrap();
 
     let first = fixture.sign_up_named("ana@example.com", "one", NOW).await;
     assert_eq!(first.replayed, None, "an error was not kept");
@@ -78,35 +104,38 @@ pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(
     assert_eq!((replayed.link, replayed.savings), (first.code.link("https://union.example"), 300));
     assert!(!fixture.send_due(after(DAY)).await.contains(&"ana@example.com".to_owned()), "no second mail");
 
-    fixture.store.pause_sign_ups(true).await.unwrap();
+    fixture.store.run(PauseSignUps(true)).await.unwrap();
     assert!(fixture.sign_up_named("ana@example.com", "one", after(DAY)).await.replayed.is_some(), "paused or not");
     let new = fixture.store.sign_up(fixture.named("dan@example.com", "dan"), NOW).await;
-    assert_eq!(new.unwrap_err(), StoreError::Paused);
-    fixture.store.pause_sign_ups(false).await.unwrap();
+    assert_eq!(new.unwrap_err(), NotDone::Refused(Refused::Paused));
+    fixture.store.run(PauseSignUps(false)).await.unwrap();
     let other = NewSignUp { request: Some(name("one", "another input")), ..fixture.new_sign_up("ana@example.com") };
-    assert_eq!(fixture.store.sign_up(other, NOW).await.unwrap_err(), StoreError::KeyReused);
+    assert_eq!(fixture.store.sign_up(other, NOW).await.unwrap_err(), NotDone::Refused(Refused::KeyReused));
     let link = |key: &str, input: &str| {
-        fixture.store.idempotent_referral_code(
-            fixture.partner.id,
-            name(key, input),
-            fixture.person("ana@example.com"),
-            NOW,
-        )
+        done(fixture.store.run(IdempotentCode {
+            partner: fixture.partner.id,
+            request: name(key, input),
+            create: CreateCode { person: fixture.person("ana@example.com"), now: NOW },
+        }))
     };
-    assert_eq!(link("one", "ana@example.com").await.unwrap_err(), StoreError::KeyReused, "another operation");
+    assert_eq!(
+        link("one", "ana@example.com").await.unwrap_err(),
+        NotDone::Refused(Refused::KeyReused),
+        "another operation"
+    );
     let made = link("two", "x").await.unwrap();
     assert_eq!((made.code, made.replayed), (first.code, None));
     assert_eq!(link("two", "x").await.unwrap().replayed.unwrap().link, first.code.link("https://union.example"));
-    assert_eq!(link("two", "y").await.unwrap_err(), StoreError::KeyReused);
+    assert_eq!(link("two", "y").await.unwrap_err(), NotDone::Refused(Refused::KeyReused));
     assert_eq!(fixture.status("two", NOW).await, None, "nobody was signed up");
 
     // Another partner's names are its own.
-    let zoe = issue(&*fixture.store, key(2, "Zoe")).await;
+    let zoe = issue(&fixture.store, key(2, "Zoe")).await;
     let of_zoe = zoe.id;
     let theirs = NewSignUp { partner: Some(zoe), ..fixture.named("ana@example.com", "one") };
     assert_eq!(fixture.store.sign_up(theirs, NOW).await.unwrap().replayed, None);
     let key = IdempotencyKey::parse("two").unwrap();
-    assert_eq!(fixture.store.sign_up_status(of_zoe, key).await.unwrap(), None);
+    assert_eq!(fixture.store.run(FindStatus { partner: of_zoe, key }).await.unwrap(), None);
 }
 
 pub(super) async fn named_requests_at_once_are_one(fixture: &Fixture) {
@@ -114,7 +143,7 @@ pub(super) async fn named_requests_at_once_are_one(fixture: &Fixture) {
     let email = |n: usize| if n % 8 == 7 { "ben@example.com" } else { "ana@example.com" };
     let mut asked = Vec::new();
     for n in 0..64 {
-        let (store, new) = (Arc::clone(&fixture.store), fixture.named(email(n), "one"));
+        let (store, new) = (fixture.store.clone(), fixture.named(email(n), "one"));
         asked.push(tokio::spawn(async move { store.sign_up(new, NOW).await }));
     }
     let mut answers = Vec::new();
@@ -126,15 +155,21 @@ pub(super) async fn named_requests_at_once_are_one(fixture: &Fixture) {
     for (n, done) in answers.iter().enumerate() {
         match done {
             Ok(done) => assert_eq!(done.code, answers.iter().flatten().next().unwrap().code),
-            Err(refused) => assert_eq!(*refused, StoreError::KeyReused, "{n}"),
+            Err(refused) => assert_eq!(*refused, NotDone::Refused(Refused::KeyReused), "{n}"),
         }
     }
     assert!(answers.iter().any(Result::is_err), "whoever came second with another address");
     assert_eq!(fixture.lease("w", NOW).await.len(), 1, "one mail");
     let links = (0..16).map(|_| {
-        let (store, person, partner) =
-            (Arc::clone(&fixture.store), fixture.person("cyd@example.com"), fixture.partner.id);
-        tokio::spawn(async move { store.idempotent_referral_code(partner, name("link", "cyd"), person, NOW).await })
+        let (store, person, partner) = (fixture.store.clone(), fixture.person("cyd@example.com"), fixture.partner.id);
+        tokio::spawn(async move {
+            done(store.run(IdempotentCode {
+                partner,
+                request: name("link", "cyd"),
+                create: CreateCode { person, now: NOW },
+            }))
+            .await
+        })
     });
     let mut firsts = 0;
     for task in links.collect::<Vec<_>>() {
@@ -145,7 +180,7 @@ pub(super) async fn named_requests_at_once_are_one(fixture: &Fixture) {
 
 pub(super) async fn every_open_name_of_a_sign_up_is_confirmed_and_told(fixture: &Fixture) {
     let endpoint = fixture.endpoint("Acme").await;
-    let zoe = fixture.store.issue_key(key(2, "Zoe")).await;
+    let zoe = fixture.store.run(IssueKey(key(2, "Zoe"))).await;
     zoe.unwrap();
     let others = fixture.endpoint("Zoe").await;
     fixture.sign_up_named("ana@example.com", "early", NOW).await;
@@ -167,30 +202,40 @@ pub(super) async fn every_open_name_of_a_sign_up_is_confirmed_and_told(fixture: 
 
     // Declined, lapsed or a member already: all close alike.
     fixture.sign_up_named("ana@example.com", "member", after(DAY)).await;
-    fixture.store.decline(linked(2), DecidedHow::Button, Some(SilenceChange::default()), after(2 * DAY)).await.unwrap();
+    fixture
+        .store
+        .run(Decline {
+            sign_up: linked(2),
+            how: DecidedHow::Button,
+            silence: Some(SilenceChange::default()),
+            now: after(2 * DAY),
+        })
+        .await
+        .unwrap();
     let before = after(8 * DAY).minus(Duration::from_millis(1));
-    fixture.store.close_sign_ups(before).await.unwrap();
+    fixture.store.run(CloseSignUps(before)).await.unwrap();
     for key in ["ben", "member"] {
         assert_eq!(fixture.status(key, before).await, Some(SignUpStatus::Pending));
         assert_eq!(fixture.status(key, after(8 * DAY)).await, Some(SignUpStatus::Closed));
     }
-    fixture.store.close_sign_ups(after(8 * DAY)).await.unwrap();
+    fixture.store.run(CloseSignUps(after(8 * DAY))).await.unwrap();
     let due = fixture.due(endpoint, after(8 * DAY)).await;
     let closed = |key| (EventKind::Closed, key);
     let expected = [closed("ben"), closed("early"), (EventKind::Confirmed, "late"), closed("member")];
     assert_eq!(told(&due), expected, "the lease of the first has ended");
     assert_eq!(due.iter().find(|one| one.key.as_str() == "ben").unwrap().at, after(8 * DAY));
     assert!(fixture.due(others, after(8 * DAY)).await.is_empty(), "another partner hears nothing");
-    fixture.store.close_sign_ups(after(9 * DAY)).await.unwrap();
+    fixture.store.run(CloseSignUps(after(9 * DAY))).await.unwrap();
     assert!(fixture.due(endpoint, after(8 * DAY)).await.is_empty(), "once");
 }
 
 pub(super) async fn a_declined_sign_up_that_is_taken_back_is_told(fixture: &Fixture) {
     let endpoint = fixture.endpoint("Acme").await;
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
-    fixture.store.decline(linked(1), DecidedHow::Button, None, NOW).await.unwrap();
+    fixture.store.run(Decline { sign_up: linked(1), how: DecidedHow::Button, silence: None, now: NOW }).await.unwrap();
     assert_eq!(fixture.status("one", NOW).await, Some(SignUpStatus::Pending), "a decline is not told");
-    let taken_back = fixture.store.take_back(linked(1), SeenPage::default(), after(HOUR)).await.unwrap();
+    let taken_back =
+        fixture.store.run(TakeBack { sign_up: linked(1), seen: SeenPage::default(), now: after(HOUR) }).await.unwrap();
     assert!(matches!(taken_back, Confirmation::Joined(_)));
     assert_eq!(fixture.status("one", after(HOUR)).await, Some(SignUpStatus::Confirmed));
     assert_eq!(told(&fixture.due(endpoint, after(HOUR)).await), [(EventKind::Confirmed, "one")]);
@@ -224,9 +269,9 @@ async fn confirmed_by_an_older_node(fixture: &Fixture, confirm: impl AsyncFnOnce
     let endpoint = fixture.endpoint("Acme").await;
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
     confirm().await;
-    fixture.store.close_sign_ups(after(6 * DAY)).await.unwrap();
+    fixture.store.run(CloseSignUps(after(6 * DAY))).await.unwrap();
     assert!(fixture.due(endpoint, after(6 * DAY)).await.is_empty());
-    fixture.store.close_sign_ups(after(7 * DAY)).await.unwrap();
+    fixture.store.run(CloseSignUps(after(7 * DAY))).await.unwrap();
     assert_eq!(fixture.status("one", after(8 * DAY)).await, Some(SignUpStatus::Confirmed));
     let due = fixture.due(endpoint, after(8 * DAY)).await;
     assert_eq!((told(&due), due[0].at), (vec![(EventKind::Confirmed, "one")], NOW));
@@ -234,14 +279,28 @@ async fn confirmed_by_an_older_node(fixture: &Fixture, confirm: impl AsyncFnOnce
 
 pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(fixture: &Fixture) {
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
-    let link = fixture
-        .store
-        .idempotent_referral_code(fixture.partner.id, name("two", "x"), fixture.person("ana@example.com"), NOW)
-        .await;
+    let link = done(fixture.store.run(IdempotentCode {
+        partner: fixture.partner.id,
+        request: name("two", "x"),
+        create: CreateCode { person: fixture.person("ana@example.com"), now: NOW },
+    }))
+    .await;
     link.unwrap();
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
-    fixture.store.erase(&email, marks("ana@example.com"), account, None, NOW).await.unwrap().unwrap().unwrap();
+    fixture
+        .store
+        .run(Erase {
+            email_normalized: email.normalized(),
+            marks: marks("ana@example.com"),
+            account,
+            waiver: None,
+            now: NOW,
+        })
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
     let again = fixture.store.sign_up(fixture.named("ana@example.com", "one"), NOW).await;
     assert!(again.unwrap().replayed.is_some(), "a repeat does not tell that they were erased");
     assert_eq!(fixture.status("one", NOW).await, Some(SignUpStatus::Pending), "nothing is told of it");
@@ -251,10 +310,13 @@ pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(fi
     fixture.sign_up_named("ben@example.com", "ben", NOW).await;
     let email = EmailAddress::parse("ben@example.com").unwrap();
     let times = RetentionTimes { unconfirmed: DAY, ..TIMES };
-    fixture.store.retain(times, after(8 * DAY)).await.unwrap();
-    let id = fixture.store.people_to_forget(0, times, after(9 * DAY)).await.unwrap().forgettable;
+    fixture.store.run(Retain { times, now: after(8 * DAY) }).await.unwrap();
+    let id = fixture.store.run(ListPeopleToForget { after: 0, times, now: after(9 * DAY) }).await.unwrap().forgettable;
     let marked = id.into_iter().map(|(id, _)| (id, marks("ben@example.com"))).collect();
-    assert_eq!(fixture.store.forget_people(marked, times, after(9 * DAY)).await.unwrap().forgotten, 1);
+    assert_eq!(
+        fixture.store.run(ForgetPeople { people: marked, times, now: after(9 * DAY) }).await.unwrap().forgotten,
+        1
+    );
     assert!(fixture.kept_code(email.as_typed()).await.is_none(), "they are forgotten");
     assert!(fixture.sign_up_named("ben@example.com", "ben", after(9 * DAY)).await.replayed.is_some());
 }
@@ -265,7 +327,11 @@ pub(super) async fn names_are_listed_in_their_order_and_kept_for_thirty_days(fix
         fixture.sign_up_named(&format!("{key}@example.com"), key, now).await;
     }
     let list = async |after_id: i64, since: Timestamp, most: u32| {
-        let listed = fixture.store.named_sign_ups(fixture.partner.id, after_id, since, most).await.unwrap();
+        let listed = fixture
+            .store
+            .run(ListStatuses { partner: fixture.partner.id, after: after_id, since, most })
+            .await
+            .unwrap();
         listed.into_iter().map(|named| (named.id, named.key.as_str().to_owned())).collect::<Vec<_>>()
     };
     let all = list(0, NOW, 10).await;
@@ -274,8 +340,15 @@ pub(super) async fn names_are_listed_in_their_order_and_kept_for_thirty_days(fix
     assert_eq!(names(&list(0, NOW, 2).await), "ab");
     assert_eq!(names(&list(all[0].0, NOW, 2).await), "bc");
     assert_eq!(names(&list(0, after(DAY), 10).await), "bc");
-    assert!(fixture.store.named_sign_ups(PartnerId(999), 0, NOW, 10).await.unwrap().is_empty());
-    while !fixture.store.retain(TIMES, after(31 * DAY)).await.unwrap().is_nothing() {}
+    assert!(
+        fixture
+            .store
+            .run(ListStatuses { partner: PartnerId(999), after: 0, since: NOW, most: 10 })
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    while !fixture.store.run(Retain { times: TIMES, now: after(31 * DAY) }).await.unwrap().is_nothing() {}
     assert_eq!(names(&list(0, NOW, 10).await), "c");
 }
 
@@ -285,12 +358,20 @@ pub(super) async fn deliveries_are_leased_tried_again_and_given_up(fixture: &Fix
         fixture.sign_up_named(&format!("p{n}@example.com"), &format!("k{n}"), NOW).await;
         fixture.confirm(n).await;
     }
-    assert_eq!(fixture.store.due_endpoints(NOW).await.unwrap().len(), 1);
-    let two = fixture.store.lease_deliveries(endpoint, "w", 2, after(MINUTE), NOW).await.unwrap();
-    let rest = fixture.store.lease_deliveries(endpoint, "x", 2, after(MINUTE), NOW).await.unwrap();
+    assert_eq!(fixture.store.run(ListDueEndpoints(NOW)).await.unwrap().len(), 1);
+    let two = fixture
+        .store
+        .run(LeaseDeliveries { id: endpoint, worker: "w".to_owned(), most: 2, until: after(MINUTE), now: NOW })
+        .await
+        .unwrap();
+    let rest = fixture
+        .store
+        .run(LeaseDeliveries { id: endpoint, worker: "x".to_owned(), most: 2, until: after(MINUTE), now: NOW })
+        .await
+        .unwrap();
     assert_eq!((two.len(), rest.len()), (2, 1), "each is one worker's");
-    assert!(fixture.store.due_endpoints(NOW).await.unwrap().is_empty());
-    assert_eq!(fixture.store.release_deliveries("w").await.unwrap(), 2);
+    assert!(fixture.store.run(ListDueEndpoints(NOW)).await.unwrap().is_empty());
+    assert_eq!(fixture.store.run(ReleaseDeliveries { worker: "w".to_owned() }).await.unwrap(), 2);
     let two = fixture.due(endpoint, NOW).await;
     assert_eq!(two.iter().map(|one| one.attempts).collect::<Vec<_>>(), [2, 2]);
 
@@ -298,49 +379,68 @@ pub(super) async fn deliveries_are_leased_tried_again_and_given_up(fixture: &Fix
     assert!(!fixture.settled(endpoint, &two[0], later.clone(), NOW).await);
     let late = DueDelivery { attempts: 1, ..two[1].clone() };
     fixture.settled(endpoint, &late, DeliveryOutcome::Delivered, NOW).await;
-    assert_eq!(fixture.store.list_endpoints().await.unwrap()[0].waiting, 3, "a late worker changes nothing");
+    assert_eq!(fixture.store.run(ListEndpoints).await.unwrap()[0].waiting, 3, "a late worker changes nothing");
     fixture.settled(endpoint, &two[1], DeliveryOutcome::GivenUp { cause: "it hangs".to_owned() }, NOW).await;
-    let listed = &fixture.store.list_endpoints().await.unwrap()[0];
+    let listed = &fixture.store.run(ListEndpoints).await.unwrap()[0];
     assert_eq!((listed.waiting, listed.given_up, listed.endpoint.failing_since), (2, 1, Some(NOW)));
     let again = fixture.due(endpoint, after(HOUR)).await;
     assert_eq!(again.len(), 2, "the lease of the third has ended, too");
     for one in &again {
         fixture.settled(endpoint, one, DeliveryOutcome::Delivered, after(HOUR)).await;
     }
-    let listed = &fixture.store.list_endpoints().await.unwrap()[0];
+    let listed = &fixture.store.run(ListEndpoints).await.unwrap()[0];
     assert_eq!((listed.waiting, listed.endpoint.failing_since, &listed.endpoint.last_error), (0, None, &None));
 
     // Once more, by name and since a time; what is on its way is left alone.
     let resent = IdempotencyKey::parse(two[1].key.as_str()).unwrap();
-    assert!(fixture.store.resend_event(endpoint, resent.clone(), after(HOUR)).await.unwrap());
-    assert!(!fixture.store.resend_event(endpoint, IdempotencyKey::parse("none").unwrap(), NOW).await.unwrap());
+    assert!(fixture.store.run(ResendEvent { id: endpoint, key: resent.clone(), now: after(HOUR) }).await.unwrap());
+    assert!(
+        !fixture
+            .store
+            .run(ResendEvent { id: endpoint, key: IdempotencyKey::parse("none").unwrap(), now: NOW })
+            .await
+            .unwrap()
+    );
     assert_eq!(fixture.due(endpoint, after(HOUR)).await.len(), 1);
-    assert!(fixture.store.resend_event(endpoint, resent, after(HOUR)).await.unwrap(), "it is being sent");
+    assert!(
+        fixture.store.run(ResendEvent { id: endpoint, key: resent, now: after(HOUR) }).await.unwrap(),
+        "it is being sent"
+    );
     assert!(fixture.due(endpoint, after(HOUR)).await.is_empty(), "and by one worker");
-    let (last, all) = fixture.store.recover_events(endpoint, NOW, 0, after(2 * HOUR)).await.unwrap();
+    let (last, all) =
+        fixture.store.run(RecoverEvents { id: endpoint, since: NOW, after: 0, now: after(2 * HOUR) }).await.unwrap();
     assert_eq!(all, 3);
     let (at, last) = last.unwrap();
-    assert_eq!(fixture.store.recover_events(endpoint, at, last, NOW).await.unwrap(), (None, 0));
-    assert_eq!(fixture.store.recover_events(endpoint, after(HOUR), 0, NOW).await.unwrap().1, 0, "nothing since");
+    assert_eq!(
+        fixture.store.run(RecoverEvents { id: endpoint, since: at, after: last, now: NOW }).await.unwrap(),
+        (None, 0)
+    );
+    assert_eq!(
+        fixture.store.run(RecoverEvents { id: endpoint, since: after(HOUR), after: 0, now: NOW }).await.unwrap().1,
+        0,
+        "nothing since"
+    );
     assert_eq!(fixture.due(endpoint, after(2 * HOUR)).await.len(), 3);
-    assert!(fixture.store.remove_endpoint(endpoint).await.unwrap());
-    assert!(!fixture.store.remove_endpoint(endpoint).await.unwrap());
-    assert!(fixture.store.list_endpoints().await.unwrap().is_empty());
+    assert!(fixture.store.run(RemoveEndpoint(endpoint)).await.unwrap());
+    assert!(!fixture.store.run(RemoveEndpoint(endpoint)).await.unwrap());
+    assert!(fixture.store.run(ListEndpoints).await.unwrap().is_empty());
 }
 
 pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture: &Fixture) {
     let endpoint = fixture.endpoint("Acme").await;
-    let add = async |partner: &str, url: String| fixture.store.add_endpoint(partner, url, NOW).await.unwrap();
+    let add = async |partner: &str, url: String| {
+        fixture.store.run(AddEndpoint { partner: partner.to_owned(), url, now: NOW }).await.unwrap()
+    };
     assert_eq!(add("Nobody", "https://x.example/".to_owned()).await, Err(NotAdded::NoPartner));
     assert_eq!(add("Acme", "https://acme.example/hook".to_owned()).await, Err(NotAdded::Known(endpoint)));
     for n in 1..ENDPOINTS_OF_ONE {
         let more = add("Acme", format!("https://acme.example/{n}")).await.unwrap();
-        fixture.store.remove_endpoint(more).await.unwrap();
+        fixture.store.run(RemoveEndpoint(more)).await.unwrap();
         add("Acme", format!("https://acme.example/{n}")).await.unwrap();
     }
     assert_eq!(add("Acme", "https://acme.example/more".to_owned()).await, Err(NotAdded::Full));
-    for other in fixture.store.list_endpoints().await.unwrap().iter().filter(|one| one.endpoint.id != endpoint) {
-        fixture.store.remove_endpoint(other.endpoint.id).await.unwrap();
+    for other in fixture.store.run(ListEndpoints).await.unwrap().iter().filter(|one| one.endpoint.id != endpoint) {
+        fixture.store.run(RemoveEndpoint(other.endpoint.id)).await.unwrap();
     }
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
     fixture.confirm(1).await;
@@ -353,47 +453,50 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
     let five_days = NOW.plus(DISABLED_AFTER);
     let one = &fixture.due(endpoint, five_days).await[0];
     assert!(fixture.settled(endpoint, one, retry(five_days), five_days).await, "five days of nothing but failure");
-    assert!(fixture.store.due_endpoints(after(10 * DAY)).await.unwrap().is_empty());
+    assert!(fixture.store.run(ListDueEndpoints(after(10 * DAY))).await.unwrap().is_empty());
     fixture.sign_up_named("ben@example.com", "two", five_days).await;
     fixture.store.confirm(linked_at(2, five_days), SeenPage::default(), five_days).await.unwrap();
-    assert_eq!(fixture.store.list_endpoints().await.unwrap()[0].waiting, 1, "nothing more is put before it");
+    assert_eq!(fixture.store.run(ListEndpoints).await.unwrap()[0].waiting, 1, "nothing more is put before it");
 
     // Whom to tell, once.
-    let lease = |now: Timestamp| fixture.store.lease_to_tell(NOW, now.plus(HOUR), now);
+    let lease = |now: Timestamp| fixture.store.run(LeaseToTell { since: NOW, until: now.plus(HOUR), now });
     assert!(lease(five_days).await.unwrap().is_empty(), "nobody is known");
     let contact = EmailAddress::parse("ops@acme.example").unwrap();
-    assert!(fixture.store.set_contact("Acme", Some(contact)).await.unwrap());
-    assert!(!fixture.store.set_contact("Nobody", None).await.unwrap());
+    assert!(fixture.store.run(SetContact { name: "Acme".to_owned(), contact: Some(contact) }).await.unwrap());
+    assert!(!fixture.store.run(SetContact { name: "Nobody".to_owned(), contact: None }).await.unwrap());
     let told = lease(five_days).await.unwrap();
     assert_eq!((told.len(), told[0].1.as_str()), (1, "ops@acme.example"));
     assert_eq!(told[0].0.disabled_why.as_deref(), Some("it answered 500"));
     assert!(lease(five_days).await.unwrap().is_empty(), "another worker is at it");
     assert_eq!(lease(five_days.plus(HOUR)).await.unwrap().len(), 1, "which did not come back");
-    fixture.store.note_told(endpoint, five_days).await.unwrap();
+    fixture.store.run(NoteTold(endpoint, five_days)).await.unwrap();
     assert!(lease(after(6 * DAY)).await.unwrap().is_empty());
 
-    assert!(fixture.store.enable_endpoint(endpoint, after(6 * DAY)).await.unwrap());
-    assert_eq!(fixture.store.recover_events(endpoint, NOW, 0, after(6 * DAY)).await.unwrap().1, 2);
+    assert!(fixture.store.run(EnableEndpoint(endpoint, after(6 * DAY))).await.unwrap());
+    assert_eq!(
+        fixture.store.run(RecoverEvents { id: endpoint, since: NOW, after: 0, now: after(6 * DAY) }).await.unwrap().1,
+        2
+    );
     let due = fixture.due(endpoint, after(6 * DAY)).await;
     assert_eq!(due.len(), 2);
     let gone = || DeliveryOutcome::Gone { cause: "it answered 410".to_owned() };
     // An answer to what was sent before the endpoint was enabled says nothing of it.
-    assert!(fixture.store.enable_endpoint(endpoint, after(6 * DAY)).await.unwrap());
+    assert!(fixture.store.run(EnableEndpoint(endpoint, after(6 * DAY))).await.unwrap());
     assert!(!fixture.settled(endpoint, &due[0], gone(), after(6 * DAY)).await, "late");
-    assert_eq!(fixture.store.list_endpoints().await.unwrap()[0].endpoint.disabled_at, None);
+    assert_eq!(fixture.store.run(ListEndpoints).await.unwrap()[0].endpoint.disabled_at, None);
     let due = fixture.due(endpoint, after(6 * DAY)).await;
     assert_eq!(due.len(), 2, "they go again");
     // Nothing goes to a partner whose last key was revoked.
-    fixture.store.enable_endpoint(endpoint, after(6 * DAY)).await.unwrap();
-    let has_due = async || !fixture.store.due_endpoints(after(6 * DAY)).await.unwrap().is_empty();
+    fixture.store.run(EnableEndpoint(endpoint, after(6 * DAY))).await.unwrap();
+    let has_due = async || !fixture.store.run(ListDueEndpoints(after(6 * DAY))).await.unwrap().is_empty();
     assert!(has_due().await);
-    fixture.store.revoke_key(fixture.partner.key, after(6 * DAY)).await.unwrap();
+    fixture.store.run(RevokeKey(fixture.partner.key, after(6 * DAY))).await.unwrap();
     assert!(!has_due().await);
-    issue(&*fixture.store, key(3, "Acme")).await;
+    issue(&fixture.store, key(3, "Acme")).await;
     assert!(has_due().await);
     let due = fixture.due(endpoint, after(6 * DAY)).await;
     assert!(fixture.settled(endpoint, &due[0], gone(), after(6 * DAY)).await, "at once");
-    let partners = fixture.store.list_partners().await.unwrap();
+    let partners = fixture.store.run(ListPartners).await.unwrap();
     assert_eq!((partners.len(), partners[0].name.as_str(), partners[0].endpoints), (1, "Acme", 1));
 }
 
@@ -402,26 +505,30 @@ pub(super) async fn a_removed_endpoint_is_gone_before_its_deliveries_are(fixture
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
     fixture.confirm(1).await;
     let store = &fixture.store;
-    assert_eq!(store.endpoints_of(fixture.partner.id).await.unwrap()[0].waiting, 1);
-    assert_eq!(store.removed_endpoint().await, Ok(None));
-    assert!(store.retire_endpoint(endpoint, NOW).await.unwrap());
-    assert!(!store.retire_endpoint(endpoint, NOW).await.unwrap(), "once");
-    assert!(store.endpoints_of(fixture.partner.id).await.unwrap().is_empty());
-    assert!(store.list_endpoints().await.unwrap().is_empty() && store.due_endpoints(NOW).await.unwrap().is_empty());
-    assert_eq!(store.find_endpoint(endpoint).await, Ok(None));
-    assert_eq!(store.rotate_endpoint(endpoint, after(DAY), NOW).await, Ok(None));
-    assert!(!store.enable_endpoint(endpoint, NOW).await.unwrap());
+    assert_eq!(store.run(ListEndpointsOf(fixture.partner.id)).await.unwrap()[0].waiting, 1);
+    assert_eq!(store.run(FindRemovedEndpoint).await, Ok(None));
+    assert!(store.run(RetireEndpoint(endpoint, NOW)).await.unwrap());
+    assert!(!store.run(RetireEndpoint(endpoint, NOW)).await.unwrap(), "once");
+    assert!(store.run(ListEndpointsOf(fixture.partner.id)).await.unwrap().is_empty());
+    assert!(
+        store.run(ListEndpoints).await.unwrap().is_empty()
+            && store.run(ListDueEndpoints(NOW)).await.unwrap().is_empty()
+    );
+    assert_eq!(store.run(FindEndpoint(endpoint)).await, Ok(None));
+    assert_eq!(store.run(RotateEndpoint { id: endpoint, unless_after: after(DAY), now: NOW }).await, Ok(None));
+    assert!(!store.run(EnableEndpoint(endpoint, NOW)).await.unwrap());
     // Its address is free, and it is told nothing more.
     assert_ne!(fixture.endpoint("Acme").await, endpoint);
-    assert_eq!(store.removed_endpoint().await, Ok(Some(endpoint)));
-    assert_eq!(store.empty_endpoint(endpoint, NOW).await, Ok(1));
-    assert_eq!(store.remove_endpoint(endpoint).await, Ok(true));
-    assert_eq!(store.removed_endpoint().await, Ok(None));
+    assert_eq!(store.run(FindRemovedEndpoint).await, Ok(Some(endpoint)));
+    assert_eq!(store.run(EmptyEndpoint(endpoint, NOW)).await, Ok(1));
+    assert_eq!(store.run(RemoveEndpoint(endpoint)).await, Ok(true));
+    assert_eq!(store.run(FindRemovedEndpoint).await, Ok(None));
 }
 
 pub(super) async fn changes_of_a_partner_are_bounded_and_mailed_once(fixture: &Fixture) {
     let (store, Partner { id, key, .. }) = (&fixture.store, fixture.partner.clone());
-    let claim = async |now| store.claim_change(id, key, ChangeKind::KeyRotated, now).await.unwrap();
+    let claim =
+        async |now| store.run(ClaimChange { partner: id, key, kind: ChangeKind::KeyRotated, now }).await.unwrap();
     let mut claims = Vec::new();
     for n in 0..ChangeKind::KeyRotated.max_a_day() {
         let ClaimedChange::Counted(change) = claim(after(Duration::from_secs(n.into()))).await else { panic!() };
@@ -430,13 +537,14 @@ pub(super) async fn changes_of_a_partner_are_bounded_and_mailed_once(fixture: &F
     let is_counted = |claimed: ClaimedChange| matches!(claimed, ClaimedChange::Counted(_));
     assert_eq!(claim(after(HOUR)).await, ClaimedChange::Full(after(DAY)), "when the first of them is a day old");
     for _ in 0..100 {
-        let revoking = store.claim_change(id, key, ChangeKind::KeyRevoked, NOW).await.unwrap();
+        let revoking =
+            store.run(ClaimChange { partner: id, key, kind: ChangeKind::KeyRevoked, now: NOW }).await.unwrap();
         assert!(is_counted(revoking), "each kind by itself, and a key can always be revoked");
     }
     assert!(is_counted(claim(after(DAY)).await));
     assert!(!is_counted(claim(after(DAY)).await));
     // What is taken back does not count.
-    store.unclaim_change(claims[9]).await.unwrap();
+    store.run(UnclaimChange(claims[9])).await.unwrap();
     assert!(is_counted(claim(after(DAY)).await));
     assert!(!is_counted(claim(after(DAY)).await));
 
@@ -448,33 +556,41 @@ pub(super) async fn changes_of_a_partner_are_bounded_and_mailed_once(fixture: &F
         at: NOW,
         change: Some(claims[0]),
     };
-    let lease = async |now: Timestamp| store.lease_changes(NOW, now.plus(HOUR), now).await.unwrap();
+    let lease =
+        async |now: Timestamp| store.run(LeaseChanges { since: NOW, until: now.plus(HOUR), now }).await.unwrap();
     let contact = EmailAddress::parse("ops@acme.example").unwrap();
-    Arc::clone(store).audited(act).set_contact("Acme", Some(contact)).await.unwrap();
+    store.audited(act).run(SetContact { name: "Acme".to_owned(), contact: Some(contact) }).await.unwrap();
     let leased = lease(NOW).await;
     assert_eq!((leased.len(), leased[0].about.as_str(), leased[0].key), (1, "key x", key));
     assert_eq!((leased[0].contact.as_str(), leased[0].partner.as_str()), ("ops@acme.example", "Acme"));
     assert!(lease(NOW).await.is_empty(), "another worker is at it");
-    store.unclaim_change(leased[0].id).await.unwrap();
+    store.run(UnclaimChange(leased[0].id)).await.unwrap();
     assert_eq!(lease(after(HOUR)).await, leased, "which did not come back; what was done stays");
-    store.note_mailed(leased[0].id, NOW).await.unwrap();
+    store.run(NoteMailed(leased[0].id, NOW)).await.unwrap();
     assert!(lease(after(DAY)).await.is_empty());
 }
 
 pub(super) async fn mail_about_changes_is_shared_among_partners(fixture: &Fixture) {
     let (store, acme) = (&fixture.store, fixture.partner.clone());
-    store.issue_key(key(2, "Zoe")).await.unwrap();
-    let zoe = store.find_key(key(2, "Zoe").id).await.unwrap().unwrap();
+    store.run(IssueKey(key(2, "Zoe"))).await.unwrap();
+    let zoe = store.run(FindKey(key(2, "Zoe").id)).await.unwrap().unwrap();
     for partner in ["Acme", "Zoe"] {
-        store.set_contact(partner, Some(EmailAddress::parse("ops@acme.example").unwrap())).await.unwrap();
+        store
+            .run(SetContact {
+                name: partner.to_owned(),
+                contact: Some(EmailAddress::parse("ops@acme.example").unwrap()),
+            })
+            .await
+            .unwrap();
     }
     let change = async |partner, key, kind, at| {
-        let ClaimedChange::Counted(change) = store.claim_change(partner, key, kind, at).await.unwrap() else {
+        let ClaimedChange::Counted(change) = store.run(ClaimChange { partner, key, kind, now: at }).await.unwrap()
+        else {
             panic!()
         };
         let (who, about) = ("partner".to_owned(), String::new());
         let act = Act { who, command: "webhooks enable", about, at, change: Some(change) };
-        Arc::clone(store).audited(act).pause_sign_ups(!store.are_sign_ups_paused().await.unwrap()).await.unwrap();
+        store.audited(act).run(PauseSignUps(!store.run(AreSignUpsPaused).await.unwrap())).await.unwrap();
     };
     for n in 0..20 {
         change(acme.id, acme.key, ChangeKind::EndpointAdded, after(Duration::from_secs(n))).await;
@@ -482,7 +598,7 @@ pub(super) async fn mail_about_changes_is_shared_among_partners(fixture: &Fixtur
     change(zoe.partner_id, zoe.id, ChangeKind::EndpointAdded, after(MINUTE)).await;
     change(acme.id, acme.key, ChangeKind::KeyRotated, after(HOUR)).await;
     let lease = async || {
-        let leased = store.lease_changes(NOW, after(DAY), after(HOUR)).await.unwrap();
+        let leased = store.run(LeaseChanges { since: NOW, until: after(DAY), now: after(HOUR) }).await.unwrap();
         leased.into_iter().map(|change| (change.partner, change.kind)).collect::<Vec<_>>()
     };
     let added = |partner: &str| (partner.to_owned(), ChangeKind::EndpointAdded);
@@ -496,16 +612,20 @@ pub(super) async fn mail_about_changes_is_shared_among_partners(fixture: &Fixtur
 
 pub(super) async fn a_key_that_is_over_changes_nothing(fixture: &Fixture) {
     let (store, Partner { id, key, .. }) = (&fixture.store, fixture.partner.clone());
-    let claim = async |now| store.claim_change(id, key, ChangeKind::EndpointAdded, now).await.unwrap();
+    let claim =
+        async |now| store.run(ClaimChange { partner: id, key, kind: ChangeKind::EndpointAdded, now }).await.unwrap();
     assert!(matches!(claim(NOW).await, ClaimedChange::Counted(_)));
-    store.suspend_partner(id, NOW).await.unwrap();
+    store.run(SuspendPartner(id, NOW)).await.unwrap();
     assert_eq!(claim(NOW).await, ClaimedChange::Over(KeyStatus::Suspended));
-    store.resume_partner(id, NOW).await.unwrap();
+    store.run(ResumePartner(id, NOW)).await.unwrap();
     let successor = super::key(7, "Acme");
-    assert_eq!(store.rotate_key(key, after(HOUR), successor, true).await, Ok(RotatedKey::Done));
+    assert_eq!(
+        store.run(RotateKey { old: key, end: after(HOUR), successor, by_partner: true }).await,
+        Ok(RotatedKey::Done)
+    );
     assert!(matches!(claim(NOW).await, ClaimedChange::Counted(_)), "it works until then");
     assert_eq!(claim(after(HOUR)).await, ClaimedChange::Over(KeyStatus::Expired));
-    store.revoke_key(key, NOW).await.unwrap();
+    store.run(RevokeKey(key, NOW)).await.unwrap();
     assert_eq!(claim(NOW).await, ClaimedChange::Over(KeyStatus::Revoked));
 }
 
@@ -515,22 +635,30 @@ pub(super) async fn a_partner_has_a_hundred_keys_for_an_address(fixture: &Fixtur
         fixture.sign_up_named("ana@example.com", &format!("k{n}"), NOW).await;
         // Whatever became of the sign-ups.
         if n == 10 {
-            let declined = fixture.store.decline(linked(1), DecidedHow::Button, None, NOW).await.unwrap();
+            let declined = fixture
+                .store
+                .run(Decline { sign_up: linked(1), how: DecidedHow::Button, silence: None, now: NOW })
+                .await
+                .unwrap();
             assert_eq!(declined, Declining::Declined);
         }
     }
     let another = |key: &str, now| fixture.store.sign_up(fixture.named("ana@example.com", key), now);
     let link = |now| {
         let person = fixture.person("ana@example.com");
-        fixture.store.idempotent_referral_code(fixture.partner.id, name("link", "x"), person, now)
+        done(fixture.store.run(IdempotentCode {
+            partner: fixture.partner.id,
+            request: name("link", "x"),
+            create: CreateCode { person, now },
+        }))
     };
-    assert_eq!(another("more", NOW).await.unwrap_err(), StoreError::TooManyKeys);
-    assert_eq!(link(NOW).await.unwrap_err(), StoreError::TooManyKeys);
+    assert_eq!(another("more", NOW).await.unwrap_err(), NotDone::Refused(Refused::TooManyKeys));
+    assert_eq!(link(NOW).await.unwrap_err(), NotDone::Refused(Refused::TooManyKeys));
     // In batches too, beside others.
     let tasks: Vec<_> = (0..20)
         .map(|n| {
             let email = if n % 2 == 0 { "ana@example.com".to_owned() } else { format!("p{n}@example.com") };
-            let (store, new) = (Arc::clone(&fixture.store), fixture.named(&email, &format!("batch{n}")));
+            let (store, new) = (fixture.store.clone(), fixture.named(&email, &format!("batch{n}")));
             tokio::spawn(async move { (n, store.sign_up(new, NOW).await) })
         })
         .collect();
@@ -540,7 +668,7 @@ pub(super) async fn a_partner_has_a_hundred_keys_for_an_address(fixture: &Fixtur
     }
     assert!(another("k3", NOW).await.unwrap().replayed.is_some(), "a repeat is answered");
     assert!(fixture.store.sign_up(fixture.new_sign_up("ana@example.com"), NOW).await.is_ok(), "without a key");
-    assert_eq!(another("later", after(7 * DAY - MINUTE)).await.unwrap_err(), StoreError::TooManyKeys);
+    assert_eq!(another("later", after(7 * DAY - MINUTE)).await.unwrap_err(), NotDone::Refused(Refused::TooManyKeys));
     another("later", after(7 * DAY)).await.unwrap();
     assert!(link(after(7 * DAY)).await.is_ok());
 
@@ -563,7 +691,19 @@ pub(super) async fn whoever_has_much_is_erased_in_steps(fixture: &Fixture) {
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let erase = async || {
         let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
-        fixture.store.erase(&email, marks("ana@example.com"), account, None, end).await.unwrap().unwrap().unwrap()
+        fixture
+            .store
+            .run(Erase {
+                email_normalized: email.normalized(),
+                marks: marks("ana@example.com"),
+                account,
+                waiver: None,
+                now: end,
+            })
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap()
     };
     let mut steps = Vec::new();
     loop {

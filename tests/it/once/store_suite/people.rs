@@ -8,6 +8,17 @@ use unionhall::store::audit::BY_THEMSELVES;
 use unionhall::store::figures::{Demand, Funnel};
 
 use super::*;
+use unionhall::store::audit::ListAuditAfter;
+use unionhall::store::figures::rollup::RollUp;
+use unionhall::store::figures::{CountReferredMembers, ListDemand, ListSourceDays, ListSources, ListTopReferrers};
+use unionhall::store::installation::PauseSignUps;
+use unionhall::store::keys::ListKeys;
+use unionhall::store::members::FindSignUp;
+use unionhall::store::members::code::CreateCode;
+use unionhall::store::members::decline::Decline;
+use unionhall::store::members::leave::{Erase, Leave, Revive, Unsuppress};
+use unionhall::store::members::people::{FindPeople, FindPerson, ListPeopleAfter, ListSignUpsOf};
+use unionhall::store::members::retention::Retain;
 
 const NEVER: Timestamp = Timestamp::from_millis(i64::MAX);
 
@@ -35,8 +46,8 @@ impl Fixture {
 
     /// Everything that is kept under an address, or a tombstone's.
     pub(super) async fn file_at(&self, email_normalized: String, now: Timestamp) -> Option<PersonFile> {
-        match self.store.find_person(email_normalized, now).await.unwrap() {
-            Some(file) => Some(fill(&*self.store, file, now).await.unwrap()),
+        match self.store.run(FindPerson(email_normalized, now)).await.unwrap() {
+            Some(file) => Some(fill(&self.store, file, now).await.unwrap()),
             None => None,
         }
     }
@@ -44,7 +55,7 @@ impl Fixture {
     /// All of everybody.
     pub(super) async fn sign_ups(&self) -> Vec<SignUpEntry> {
         let mut all = Vec::new();
-        for person in self.store.people_after(0, None, 1000).await.unwrap() {
+        for person in self.store.run(ListPeopleAfter { id: 0, state: None, most: 1000 }).await.unwrap() {
             all.extend(self.file(&person.email).await.unwrap().sign_ups);
         }
         all
@@ -63,21 +74,37 @@ impl Fixture {
     }
 
     pub(super) async fn leave(&self, address: &str) -> Leaving {
-        self.store.leave(&email(address), account_of(address), after(HOUR)).await.unwrap()
+        self.store
+            .run(Leave {
+                email_normalized: email(address).normalized(),
+                account: account_of(address),
+                now: after(HOUR),
+            })
+            .await
+            .unwrap()
     }
 
     pub(super) async fn erase(&self, address: &str) -> Option<Erased> {
-        let erased = self.store.erase(&email(address), marks(address), account_of(address), None, after(HOUR)).await;
+        let erased = self
+            .store
+            .run(Erase {
+                email_normalized: email(address).normalized(),
+                marks: marks(address),
+                account: account_of(address),
+                waiver: None,
+                now: after(HOUR),
+            })
+            .await;
         erased.unwrap().map(|erased| erased.unwrap())
     }
 
     async fn roll_up(&self, now: Timestamp) {
-        while self.store.roll_up(now).await.unwrap() {}
+        while self.store.run(RollUp { now }).await.unwrap() {}
     }
 
     async fn demand(&self) -> Vec<(String, String, u64)> {
         let cell = |cell: Demand| (cell.category, cell.us_state, cell.members);
-        self.store.demand().await.unwrap().into_iter().map(cell).collect()
+        self.store.run(ListDemand).await.unwrap().into_iter().map(cell).collect()
     }
 }
 
@@ -121,7 +148,7 @@ pub(super) async fn whoever_comes_back_keeps_what_they_do_not_answer_anew(fixtur
     // An empty field of the form, and one that was not sent.
     sign_up(answers(None, Some(set("")), Some("New")), after(DAY)).await;
     let last = of_entry(fixture.file("ana@example.com").await.unwrap().sign_ups.last().unwrap());
-    let shown = fixture.store.find_sign_up(last, after(DAY)).await.unwrap().unwrap().answers;
+    let shown = fixture.store.run(FindSignUp(last, after(DAY))).await.unwrap().unwrap().answers;
     assert_eq!(shown, answers(Some(UsState::CA), Some(set("travel,internet")), Some("New")), "what is asked about");
     fixture.confirm_last("ana@example.com", after(DAY)).await;
     assert_eq!(given().await, (Some(UsState::CA), set("travel,internet"), "New".to_owned(), None));
@@ -159,7 +186,11 @@ pub(super) async fn whoever_is_erased_leaves_a_tombstone(fixture: &Fixture) {
     assert_eq!(fixture.erase("ana@example.com").await, None, "nobody has that address anymore");
     assert_eq!((fixture.members().await, fixture.kept_code("ana@example.com").await), (1, None));
     assert!(fixture.file("ana@example.com").await.is_none());
-    assert_eq!(fixture.store.people_after(0, None, 10).await.unwrap().len(), 2, "nor is a tombstone listed");
+    assert_eq!(
+        fixture.store.run(ListPeopleAfter { id: 0, state: None, most: 10 }).await.unwrap().len(),
+        2,
+        "nor is a tombstone listed"
+    );
     let tombstone = format!("erased:{}", marks("ana@example.com").address);
     let kept = fixture.file_at(tombstone, NOW).await.unwrap();
     assert_eq!((kept.person.email.as_str(), kept.person.code, kept.person.referrer), ("", code, Some(referrer)));
@@ -170,7 +201,10 @@ pub(super) async fn whoever_is_erased_leaves_a_tombstone(fixture: &Fixture) {
     assert_eq!(fixture.file("ben@example.com").await.unwrap().sign_ups[0].referrer, Some(code));
     // The code is nobody else's.
     let other = NamedPerson { code, ..fixture.person("cleo@example.com") };
-    assert_eq!(fixture.store.create_referral_code(other, NOW).await, Err(StoreError::CodeTaken));
+    assert_eq!(
+        done(fixture.store.run(CreateCode { person: other, now: NOW })).await,
+        Err(NotDone::Refused(Refused::CodeTaken))
+    );
 }
 
 pub(super) async fn whoever_was_erased_and_comes_back_is_known_again(fixture: &Fixture) {
@@ -179,8 +213,14 @@ pub(super) async fn whoever_was_erased_and_comes_back_is_known_again(fixture: &F
     fixture.confirm_last("ana@example.com", NOW).await;
     fixture.erase("ana@example.com").await.unwrap();
     let new = || NewSignUp { ref_code: Some(other), ..fixture.new_sign_up("ana@example.com") };
-    assert_eq!(fixture.store.sign_up(new(), after(DAY)).await, Err(StoreError::CodeTaken));
-    let revive = async |address: &str| fixture.store.revive(&email(address), marks(address), after(DAY)).await.unwrap();
+    assert_eq!(fixture.store.sign_up(new(), after(DAY)).await, Err(NotDone::Refused(Refused::CodeTaken)));
+    let revive = async |address: &str| {
+        fixture
+            .store
+            .run(Revive { email: email(address).clone(), marks: marks(address), now: after(DAY) })
+            .await
+            .unwrap()
+    };
     assert!(!revive("ben@example.com").await);
     assert!(revive("ana@example.com").await);
     assert!(!revive("ana@example.com").await, "once");
@@ -193,7 +233,7 @@ pub(super) async fn whoever_was_erased_and_comes_back_is_known_again(fixture: &F
     let back = fixture.file("ana@example.com").await.unwrap().person;
     assert_eq!((back.state, back.referrer), (PersonState::Member, Some(one)), "nobody earns a second credit");
     fixture.roll_up(after(60 * DAY)).await;
-    assert_eq!(fixture.store.top_referrers(10).await, Ok(vec![(one, 1)]));
+    assert_eq!(fixture.store.run(ListTopReferrers(10)).await, Ok(vec![(one, 1)]));
 }
 
 pub(super) async fn a_shared_mailbox_outlives_one_of_its_addresses(fixture: &Fixture) {
@@ -210,11 +250,21 @@ pub(super) async fn a_shared_mailbox_outlives_one_of_its_addresses(fixture: &Fix
 }
 
 pub(super) async fn the_operator_lifts_whatever_keeps_mail_from_somebody(fixture: &Fixture) {
-    let lift = async || fixture.store.unsuppress(email("ana@example.com").normalized(), account(3)).await.unwrap();
+    let lift = async || {
+        fixture
+            .store
+            .run(Unsuppress { email_normalized: email("ana@example.com").normalized(), account: account(3) })
+            .await
+            .unwrap()
+    };
     assert_eq!(lift().await, None);
     fixture.sign_up("ana@example.com").await;
     assert_eq!(lift().await, Some(Lifted::default()));
-    fixture.store.decline(linked(1), DecidedHow::OneClick, None, NOW).await.unwrap();
+    fixture
+        .store
+        .run(Decline { sign_up: linked(1), how: DecidedHow::OneClick, silence: None, now: NOW })
+        .await
+        .unwrap();
     assert_eq!(lift().await, Some(Lifted { suppression: true, ..Lifted::default() }));
     fixture.sign_up_at("ana@example.com", after(DAY)).await;
     let mail = fixture.lease("w", after(DAY)).await.remove(0);
@@ -226,7 +276,8 @@ pub(super) async fn the_operator_lifts_whatever_keeps_mail_from_somebody(fixture
     fixture.erase("ana@example.com").await.unwrap();
     assert_eq!(lift().await, None);
     let tombstone = format!("erased:{}", marks("ana@example.com").address);
-    let lifted = fixture.store.unsuppress(tombstone.clone(), account(4)).await.unwrap();
+    let lifted =
+        fixture.store.run(Unsuppress { email_normalized: tombstone.clone(), account: account(4) }).await.unwrap();
     assert_eq!(lifted, Some(Lifted { suppression: true, ..Lifted::default() }));
     assert_eq!(fixture.file_at(tombstone, NOW).await.unwrap().person.account, None);
 }
@@ -236,7 +287,7 @@ pub(super) async fn people_are_found_by_what_one_has_of_them(fixture: &Fixture) 
     fixture.join("anabel@example.com").await;
     fixture.sign_up("ben_ana@example.com").await;
     let found = async |text: &str| {
-        let found = fixture.store.find_people(text.to_owned(), 10).await.unwrap();
+        let found = fixture.store.run(FindPeople(text.to_owned(), 10)).await.unwrap();
         found.into_iter().map(|person| person.email).collect::<Vec<_>>()
     };
     assert_eq!(found("ana").await, ["ana@example.com", "anabel@example.com"]);
@@ -245,8 +296,16 @@ pub(super) async fn people_are_found_by_what_one_has_of_them(fixture: &Fixture) 
     assert_eq!(found("%").await, Vec::<String>::new());
     fixture.leave("ana@example.com").await;
     assert_eq!(found(account_of("ana@example.com").as_str()).await, ["ana@example.com"]);
-    let of_key =
-        fixture.store.sign_ups_of(SignUpsOf::Key(fixture.partner.key), SignUpId(i64::MAX), NOW, 10).await.unwrap();
+    let of_key = fixture
+        .store
+        .run(ListSignUpsOf {
+            whose: SignUpsOf::Key(fixture.partner.key),
+            before: SignUpId(i64::MAX),
+            now: NOW,
+            most: 10,
+        })
+        .await
+        .unwrap();
     let of_key: Vec<_> = of_key.iter().map(|sign_up| (sign_up.email.as_str(), sign_up.state)).collect();
     let (confirmed, pending) = (SignUpState::Confirmed, SignUpState::Pending);
     let expected =
@@ -254,7 +313,8 @@ pub(super) async fn people_are_found_by_what_one_has_of_them(fixture: &Fixture) 
     assert_eq!(of_key, expected);
     fixture.by_form("formal@example.com", NOW).await;
     let of = async |whose, before| {
-        let found = fixture.store.sign_ups_of(whose, SignUpId(before), NOW, 2).await.unwrap();
+        let found =
+            fixture.store.run(ListSignUpsOf { whose, before: SignUpId(before), now: NOW, most: 2 }).await.unwrap();
         found.into_iter().map(|sign_up| sign_up.email).collect::<Vec<_>>()
     };
     assert_eq!(of(SignUpsOf::Form, i64::MAX).await, ["formal@example.com"]);
@@ -262,7 +322,7 @@ pub(super) async fn people_are_found_by_what_one_has_of_them(fixture: &Fixture) 
     assert_eq!(of(acme, i64::MAX).await, ["ben_ana@example.com", "anabel@example.com"]);
     assert_eq!(of(acme, 2).await, ["ana@example.com"], "page by page");
     assert_eq!(of(SignUpsOf::Partner(PartnerId(99)), i64::MAX).await, Vec::<String>::new());
-    let page = fixture.store.people_after(0, Some(PersonState::Member), 10).await.unwrap();
+    let page = fixture.store.run(ListPeopleAfter { id: 0, state: Some(PersonState::Member), most: 10 }).await.unwrap();
     assert_eq!(page.iter().map(|person| person.email.as_str()).collect::<Vec<_>>(), ["anabel@example.com"]);
 }
 
@@ -291,17 +351,21 @@ pub(super) async fn figures_follow_what_happened(fixture: &Fixture) {
         assert!(matches!(fixture.confirm_last(address, after(DAY)).await, Confirmation::Joined(_)));
     }
     let last = of_entry(&fixture.file("p3@example.com").await.unwrap().sign_ups[0]);
-    fixture.store.decline(last, DecidedHow::Button, None, after(DAY)).await.unwrap();
+    fixture
+        .store
+        .run(Decline { sign_up: last, how: DecidedHow::Button, silence: None, now: after(DAY) })
+        .await
+        .unwrap();
     // What is not settled yet is counted all the same, and counted once afterwards.
     for now in [NOW, after(DAY), after(2 * DAY)] {
         fixture.roll_up(now).await;
-        let sources = fixture.store.sources_since(0).await.unwrap();
+        let sources = fixture.store.run(ListSources(0)).await.unwrap();
         let (acme, form) = (&sources[1], &sources[0]);
         assert_eq!((acme.0.as_str(), form.0.as_str()), ("Acme", ""));
         let funnel = Funnel { signed_up: 4, mailed: 3, confirmed: 3, declined: 1, lapsed: 0, left: 0 };
         assert_eq!(acme.1, funnel, "{now}");
         assert_eq!(form.1, Funnel { signed_up: 1, mailed: 1, confirmed: 1, ..Funnel::default() });
-        let key = fixture.store.list_keys().await.unwrap()[0].1;
+        let key = fixture.store.run(ListKeys).await.unwrap()[0].1;
         assert_eq!(key, KeyFigures { signed_up: 4, confirmed: 3, declined: 1 });
     }
     let cell = |category: &str, us_state: &str, members| (category.to_owned(), us_state.to_owned(), members);
@@ -314,9 +378,9 @@ pub(super) async fn figures_follow_what_happened(fixture: &Fixture) {
         cell("travel", "CA", 2),
     ];
     assert_eq!(fixture.demand().await, demand);
-    assert_eq!(fixture.store.top_referrers(10).await, Ok(vec![(ron, 2)]));
-    assert_eq!(fixture.store.referred_members().await, Ok(2));
-    let days = fixture.store.source_days_since(1 + NOW.as_millis() / 86_400_000).await.unwrap();
+    assert_eq!(fixture.store.run(ListTopReferrers(10)).await, Ok(vec![(ron, 2)]));
+    assert_eq!(fixture.store.run(CountReferredMembers).await, Ok(2));
+    let days = fixture.store.run(ListSourceDays(1 + NOW.as_millis() / 86_400_000)).await.unwrap();
     assert!(days.iter().all(|day| day.funnel.signed_up == 0) && !days.is_empty(), "{days:?}");
 
     // Whoever goes is taken out of them, with the very answers that they brought.
@@ -324,20 +388,20 @@ pub(super) async fn figures_follow_what_happened(fixture: &Fixture) {
     fixture.erase("p2@example.com").await.unwrap();
     fixture.roll_up(after(3 * DAY)).await;
     assert_eq!(fixture.demand().await, [cell("", "", 2), cell("internet", "", 1), cell("travel", "", 1)]);
-    assert_eq!(fixture.store.top_referrers(10).await, Ok(vec![]));
-    assert_eq!(fixture.store.referred_members().await, Ok(0));
-    assert_eq!(fixture.store.sources_since(0).await.unwrap()[1].1.left, 2);
+    assert_eq!(fixture.store.run(ListTopReferrers(10)).await, Ok(vec![]));
+    assert_eq!(fixture.store.run(CountReferredMembers).await, Ok(0));
+    assert_eq!(fixture.store.run(ListSources(0)).await.unwrap()[1].1.left, 2);
 }
 
 pub(super) async fn what_nobody_decides_lapses_in_the_figures(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
     fixture.sign_up("ben@example.com").await;
-    fixture.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();
-    assert_eq!(fixture.store.sources_since(0).await.unwrap()[0].1.lapsed, 2);
+    fixture.store.run(Retain { times: TIMES, now: after(PENDING_FOR) }).await.unwrap();
+    assert_eq!(fixture.store.run(ListSources(0)).await.unwrap()[0].1.lapsed, 2);
     // Signed up again before anybody looked.
     fixture.sign_up_at("ana@example.com", after(2 * PENDING_FOR)).await;
     fixture.sign_up_at("ana@example.com", after(3 * PENDING_FOR + DAY)).await;
-    assert_eq!(fixture.store.sources_since(0).await.unwrap()[0].1.lapsed, 3);
+    assert_eq!(fixture.store.run(ListSources(0)).await.unwrap()[0].1.lapsed, 3);
 }
 
 pub(super) async fn nodes_that_roll_up_at_once_count_once(fixture: &Fixture) {
@@ -346,13 +410,13 @@ pub(super) async fn nodes_that_roll_up_at_once_count_once(fixture: &Fixture) {
     }
     let mut nodes = tokio::task::JoinSet::new();
     for _ in 0..8 {
-        let store = Arc::clone(&fixture.store);
-        nodes.spawn(async move { while store.roll_up(after(DAY)).await.unwrap() {} });
+        let store = fixture.store.clone();
+        nodes.spawn(async move { while store.run(RollUp { now: after(DAY) }).await.unwrap() {} });
     }
     nodes.join_all().await;
     fixture.roll_up(after(DAY)).await;
     let expected = Funnel { signed_up: 40, confirmed: 40, ..Funnel::default() };
-    assert_eq!(fixture.store.sources_since(0).await, Ok(vec![("Acme".to_owned(), expected)]));
+    assert_eq!(fixture.store.run(ListSources(0)).await, Ok(vec![("Acme".to_owned(), expected)]));
 }
 
 pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixture) {
@@ -363,20 +427,31 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
         at: after(HOUR),
         change: None,
     };
-    let audited = |command, about: &str| Arc::clone(&fixture.store).audited(act(command, about));
+    let audited = |command, about: &str| fixture.store.audited(act(command, about));
+    let leave = |of: &str| Leave { email_normalized: email(of).normalized(), account: account(1), now: NOW };
     fixture.join("ana@example.com").await;
-    audited("signups resume", "").pause_sign_ups(false).await.unwrap();
-    audited("signups pause", "").pause_sign_ups(true).await.unwrap();
+    audited("signups resume", "").run(PauseSignUps(false)).await.unwrap();
+    audited("signups pause", "").run(PauseSignUps(true)).await.unwrap();
     for _ in 0..2 {
-        audited("keys revoke", "key 1").revoke_key(fixture.partner.key, NOW).await.unwrap();
+        audited("keys revoke", "key 1").run(RevokeKey(fixture.partner.key, NOW)).await.unwrap();
     }
-    audited("members leave", "").leave(&email("nobody@example.com"), account(1), NOW).await.unwrap();
-    audited("members leave", "").leave(&email("ana@example.com"), account(1), NOW).await.unwrap();
+    audited("members leave", "").run(leave("nobody@example.com")).await.unwrap();
+    audited("members leave", "").run(leave("ana@example.com")).await.unwrap();
     audited("members erase", "")
-        .erase(&email("ana@example.com"), marks("ana@example.com"), account(2), None, NOW)
+        .run(Erase {
+            email_normalized: email("ana@example.com").normalized(),
+            marks: marks("ana@example.com"),
+            account: account(2),
+            waiver: None,
+            now: NOW,
+        })
         .await
         .unwrap();
-    let entries = fixture.store.audit_after(AuditPlace::start_of(NOW), after(DAY), 10).await.unwrap();
+    let entries = fixture
+        .store
+        .run(ListAuditAfter { after: AuditPlace::start_of(NOW), until: after(DAY), most: 10 })
+        .await
+        .unwrap();
     let told: Vec<_> = entries.iter().map(|entry| (entry.command.as_str(), entry.about.clone())).collect();
     let person = format!("account {}", account(1).as_str());
     let expected = [
@@ -387,30 +462,44 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
     ];
     assert_eq!(told, expected, "what changed nothing leaves no row");
     assert!(entries.iter().all(|entry| entry.who == "kim" && entry.at == after(HOUR)));
-    assert_eq!(fixture.store.audit_after(AuditPlace::start_of(after(DAY)), NEVER, 10).await, Ok(vec![]));
     assert_eq!(
-        fixture.store.audit_after(AuditPlace::start_of(NOW), after(HOUR), 10).await,
+        fixture.store.run(ListAuditAfter { after: AuditPlace::start_of(after(DAY)), until: NEVER, most: 10 }).await,
+        Ok(vec![])
+    );
+    assert_eq!(
+        fixture.store.run(ListAuditAfter { after: AuditPlace::start_of(NOW), until: after(HOUR), most: 10 }).await,
         Ok(vec![]),
         "before that, not at it"
     );
-    assert_eq!(fixture.store.audit_after(entries[2].place(), NEVER, 10).await.unwrap(), entries[3..]);
+    assert_eq!(
+        fixture.store.run(ListAuditAfter { after: entries[2].place(), until: NEVER, most: 10 }).await.unwrap(),
+        entries[3..]
+    );
 
     // What a member does on their own page is written down so often in a day, and no more.
-    fixture.store.pause_sign_ups(false).await.unwrap();
+    fixture.store.run(PauseSignUps(false)).await.unwrap();
     fixture.by_form("ben@example.com", NOW).await;
     let ben = of_entry(&fixture.file("ben@example.com").await.unwrap().sign_ups[0]);
     for (n, rows) in [(50, 20), (1, 21)] {
         for _ in 0..n {
             let now = if n == 1 { after(2 * DAY) } else { after(DAY) };
-            fixture.store.decline(ben, DecidedHow::OneClick, None, now).await.unwrap();
+            fixture.store.run(Decline { sign_up: ben, how: DecidedHow::OneClick, silence: None, now }).await.unwrap();
             let act = Act { who: BY_THEMSELVES.to_owned(), at: now, ..act("own page: mail again", "") };
-            let lifted = Arc::clone(&fixture.store)
-                .audited(act)
-                .unsuppress(email("ben@example.com").normalized(), account(3))
-                .await;
+            let lifted = {
+                let unit = Unsuppress { email_normalized: email("ben@example.com").normalized(), account: account(3) };
+                fixture.store.audited(act).run(unit).await
+            };
             assert!(lifted.unwrap().is_some_and(|lifted| lifted.suppression), "it is done each time");
         }
-        assert_eq!(fixture.store.audit_after(AuditPlace::start_of(after(DAY)), NEVER, 100).await.unwrap().len(), rows);
+        assert_eq!(
+            fixture
+                .store
+                .run(ListAuditAfter { after: AuditPlace::start_of(after(DAY)), until: NEVER, most: 100 })
+                .await
+                .unwrap()
+                .len(),
+            rows
+        );
     }
 }
 
@@ -430,8 +519,14 @@ pub(super) async fn figures_and_members_agree_whatever_happens(fixture: &Fixture
                 let us_state = [None, Some(UsState::NY)][pick(2) as usize];
                 let new = NewSignUp { answers: answers(us_state, Some(wants), None), ..fixture.new_sign_up(&address) };
                 match fixture.store.sign_up(new.clone(), now).await {
-                    Err(StoreError::CodeTaken) => {
-                        assert!(fixture.store.revive(&email(&address), marks(&address), now).await.unwrap());
+                    Err(NotDone::Refused(Refused::CodeTaken)) => {
+                        assert!(
+                            fixture
+                                .store
+                                .run(Revive { email: (email(&address)).clone(), marks: marks(&address), now })
+                                .await
+                                .unwrap()
+                        );
                         fixture.store.sign_up(new, now).await.unwrap();
                     }
                     done => drop(done.unwrap()),
@@ -456,12 +551,13 @@ pub(super) async fn figures_and_members_agree_whatever_happens(fixture: &Fixture
         }
     }
     fixture.roll_up(after(30 * DAY)).await;
-    let members = fixture.store.people_after(0, Some(PersonState::Member), 100).await.unwrap();
+    let members =
+        fixture.store.run(ListPeopleAfter { id: 0, state: Some(PersonState::Member), most: 100 }).await.unwrap();
     assert_eq!(members.len() as u64, fixture.members().await);
     let all: u64 = fixture.demand().await.iter().filter(|cell| cell.0.is_empty()).map(|cell| cell.2).sum();
     let groceries: u64 = fixture.demand().await.iter().filter(|cell| cell.0 == "groceries").map(|cell| cell.2).sum();
     assert_eq!((all, groceries), (fixture.members().await, fixture.members().await));
-    let funnel = fixture.store.sources_since(0).await.unwrap()[0].1;
+    let funnel = fixture.store.run(ListSources(0)).await.unwrap()[0].1;
     assert_eq!(funnel.confirmed - funnel.left, fixture.members().await, "{funnel:?}");
     let in_new_york = members.iter().filter(|person| person.us_state.is_some()).count() as u64;
     let demand = fixture.demand().await;

@@ -8,6 +8,9 @@ use unionhall::domain::campaign::CampaignStep;
 use unionhall::domain::reward::payout::PayoutRecord;
 use unionhall::domain::reward::settlement::Settlement;
 use unionhall::rewards::RewardAdmin;
+use unionhall::store::rewards::ListPayouts;
+use unionhall::store::rewards::payout::{BeginBatch, FillBatch};
+use unionhall::store::rewards::settle::SettlePayouts;
 
 /// What the process that dies is to do: where the records are, which task, and after how many steps.
 const TASK: &str = "UNIONHALL_TEST_REWARD_TASK";
@@ -37,21 +40,21 @@ fn the_process_that_is_killed() {
     let [place, what, steps] = task.split('|').collect::<Vec<_>>()[..] else { panic!("{task}") };
     let steps: usize = steps.parse().unwrap();
     block_on(async {
-        let store: Arc<dyn Store> = if place.starts_with("postgres") {
+        let store = if place.starts_with("postgres") {
             let address = unionhall::store::postgres::Address::parse(place).unwrap();
-            Arc::new(PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap())
+            OpenStore::new(PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap())
         } else {
-            Arc::new(SqliteStore::open(&Path::new(place).join("unionhall.db")).unwrap())
+            OpenStore::new(SqliteStore::open(&Path::new(place).join("unionhall.db")).unwrap())
         };
-        let batch = store.begin_batch("op".to_owned(), NOW).await.unwrap();
+        let batch = store.run(BeginBatch { who: "op".to_owned(), now: NOW }).await.unwrap();
         if what == "make" {
             for _ in 0..steps {
-                store.fill_batch(batch.unwrap(), "op".to_owned(), NOW).await.unwrap();
+                store.run(FillBatch { batch: batch.unwrap(), who: "op".to_owned(), now: NOW }).await.unwrap();
             }
         } else {
-            let payouts = store.payouts_of(1, 0).await.unwrap().payouts;
+            let payouts = store.run(ListPayouts(1, 0)).await.unwrap().payouts;
             for some in answers(&payouts).chunks(AT_ONCE).take(steps) {
-                store.settle(some.to_vec(), "op".to_owned(), NOW).await.unwrap();
+                store.run(SettlePayouts { settlements: some.to_vec(), who: "op".to_owned(), now: NOW }).await.unwrap();
             }
         }
         Command::new("kill").args(["-KILL", &std::process::id().to_string()]).status().unwrap();
@@ -106,7 +109,7 @@ pub(super) async fn a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing(f
     let due = "SELECT CAST(coalesce(sum(amount_cents), 0) AS BIGINT) FROM reward_ledger";
     let (payouts, earned) = (REFERRERS as i64 * 2, REFERRERS as i64 * 20_000 - 5_000);
     assert_eq!(number(due), earned);
-    let admin = RewardAdmin::new(Arc::clone(&fixture.store) as _);
+    let admin = RewardAdmin::new(Store::clone(&fixture.store));
     // After it was begun, and after each step; the last of them finds nobody.
     let mut made = Vec::new();
     for steps in [0, 1, 1, 1, 1] {

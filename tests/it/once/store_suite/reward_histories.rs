@@ -23,6 +23,18 @@ use unionhall::domain::reward::settlement::Settlement;
 use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::domain::secret::session::Nonce;
 use unionhall::rewards::Voided;
+use unionhall::store::campaigns::participation::PressUnit;
+use unionhall::store::campaigns::step::StepCampaign;
+use unionhall::store::figures::FindRewardTotals;
+use unionhall::store::figures::rollup::RollUp;
+use unionhall::store::members::code::CreateCode;
+use unionhall::store::members::leave::{Erase, Leave, Revive};
+use unionhall::store::members::people::FindPerson;
+use unionhall::store::members::sign_in::EnterByJoining;
+use unionhall::store::rewards::group::VoidPerson;
+use unionhall::store::rewards::payout::{BeginBatch, FillBatch};
+use unionhall::store::rewards::settle::SettlePayouts;
+use unionhall::store::rewards::{CloseBatch, ListRewardAccounts, NoteWritten, StepRewards};
 
 /// Histories that run side by side.
 const AT_ONCE: u64 = 50;
@@ -161,9 +173,9 @@ async fn run_together(fixture: &Fixture, seeds: std::ops::Range<u64>) -> BTreeSe
 
 /// The totals that are kept are the sums of all accounts.
 async fn compare_totals(fixture: &Fixture, now: Timestamp) {
-    while fixture.store.roll_up(now.plus(DAY)).await.unwrap() {}
+    while fixture.store.run(RollUp { now: now.plus(DAY) }).await.unwrap() {}
     let mut expected = RewardTotals::default();
-    for account in fixture.store.reward_accounts(String::new(), 10_000).await.unwrap() {
+    for account in fixture.store.run(ListRewardAccounts(String::new(), 10_000)).await.unwrap() {
         expected.accounts += 1;
         expected.due_cents += account.due_cents.max(0);
         expected.erased_cents += if account.email.is_none() { account.due_cents.max(0) } else { 0 };
@@ -172,7 +184,7 @@ async fn compare_totals(fixture: &Fixture, now: Timestamp) {
         expected.negative_accounts += u64::from(account.due_cents < 0);
         expected.negative_cents += account.due_cents.min(0);
     }
-    assert_eq!(fixture.store.reward_totals().await.unwrap(), expected);
+    assert_eq!(fixture.store.run(FindRewardTotals).await.unwrap(), expected);
 }
 
 fn pick(random: &mut u64, most: usize) -> usize {
@@ -188,7 +200,7 @@ fn new_account(n: u64) -> AccountId {
 
 async fn step(fixture: &Fixture, now: Timestamp) -> bool {
     static USED: AtomicU64 = AtomicU64::new(0);
-    fixture.store.step_rewards(new_account(USED.fetch_add(1, Ordering::Relaxed)), now).await.unwrap()
+    fixture.store.run(StepRewards(new_account(USED.fetch_add(1, Ordering::Relaxed)), now)).await.unwrap()
 }
 
 /// A batch of all that is due; one whose file was not written is gone on with.
@@ -199,13 +211,13 @@ async fn make_batch(fixture: &Fixture, histories: &mut [History], now: Timestamp
     let filled = fixture
         .records
         .number("SELECT count(*) FROM payout_batches WHERE written_at IS NULL AND filled_at IS NOT NULL");
-    let Some(batch) = store.begin_batch("op".to_owned(), now).await.unwrap() else {
+    let Some(batch) = store.run(BeginBatch { who: "op".to_owned(), now }).await.unwrap() else {
         assert!(histories.iter().all(|history| history.is_nothing_due()), "no batch");
         return;
     };
-    while !store.fill_batch(batch, "op".to_owned(), now).await.unwrap().is_full {}
+    while !store.run(FillBatch { batch, who: "op".to_owned(), now }).await.unwrap().is_full {}
     // Its file is written from here on, and perhaps killed before that is noted.
-    store.close_batch(batch, now).await.unwrap();
+    store.run(CloseBatch(batch, now)).await.unwrap();
     let kept = Kept::read(fixture, before);
     if filled == 1 {
         assert_eq!(payouts(&kept), payouts(&old), "a batch that is full takes nothing more");
@@ -213,7 +225,7 @@ async fn make_batch(fixture: &Fixture, histories: &mut [History], now: Timestamp
         histories.iter_mut().for_each(|history| history.pay(&kept, payouts(&old)));
     }
     if is_written {
-        store.note_written(batch, now).await.unwrap();
+        store.run(NoteWritten(batch, now)).await.unwrap();
     }
 }
 
@@ -229,7 +241,7 @@ impl History {
         let emails: Vec<_> =
             (0..PEOPLE).map(|n| EmailAddress::parse(&format!("p{n}-{seed}@example.com")).unwrap()).collect();
         for email in &emails {
-            fixture.store.create_referral_code(fixture.person(email.as_typed()), NOW).await.unwrap();
+            done(fixture.store.run(CreateCode { person: fixture.person(email.as_typed()), now: NOW })).await.unwrap();
         }
         let mut history = Self {
             seed,
@@ -311,7 +323,11 @@ impl History {
         self.tell(now, format!("{who} joins by the link of {link:?}"));
         let email = self.emails[who].clone();
         if self.oracle.people[who].is_erased {
-            assert!(store.revive(&email, marks(email.as_typed()), now).await.unwrap(), "{}", self.story());
+            assert!(
+                store.run(Revive { email: email.clone(), marks: marks(email.as_typed()), now }).await.unwrap(),
+                "{}",
+                self.story()
+            );
         }
         let ref_code = link.map(|other| fixture.person(self.emails[other].as_typed()).code);
         let new = NewSignUp { ref_code, ..fixture.new_sign_up(email.as_typed()) };
@@ -323,7 +339,7 @@ impl History {
         let mut nonce = [0; 16];
         nonce[..8].copy_from_slice(&self.seed.to_be_bytes());
         nonce[8..].copy_from_slice(&(self.told.len() as u64).to_be_bytes());
-        self.sessions[who] = store.enter_by_joining(sign_up, Nonce::from_random(&nonce)).await.unwrap();
+        self.sessions[who] = store.run(EnterByJoining(sign_up, Nonce::from_random(&nonce))).await.unwrap();
         self.oracle.join(who, link);
     }
 
@@ -333,7 +349,10 @@ impl History {
             return;
         };
         self.tell(now, format!("{who} presses {} at {campaign}", press.name()));
-        let done = fixture.store.press(session, slug(&self.slugs[campaign]), press, None, now).await;
+        let done = fixture
+            .store
+            .run(PressUnit { session, slug: slug(&self.slugs[campaign]), press, us_state: None, now })
+            .await;
         assert!(matches!(done, Ok(Pressed::Done(_))), "{done:?}: {}", self.story());
         let accepted_at = &mut self.oracle.people[who].parts[campaign].accepted_at;
         *accepted_at = (press == Press::Accept).then(|| accepted_at.unwrap_or(now.as_millis()));
@@ -345,20 +364,28 @@ impl History {
         }
         self.tell(now, format!("{who} leaves"));
         let account = self.account_for(who);
-        fixture.store.leave(&self.emails[who], account, now).await.unwrap();
+        fixture.store.run(Leave { email_normalized: self.emails[who].normalized(), account, now }).await.unwrap();
         self.oracle.leave(who, now.as_millis());
     }
 
     async fn erase(&mut self, fixture: &Fixture, who: usize, now: Timestamp) {
         let email = self.emails[who].clone();
-        let Some(file) = fixture.store.find_person(email.normalized(), now).await.unwrap() else { return };
+        let Some(file) = fixture.store.run(FindPerson(email.normalized(), now)).await.unwrap() else { return };
         if let Some(account) = file.person.account {
             self.accounts.insert(self.oracle.purse(who), account.as_str().to_owned());
         }
         let waives = self.pick(2) == 0;
         self.tell(now, format!("{who} is erased, and waives: {waives}"));
         let (account, waived_by) = (self.account_for(who), waives.then(|| Waiver::of_all("themselves")));
-        let erase = || fixture.store.erase(&email, marks(email.as_typed()), account.clone(), waived_by.clone(), now);
+        let erase = || {
+            fixture.store.run(Erase {
+                email_normalized: email.normalized(),
+                marks: marks(email.as_typed()),
+                account: account.clone(),
+                waiver: waived_by.clone(),
+                now,
+            })
+        };
         let (due, erased) = (self.oracle.due(self.oracle.purse(who)), erase().await.unwrap().unwrap());
         match self.oracle.erase(who, waives) {
             true => assert!(erased.is_ok_and(|erased| erased.is_whole), "{}", self.story()),
@@ -394,7 +421,10 @@ impl History {
         };
         self.tell(now, format!("{campaign} becomes {to} {terms:?}"));
         let name = slug(&self.slugs[campaign]);
-        let done = fixture.store.step_campaign(name, step, "op".to_owned(), (String::new(), false), now).await;
+        let done = fixture
+            .store
+            .run(StepCampaign { slug: name, step, who: "op".to_owned(), note: (String::new(), false), now })
+            .await;
         assert!(matches!(done, Ok(Stepped::Done(_))), "{done:?}: {}", self.story());
         let kept = &mut self.oracle.campaigns[campaign];
         kept.state = to;
@@ -417,8 +447,13 @@ impl History {
         let marker = AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap());
         let email = &self.emails[who];
         let address = if self.oracle.people[who].is_erased { marker.tombstone(email) } else { email.normalized() };
-        let void =
-            fixture.store.void_person(address, slug(&self.slugs[campaign]), "twins".to_owned(), "op".to_owned(), now);
+        let void = fixture.store.run(VoidPerson {
+            email_normalized: address,
+            campaign: slug(&self.slugs[campaign]),
+            reason: "twins".to_owned(),
+            who: "op".to_owned(),
+            now,
+        });
         let got = match void.await.unwrap() {
             Voided::Done { group, reversed_cents, .. } => Some((group.map(|state| state.name()), reversed_cents)),
             Voided::Already | Voided::NotReferred => None,
@@ -445,7 +480,11 @@ impl History {
             paid_at: is_paid.then_some(now),
             reason: None,
         };
-        let settled = fixture.store.settle(vec![settlement], "op".to_owned(), now).await.unwrap();
+        let settled = fixture
+            .store
+            .run(SettlePayouts { settlements: vec![settlement], who: "op".to_owned(), now })
+            .await
+            .unwrap();
         assert_eq!(settled.booked == 1, self.oracle.settle(payout, is_paid), "{}", self.story());
     }
 
@@ -598,7 +637,7 @@ impl History {
     /// What everybody is shown of theirs.
     async fn compare_standings(&self, fixture: &Fixture, now: Timestamp) {
         for (who, email) in self.emails.iter().enumerate() {
-            let Some(file) = fixture.store.find_person(email.normalized(), now).await.unwrap() else { continue };
+            let Some(file) = fixture.store.run(FindPerson(email.normalized(), now)).await.unwrap() else { continue };
             let (standing, oracle, purse) = (file.rewards, &self.oracle, self.oracle.purse(who));
             let money = (standing.due_cents, standing.out_cents, standing.paid_cents);
             let expected = (oracle.due(purse), oracle.paid(purse, "out"), oracle.paid(purse, "paid"));

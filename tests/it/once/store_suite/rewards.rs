@@ -14,6 +14,12 @@ use unionhall::domain::reward::settlement::Settlement;
 use unionhall::domain::secret::session::Nonce;
 use unionhall::membership::people::form_groups;
 use unionhall::rewards::{NextBatch, RewardAdmin, SettledPayouts, Voided, worker};
+use unionhall::store::campaigns::participation::PressUnit;
+use unionhall::store::campaigns::step::StepCampaign;
+use unionhall::store::members::leave::{Erase, Leave};
+use unionhall::store::rewards::FindRewardHistory;
+use unionhall::store::rewards::group::VoidPerson;
+use unionhall::store::rewards::settle::SettlePayouts;
 
 const CAMPAIGN: &str = "internet-2027";
 
@@ -40,7 +46,17 @@ impl Fixture {
     }
 
     async fn accept(&self, session: &Nonce, now: Timestamp) {
-        let pressed = self.store.press(session.clone(), slug(CAMPAIGN), Press::Accept, None, now).await.unwrap();
+        let pressed = self
+            .store
+            .run(PressUnit {
+                session: session.clone(),
+                slug: slug(CAMPAIGN),
+                press: Press::Accept,
+                us_state: None,
+                now,
+            })
+            .await
+            .unwrap();
         assert_eq!(pressed, Pressed::Done(Some(ParticipationState::Accepted)));
     }
 
@@ -52,7 +68,7 @@ impl Fixture {
     }
 
     async fn reward(&self, now: Timestamp) {
-        worker::work(&*self.store, || now).await.unwrap();
+        worker::work(&self.store, || now).await.unwrap();
     }
 
     async fn rewards_of(&self, address: &str) -> RewardStanding {
@@ -60,7 +76,7 @@ impl Fixture {
     }
 
     fn reward_admin(&self) -> RewardAdmin {
-        RewardAdmin::new(Arc::clone(&self.store) as _)
+        RewardAdmin::new(Store::clone(&self.store))
     }
 }
 
@@ -96,13 +112,13 @@ pub(super) async fn full_groups_are_rewarded_once_the_hold_is_over(fixture: &Fix
     // One of the paid group is voided: it is reversed, and netted.
     let voided = fixture
         .store
-        .void_person(
-            "friend1@example.com".to_owned(),
-            slug(CAMPAIGN),
-            "twins".to_owned(),
-            "op".to_owned(),
-            after_hold(),
-        )
+        .run(VoidPerson {
+            email_normalized: "friend1@example.com".to_owned(),
+            campaign: slug(CAMPAIGN),
+            reason: "twins".to_owned(),
+            who: "op".to_owned(),
+            now: after_hold(),
+        })
         .await;
     let group = Some(GroupState::Reversed);
     assert!(matches!(voided.unwrap(), Voided::Done { group: of, reversed_cents: 10_000, .. } if of == group));
@@ -116,14 +132,14 @@ pub(super) async fn full_groups_are_rewarded_once_the_hold_is_over(fixture: &Fix
     assert!(standing.campaigns[0].has_the_most && standing.rewarded_groups == TERMS.max_groups);
     // What each of them takes along.
     let ana = fixture.file_at("ana@example.com".to_owned(), NOW).await.unwrap().person;
-    let history = fixture.store.reward_history(ana.id, ana.account).await.unwrap();
+    let history = fixture.store.run(FindRewardHistory(ana.id, ana.account)).await.unwrap();
     assert_eq!(
         history.ledger.iter().map(|line| line.amount_cents).collect::<Vec<_>>(),
         [10_000, 10_000, -20_000, -10_000]
     );
     assert_eq!((history.payouts[0].amount_cents, history.payouts[0].state), (20_000, PayoutState::Out));
     let friend = fixture.file_at("friend1@example.com".to_owned(), NOW).await.unwrap().person;
-    let history = fixture.store.reward_history(friend.id, friend.account).await.unwrap();
+    let history = fixture.store.run(FindRewardHistory(friend.id, friend.account)).await.unwrap();
     let counted = &history.counted_in[0];
     assert_eq!((counted.counted_at, counted.voided_at), (Some(after_hold()), Some(after_hold().start_of_day())));
 }
@@ -138,13 +154,25 @@ impl Fixture {
         }
         let activate = TakenStep::Activate(ReferralTerms { max_groups: 3, ..TERMS });
         let note = (String::new(), false);
-        self.store.step_campaign(slug(CAMPAIGN), activate, "op".to_owned(), note, active_at()).await.unwrap();
+        self.store
+            .run(StepCampaign { slug: slug(CAMPAIGN), step: activate, who: "op".to_owned(), note, now: active_at() })
+            .await
+            .unwrap();
         self.reward(paying()).await;
     }
 
     async fn void(&self, address: &str) -> Voided {
         let (reason, who) = ("twins".to_owned(), "op".to_owned());
-        self.store.void_person(address.to_owned(), slug(CAMPAIGN), reason, who, paying()).await.unwrap()
+        self.store
+            .run(VoidPerson {
+                email_normalized: address.to_owned(),
+                campaign: slug(CAMPAIGN),
+                reason,
+                who,
+                now: paying(),
+            })
+            .await
+            .unwrap()
     }
 
     /// Makes a batch and its file; the payouts in it.
@@ -159,7 +187,14 @@ impl Fixture {
         let paid_at = is_paid.then(paying);
         let external_id = payout.external_id.clone();
         let settlement = Settlement { external_id, is_paid, reference: None, paid_at, reason: None };
-        assert_eq!(self.store.settle(vec![settlement], "op".to_owned(), paying()).await.unwrap().booked, 1);
+        assert_eq!(
+            self.store
+                .run(SettlePayouts { settlements: vec![settlement], who: "op".to_owned(), now: paying() })
+                .await
+                .unwrap()
+                .booked,
+            1
+        );
     }
 }
 
@@ -267,7 +302,18 @@ pub(super) async fn nothing_leads_from_somebody_who_was_erased_to_the_ledger(fix
     let erase = async |waived_by: Option<&str>| {
         let (email, waived_by) = (EmailAddress::parse("ana@example.com").unwrap(), waived_by.map(Waiver::of_all));
         let (unused, now) = (AccountId::from_random(&[7; AccountId::ENTROPY]), paying());
-        fixture.store.erase(&email, marks("ana@example.com"), unused, waived_by, now).await.unwrap().unwrap()
+        fixture
+            .store
+            .run(Erase {
+                email_normalized: email.normalized(),
+                marks: marks("ana@example.com"),
+                account: unused,
+                waiver: waived_by,
+                now,
+            })
+            .await
+            .unwrap()
+            .unwrap()
     };
     // The place of the group that was never paid went to the fourth.
     assert_eq!(erase(None).await.unwrap_err().cents, 30_000);
@@ -302,10 +348,10 @@ pub(super) async fn the_groups_of_one_referrer_are_formed_alone(fixture: &Fixtur
     fixture.step(CAMPAIGN, CampaignStep::Activate, active_at()).await;
     let due = async |address| fixture.rewards_of(address).await.due_cents;
     let person = fixture.file_at("ana@example.com".to_owned(), NOW).await.unwrap().person.id;
-    form_groups(&*fixture.store, person, active_at()).await.unwrap();
+    form_groups(&fixture.store, person, active_at()).await.unwrap();
     assert_eq!(due("ana@example.com").await, 0, "their hold is not over");
     for _ in 0..2 {
-        form_groups(&*fixture.store, person, after_hold()).await.unwrap();
+        form_groups(&fixture.store, person, after_hold()).await.unwrap();
         assert_eq!((due("ana@example.com").await, due("bob@example.com").await), (20_000, 0));
     }
     fixture.reward(after_hold()).await;
@@ -317,7 +363,7 @@ pub(super) async fn whoever_is_due_a_reward_is_not_forgotten(fixture: &Fixture) 
     fixture.rewarded(1).await;
     let ana = EmailAddress::parse("ana@example.com").unwrap();
     let unused = AccountId::from_random(&[7; AccountId::ENTROPY]);
-    fixture.store.leave(&ana, unused, paying()).await.unwrap();
+    fixture.store.run(Leave { email_normalized: ana.normalized(), account: unused, now: paying() }).await.unwrap();
     let later = paying().plus(DAY * 400);
     walk(fixture, later).await;
     assert_eq!(fixture.rewards_of("ana@example.com").await.due_cents, 10_000);

@@ -6,6 +6,15 @@ use unionhall::membership::retention::TestDataWalk;
 use unionhall::store::postgres::{Address, make_sandbox};
 
 use super::*;
+use unionhall::store::figures::CountReferredMembers;
+use unionhall::store::figures::rollup::RollUp;
+use unionhall::store::keys::RevokeKey;
+use unionhall::store::members::IsCodeKnown;
+use unionhall::store::members::decline::Decline;
+use unionhall::store::members::retention::{ListPeopleToForget, Retain};
+use unionhall::store::outbox::ListMail;
+use unionhall::store::outbox::lease::Lease;
+use unionhall::store::sandbox::{CountSandboxMembers, FindInInbox, ListInbox, ListInboxPartners, PutInInbox};
 
 fn arriving(partner: PartnerId, n: u32) -> ArrivingMail {
     let text = |what: &str| format!("{what} {n}");
@@ -22,15 +31,15 @@ fn arriving(partner: PartnerId, n: u32) -> ArrivingMail {
 
 pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(fixture: &Fixture) {
     let store = &fixture.store;
-    let (acme, zoe) = (fixture.partner.id, issue(&**store, key(2, "Zoe")).await.id);
+    let (acme, zoe) = (fixture.partner.id, issue(store, key(2, "Zoe")).await.id);
     for n in 0..5 {
-        store.put_in_inbox(arriving(acme, n), after(Duration::from_secs(n.into()))).await.unwrap();
+        store.run(PutInInbox(arriving(acme, n), after(Duration::from_secs(n.into())))).await.unwrap();
     }
-    store.put_in_inbox(arriving(zoe, 9), NOW).await.unwrap();
+    store.run(PutInInbox(arriving(zoe, 9), NOW)).await.unwrap();
     // The same mail again is there once, as it was.
-    store.put_in_inbox(ArrivingMail { text: "other".to_owned(), ..arriving(acme, 4) }, after(HOUR)).await.unwrap();
+    store.run(PutInInbox(ArrivingMail { text: "other".to_owned(), ..arriving(acme, 4) }, after(HOUR))).await.unwrap();
     let texts = async |partner: PartnerId, before| {
-        let mails = store.list_inbox(partner, before, 3).await.unwrap();
+        let mails = store.run(ListInbox { partner, before, most: 3 }).await.unwrap();
         mails.into_iter().map(|mail| (mail.id, mail.text)).collect::<Vec<_>>()
     };
     let newest = texts(acme, None).await;
@@ -39,29 +48,36 @@ pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(fixture: &
     assert_eq!(older.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["text 1", "text 0"]);
     assert_eq!(texts(acme, Some(older[1].0)).await, []);
     assert_eq!(texts(PartnerId(999), None).await, []);
-    let one = store.find_in_inbox(acme, newest[1].0).await.unwrap().unwrap();
+    let one = store.run(FindInInbox(acme, newest[1].0)).await.unwrap().unwrap();
     assert_eq!((one.to.as_str(), one.from.as_str(), one.subject.as_str()), ("to 3", "from 3", "subject 3"));
     assert_eq!((one.html.as_str(), one.received_at), ("html 3", after(Duration::from_secs(3))));
-    assert_eq!(store.find_in_inbox(zoe, newest[1].0).await.unwrap(), None, "another's");
+    assert_eq!(store.run(FindInInbox(zoe, newest[1].0)).await.unwrap(), None, "another's");
     let known = [(acme, "Acme".to_owned()), (zoe, "Zoe".to_owned())];
-    assert_eq!(store.inbox_partners(NOW).await.unwrap(), known, "whoever has a key");
+    assert_eq!(store.run(ListInboxPartners(NOW)).await.unwrap(), known, "whoever has a key");
 
     for n in 5..INBOX_HOLDS + 2 {
-        store.put_in_inbox(arriving(acme, n), NOW).await.unwrap();
+        store.run(PutInInbox(arriving(acme, n), NOW)).await.unwrap();
     }
-    let all = store.list_inbox(acme, None, INBOX_HOLDS * 2).await.unwrap();
+    let all = store.run(ListInbox { partner: acme, before: None, most: INBOX_HOLDS * 2 }).await.unwrap();
     assert_eq!((all.len(), all.last().map(|mail| mail.text.as_str())), (INBOX_HOLDS as usize, Some("text 2")));
     assert_eq!(texts(zoe, None).await.len(), 1, "nobody else's make way");
-    store.revoke_key(fixture.partner.key, NOW).await.unwrap();
+    store.run(RevokeKey(fixture.partner.key, NOW)).await.unwrap();
     assert_eq!(
-        store.inbox_partners(NOW).await.unwrap(),
+        store.run(ListInboxPartners(NOW)).await.unwrap(),
         known[1..],
         "nobody reads the inbox of a partner without keys"
     );
 }
 
 pub(super) async fn mail_of_the_sandbox_has_caps_for_mailboxes_and_none_for_sources(fixture: &Fixture) {
-    let lease = async |now| fixture.store.lease_mail_without_budget("w", 100, Vec::new(), now).await.unwrap().mails;
+    let lease = async |now| {
+        fixture
+            .store
+            .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: None, now })
+            .await
+            .unwrap()
+            .mails
+    };
     for round in 0..6 {
         let now = after(Duration::from_secs(round));
         for address in ["confirm@simulator.test", "confirm+b@simulator.test", "ana@example.com", "ana+b@example.com"] {
@@ -74,7 +90,7 @@ pub(super) async fn mail_of_the_sandbox_has_caps_for_mailboxes_and_none_for_sour
             fixture.settle(mail, MailOutcome::Sent, now).await;
         }
     }
-    assert!(fixture.store.revoke_key(fixture.partner.key, NOW).await.unwrap().is_some());
+    assert!(fixture.store.run(RevokeKey(fixture.partner.key, NOW)).await.unwrap().is_some());
     fixture.sign_up_at("ben@example.com", NOW).await;
     let to_ben = async |now| {
         let mails = lease(now).await;
@@ -84,7 +100,7 @@ pub(super) async fn mail_of_the_sandbox_has_caps_for_mailboxes_and_none_for_sour
     assert_eq!(mails.len(), 1, "nor is it held with its key");
     // One that is wanted later waits for its time, and is not in trouble.
     fixture.settle(&mails[0], MailOutcome::Wait { at: after(HOUR * 2) }, after(HOUR)).await;
-    let waiting = fixture.store.list_mail().await.unwrap();
+    let waiting = fixture.store.run(ListMail).await.unwrap();
     let waiting = waiting.iter().find(|waiting| waiting.id == mails[0].id).unwrap();
     assert_eq!((waiting.send_after, &waiting.last_error, waiting.given_up_at), (after(HOUR * 2), &None, None));
     assert_eq!(to_ben(after(HOUR * 2).minus(Duration::from_millis(1))).await.len(), 0);
@@ -96,7 +112,11 @@ pub(super) async fn mail_of_the_sandbox_has_caps_for_mailboxes_and_none_for_sour
         let to_it =
             |mails: Vec<DueMail>| mails.into_iter().filter(|mail| mail.recipient == address).collect::<Vec<_>>();
         let declined = about(&to_it(lease(after(DAY)).await)[0]);
-        fixture.store.decline(declined, DecidedHow::OneClick, None, after(DAY)).await.unwrap();
+        fixture
+            .store
+            .run(Decline { sign_up: declined, how: DecidedHow::OneClick, silence: None, now: after(DAY) })
+            .await
+            .unwrap();
         fixture.sign_up_at(address, after(DAY + HOUR)).await;
         assert_eq!(to_it(lease(after(DAY + HOUR)).await).len(), others, "{address}");
     }
@@ -105,7 +125,7 @@ pub(super) async fn mail_of_the_sandbox_has_caps_for_mailboxes_and_none_for_sour
 async fn forget(fixture: &Fixture, now: Timestamp) {
     let mut walk = TestDataWalk::default();
     for _ in 0..1000 {
-        if !walk.step(&*fixture.store, now).await.unwrap() {
+        if !walk.step(&fixture.store, now).await.unwrap() {
             return;
         }
     }
@@ -120,18 +140,18 @@ pub(super) async fn test_data_is_deleted_for_real_in_time(fixture: &Fixture) {
     assert!(matches!(fixture.confirm(ben.id.0).await, Confirmation::Joined(_)));
     fixture.sign_up("declined@example.com").await;
     let declined = of_entry(&fixture.file("declined@example.com").await.unwrap().sign_ups[0]);
-    store.decline(declined, DecidedHow::OneClick, None, NOW).await.unwrap();
-    store.put_in_inbox(arriving(acme, 1), NOW).await.unwrap();
+    store.run(Decline { sign_up: declined, how: DecidedHow::OneClick, silence: None, now: NOW }).await.unwrap();
+    store.run(PutInInbox(arriving(acme, 1), NOW)).await.unwrap();
     for n in 0..250 {
         fixture.sign_up(&format!("many+{n}@example.com")).await;
     }
-    while store.roll_up(NOW).await.unwrap() {}
+    while store.run(RollUp { now: NOW }).await.unwrap() {}
     // Somebody who is old and still tried out, and a mail of today.
     let kept = NOW.plus(TEST_DATA_KEPT_FOR);
     fixture.sign_up_at("ben@example.com", kept).await;
-    store.put_in_inbox(arriving(acme, 2), kept).await.unwrap();
+    store.run(PutInInbox(arriving(acme, 2), kept)).await.unwrap();
     fixture.sign_up_at("new@example.com", kept).await;
-    let inbox = async || store.list_inbox(acme, None, 10).await.unwrap().len();
+    let inbox = async || store.run(ListInbox { partner: acme, before: None, most: 10 }).await.unwrap().len();
     let known = async |address: &str| fixture.file(address).await.map(|file| file.sign_ups.len());
 
     forget(fixture, kept).await;
@@ -146,28 +166,28 @@ pub(super) async fn test_data_is_deleted_for_real_in_time(fixture: &Fixture) {
     assert_eq!(known("new@example.com").await, Some(1));
     let ben = fixture.file("ben@example.com").await.unwrap();
     assert_eq!((ben.sign_ups.len(), ben.person.referrer), (1, None), "what they did since stays");
-    assert!(!store.is_code_known(ana).await.unwrap(), "not even a tombstone");
-    while store.roll_up(kept).await.unwrap() {}
+    assert!(!store.run(IsCodeKnown(ana)).await.unwrap(), "not even a tombstone");
+    while store.run(RollUp { now: kept }).await.unwrap() {}
     let sum = "SELECT CAST(coalesce(sum(members), 0) AS BIGINT) FROM referrers";
-    assert_eq!(store.referred_members().await.unwrap() as i64, fixture.records.number(sum));
+    assert_eq!(store.run(CountReferredMembers).await.unwrap() as i64, fixture.records.number(sum));
 
     forget(fixture, kept.plus(TEST_DATA_KEPT_FOR * 2)).await;
     assert_eq!((fixture.members().await, inbox().await), (0, 0));
     assert_eq!((known("ben@example.com").await, known("new@example.com").await), (None, None));
-    assert!(store.list_mail().await.unwrap().is_empty());
+    assert!(store.run(ListMail).await.unwrap().is_empty());
     // Whoever comes again is new, and is counted again.
     assert_eq!(fixture.join("ana@example.com").await, ana);
     assert_eq!(fixture.members().await, 1);
 }
 
 /// The store that serves a sandbox, which is another on PostgreSQL.
-async fn sandbox_store(fixture: &Fixture) -> Arc<dyn Store> {
+async fn sandbox_store(fixture: &Fixture) -> OpenStore {
     match &fixture.records {
-        Records::Sqlite { .. } => Arc::clone(&fixture.store),
+        Records::Sqlite { .. } => fixture.store.clone(),
         Records::Postgres { store, .. } => {
             let address = make_sandbox(&Address::parse(store).unwrap()).await.unwrap();
-            let store: Arc<dyn Store> = Arc::new(PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap());
-            issue(&*store, key(1, "Acme")).await;
+            let store = OpenStore::new(PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap());
+            issue(&store, key(1, "Acme")).await;
             store
         }
     }
@@ -175,7 +195,7 @@ async fn sandbox_store(fixture: &Fixture) -> Arc<dyn Store> {
 
 pub(super) async fn people_of_two_sandboxes_never_meet(fixture: &Fixture) {
     let store = &sandbox_store(fixture).await;
-    let (acme, zoe) = (fixture.partner.clone(), issue(&**store, key(2, "Zoe")).await);
+    let (acme, zoe) = (fixture.partner.clone(), issue(store, key(2, "Zoe")).await);
     let new = |partner: &Partner, address: &str, code: Option<ReferralCode>| {
         let email = EmailAddress::parse(address).unwrap().in_sandbox_of(partner.id);
         let person = NamedPerson { code: fixture.codes.code(&email, 0), tombstone: tombstone(&email), email };
@@ -186,7 +206,7 @@ pub(super) async fn people_of_two_sandboxes_never_meet(fixture: &Fixture) {
         async |partner: &Partner, address: &str, code| store.sign_up(new(partner, address, code), NOW).await.unwrap();
     let confirm = async |id| store.confirm(linked(id), SeenPage::default(), NOW).await.unwrap();
     let counts = async || {
-        let of = async |partner: &Partner| store.sandbox_members(partner.id).await.unwrap();
+        let of = async |partner: &Partner| store.run(CountSandboxMembers(partner.id)).await.unwrap();
         (of(&acme).await, of(&zoe).await, store.member_count().await.unwrap())
     };
     let ours = sign_up(&acme, "ana@example.com", None).await;
@@ -211,10 +231,14 @@ pub(super) async fn people_of_two_sandboxes_never_meet(fixture: &Fixture) {
     // What is declined, silenced or capped with one is neither with the other.
     let silence =
         Some(SilenceChange { add: Silence { mailbox: true, ..Silence::default() }, lift: Silence::default() });
-    store.decline(linked(1), DecidedHow::Button, silence, NOW).await.unwrap();
+    store.run(Decline { sign_up: linked(1), how: DecidedHow::Button, silence, now: NOW }).await.unwrap();
     sign_up(&acme, "ana@example.com", None).await;
     sign_up(&zoe, "ana@example.com", None).await;
-    let mails = store.lease_mail_without_budget("w", 100, Vec::new(), NOW).await.unwrap().mails;
+    let mails = store
+        .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: None, now: NOW })
+        .await
+        .unwrap()
+        .mails;
     let to_ana: Vec<_> = mails.iter().filter(|mail| mail.recipient == "ana@example.com").collect();
     assert_eq!(to_ana.iter().map(|mail| mail.partner_id).collect::<Vec<_>>(), [Some(zoe.id)]);
     assert_eq!(to_ana[0].kind, MailKind::AlreadyMember);
@@ -222,14 +246,14 @@ pub(super) async fn people_of_two_sandboxes_never_meet(fixture: &Fixture) {
     // Somebody who is forgotten is known again by their own partner alone.
     let times = RetentionTimes { unconfirmed: Duration::ZERO, ..TIMES };
     let later = after(PENDING_FOR * 2);
-    while !store.retain(times, later).await.unwrap().is_nothing() {}
-    let looked = store.people_to_forget(0, times, later).await.unwrap();
+    while !store.run(Retain { times, now: later }).await.unwrap().is_nothing() {}
+    let looked = store.run(ListPeopleToForget { after: 0, times, now: later }).await.unwrap();
     let cleo = looked.forgettable.iter().find(|(_, email)| email.as_typed() == "cleo@example.com");
     assert_eq!(cleo.unwrap().1, EmailAddress::parse("cleo@example.com").unwrap().in_sandbox_of(acme.id));
 
     // In time all of it is deleted, and counted no more.
     let mut walk = TestDataWalk::default();
-    while walk.step(&**store, NOW.plus(TEST_DATA_KEPT_FOR * 2)).await.unwrap() {}
+    while walk.step(store, NOW.plus(TEST_DATA_KEPT_FOR * 2)).await.unwrap() {}
     assert_eq!(counts().await, (0, 0, 0));
-    assert!(!store.is_code_known(ours.code).await.unwrap());
+    assert!(!store.run(IsCodeKnown(ours.code)).await.unwrap());
 }

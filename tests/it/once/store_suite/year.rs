@@ -23,6 +23,12 @@ use unionhall::domain::reward::payout::PayoutRecord;
 use unionhall::domain::reward::settlement::Settlement;
 use unionhall::domain::secret::session::Nonce;
 use unionhall::rewards::{RewardAdmin, worker};
+use unionhall::store::campaigns::participation::PressUnit;
+use unionhall::store::campaigns::step::{MakeCampaign, StepCampaign};
+use unionhall::store::members::leave::{Erase, Leave};
+use unionhall::store::members::people::FindPerson;
+use unionhall::store::members::sign_in::EnterByJoining;
+use unionhall::store::rewards::group::VoidPerson;
 
 /// Every so many people one refers the next dozen.
 const CIRCLE: usize = 20;
@@ -84,7 +90,11 @@ impl Year<'_> {
     async fn step(&mut self, campaign: usize, step: TakenStep) {
         let to = step.step();
         let note = (String::new(), false);
-        let done = self.fixture.store.step_campaign(slug(&name(campaign)), step, "op".to_owned(), note, self.now).await;
+        let done = self
+            .fixture
+            .store
+            .run(StepCampaign { slug: slug(&name(campaign)), step, who: "op".to_owned(), note, now: self.now })
+            .await;
         assert!(matches!(done, Ok(unionhall::campaigns::Stepped::Done(_))), "{campaign}: {done:?}");
         match to {
             CampaignStep::Offer => self.open.push(campaign),
@@ -104,7 +114,17 @@ impl Year<'_> {
 
     async fn accept(&self, n: usize, campaign: usize) {
         let Some(session) = self.sessions[n].clone() else { return };
-        self.fixture.store.press(session, slug(&name(campaign)), Press::Accept, None, self.now).await.unwrap();
+        self.fixture
+            .store
+            .run(PressUnit {
+                session,
+                slug: slug(&name(campaign)),
+                press: Press::Accept,
+                us_state: None,
+                now: self.now,
+            })
+            .await
+            .unwrap();
     }
 
     async fn join(&self, n: usize) -> (usize, Option<Nonce>) {
@@ -118,7 +138,7 @@ impl Year<'_> {
         let joined = fixture.store.confirm(sign_up, SeenPage::default(), self.now).await;
         assert!(matches!(joined, Ok(Confirmation::Joined(_))), "{n}");
         let session = Nonce::from_random(&random_of(n, self.now));
-        (n, fixture.store.enter_by_joining(sign_up, session).await.unwrap())
+        (n, fixture.store.run(EnterByJoining(sign_up, session)).await.unwrap())
     }
 
     /// They join and accept what is offered.
@@ -133,7 +153,11 @@ impl Year<'_> {
     }
 
     async fn leave(&self, n: usize) {
-        self.fixture.store.leave(&address(n), account_of(n, self.now), self.now).await.unwrap();
+        self.fixture
+            .store
+            .run(Leave { email_normalized: address(n).normalized(), account: account_of(n, self.now), now: self.now })
+            .await
+            .unwrap();
     }
 
     async fn leave_all(&mut self, who: Vec<usize>) {
@@ -144,11 +168,11 @@ impl Year<'_> {
     }
 
     async fn work(&self) {
-        worker::work(&*self.fixture.store, || self.now).await.unwrap();
+        worker::work(&self.fixture.store, || self.now).await.unwrap();
     }
 
     fn admin(&self) -> RewardAdmin {
-        RewardAdmin::new(Arc::clone(&self.fixture.store) as _)
+        RewardAdmin::new(Store::clone(&self.fixture.store))
     }
 
     /// A batch of all that is due, and its payouts.
@@ -199,8 +223,13 @@ impl Year<'_> {
                 // Fraud is found after paying.
                 for n in (0..self.people).filter(|n| n % 97 == 3 && n % CIRCLE > 0 && self.sessions[*n].is_some()) {
                     let (reason, who) = ("twins".to_owned(), "op".to_owned());
-                    let void =
-                        self.fixture.store.void_person(address(n).normalized(), slug(&name(0)), reason, who, self.now);
+                    let void = self.fixture.store.run(VoidPerson {
+                        email_normalized: address(n).normalized(),
+                        campaign: slug(&name(0)),
+                        reason,
+                        who,
+                        now: self.now,
+                    });
                     void.await.unwrap();
                 }
                 let back = (0..self.people).filter(|n| n % 74 == 5 && self.sessions[*n].is_none());
@@ -212,7 +241,18 @@ impl Year<'_> {
                 for n in [CIRCLE, self.people * 7 / 10 / CIRCLE * CIRCLE + CIRCLE] {
                     let (email, account) = (address(n), account_of(n, self.now));
                     let (marks, waived_by) = (marks(email.as_typed()), Some(Waiver::of_all("themselves")));
-                    let erased = self.fixture.store.erase(&email, marks, account, waived_by, self.now).await.unwrap();
+                    let erased = self
+                        .fixture
+                        .store
+                        .run(Erase {
+                            email_normalized: email.normalized(),
+                            marks,
+                            account,
+                            waiver: waived_by,
+                            now: self.now,
+                        })
+                        .await
+                        .unwrap();
                     assert!(erased.unwrap().unwrap().is_whole);
                     self.sessions[n] = None;
                 }
@@ -238,7 +278,7 @@ async fn replay(fixture: &Fixture, people: usize) {
     for campaign in 0..5 {
         let text = super::campaigns::definition(&name(campaign), "");
         let draft = CampaignDraft::parse(&text).unwrap();
-        fixture.store.make_campaign(draft, text, "op".to_owned(), begin).await.unwrap();
+        fixture.store.run(MakeCampaign { draft, definition: text, who: "op".to_owned(), now: begin }).await.unwrap();
         year.step(campaign, TakenStep::Plain(CampaignStep::Open)).await;
     }
     for month in 0..12 {
@@ -271,7 +311,7 @@ fn by_sql(fixture: &Fixture) -> Figures {
 
 /// What the operator is listed: everybody, and of those whoever was erased.
 async fn by_accounts(fixture: &Fixture) -> (Figures, Figures) {
-    let admin = RewardAdmin::new(Arc::clone(&fixture.store) as _);
+    let admin = RewardAdmin::new(Store::clone(&fixture.store));
     let (mut all, mut erased, mut after) = (Figures::default(), Figures::default(), String::new());
     loop {
         let page = admin.accounts(&after).await.unwrap();
@@ -294,7 +334,7 @@ async fn by_members(fixture: &Fixture, people: usize) -> Figures {
     let mut figures = Figures::default();
     let now = Clock::start().now().time;
     for n in (0..people).step_by(CIRCLE) {
-        let Some(file) = fixture.store.find_person(address(n).normalized(), now).await.unwrap() else { continue };
+        let Some(file) = fixture.store.run(FindPerson(address(n).normalized(), now)).await.unwrap() else { continue };
         figures.due += file.rewards.due_cents;
         figures.out += file.rewards.out_cents;
         figures.paid += file.rewards.paid_cents;
@@ -312,8 +352,8 @@ async fn figures_agree(home: Home) {
         Records::Sqlite { data } => Fixture::on_sqlite(data).await,
         Records::Postgres { store, .. } => {
             let address = unionhall::store::postgres::Address::parse(store).unwrap();
-            let store = PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap();
-            Fixture::new(Arc::new(store), home.records().clone()).await
+            let store = OpenStore::new(PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap());
+            Fixture::new(store, home.records().clone()).await
         }
     };
     replay(&fixture, people).await;
@@ -391,7 +431,7 @@ fn by_campaigns(server: &Server) -> Figures {
 async fn own_pages_agree(server: &Server, fixture: &Fixture, people: usize) {
     let (now, mut read) = (Clock::start().now().time, 0);
     for n in (0..people).step_by(CIRCLE) {
-        let Some(file) = fixture.store.find_person(address(n).normalized(), now).await.unwrap() else { continue };
+        let Some(file) = fixture.store.run(FindPerson(address(n).normalized(), now)).await.unwrap() else { continue };
         let rewards = &file.rewards;
         let sums = [rewards.due_cents, rewards.out_cents, rewards.paid_cents].map(|cents| cents.max(0));
         if file.person.state != PersonState::Member || sums == [0; 3] {

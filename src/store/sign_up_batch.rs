@@ -2,14 +2,13 @@
 
 use std::sync::LazyLock;
 
-use super::batch::{BatchJob, BatchOutcome};
-use super::connection::{Parameter, PgConnection};
-use super::pool::{HotUnit, Work};
+use super::postgres::batch::{BatchOutcome, Batched, Keyed};
+use super::postgres::connection::{Parameter, PgConnection};
 use crate::domain::language::Language;
 use crate::domain::partner::idempotency::{KEYS_COUNTED_FOR, MOST_KEYS};
-use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpAnswers, SignedUp};
-use crate::domain::time::Timestamp;
-use crate::store::StoreError;
+use crate::domain::sign_up::{
+    CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, Refused, SignUpAnswers, SignedUp,
+};
 use crate::store::partners::idempotency::first_answer;
 use crate::store::sign_up::{ANSWERS, COLUMNS, MERGE, SignUp, each_answer, no_sooner, was_member_there};
 use crate::store::sql::{Failure, Row};
@@ -121,43 +120,31 @@ const STATEMENT: &str = concat!(
     ORDER BY j.n"
 );
 
-/// A sign-up that may share a batch.
-pub(super) struct QueuedSignUp {
-    unit: SignUp,
-    /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
-    email_normalized: String,
-    mailbox: String,
-}
-
-impl QueuedSignUp {
-    pub(super) fn new(new: NewSignUp, now: Timestamp) -> Self {
-        let (email_normalized, mailbox) = (new.person.email.normalized(), new.person.email.mailbox());
-        Self { unit: SignUp { new, now }, email_normalized, mailbox }
-    }
-
-    /// The statement knows no sandbox.
-    pub(super) fn is_of_sandbox(&self) -> bool {
-        self.unit.new.person.email.scope().is_some()
-    }
-}
-
-impl BatchJob for QueuedSignUp {
-    type Done = SignedUp;
-    type Key = String;
+impl Batched for SignUp {
+    /// The form in which addresses are the same or not, and whose mailbox it is.
+    type Key = (String, String);
 
     const POOL: &'static str = "sign_ups";
     const TASK: &'static str = "the sign-ups";
-
     const LOCK_TRIES: usize = 1;
+    const ALONE_AS_BATCH: bool = false;
 
-    fn key(&self) -> &String {
-        &self.email_normalized
+    fn key(&self) -> Self::Key {
+        let email = &self.new.person.email;
+        (email.normalized(), email.mailbox())
     }
 
-    async fn together(jobs: &[Self], connection: &mut PgConnection) -> Result<Vec<BatchOutcome<SignedUp>>, Failure> {
-        // The statement sees the tables as they were before it, so it would add the same person twice.
-        let of_one_person = || jobs.chunk_by(|a, b| a.email_normalized == b.email_normalized);
-        let firsts: Vec<_> = of_one_person().filter_map(<[Self]>::first).collect();
+    async fn together(
+        jobs: &[Keyed<Self>],
+        connection: &mut PgConnection,
+    ) -> Result<Vec<BatchOutcome<Self::Done>>, Failure> {
+        // The statement knows no sandbox.
+        if jobs.iter().any(|job| job.unit.new.person.email.scope().is_some()) {
+            return Ok(jobs.iter().map(|_| BatchOutcome::Alone).collect());
+        }
+        // It sees the tables as they were before it, so it would add the same person twice.
+        let of_one_person = || jobs.chunk_by(|a, b| a.key == b.key);
+        let firsts: Vec<_> = of_one_person().filter_map(<[Keyed<Self>]>::first).collect();
         let rows = sign_up(&firsts, connection).await?;
         let mut outcomes = Vec::with_capacity(jobs.len());
         for (of_one, row) in of_one_person().zip(&rows) {
@@ -166,16 +153,12 @@ impl BatchJob for QueuedSignUp {
         }
         Ok(outcomes)
     }
-
-    fn alone(&self) -> impl Work<Done = SignedUp> {
-        HotUnit(&self.unit)
-    }
 }
 
-async fn sign_up(jobs: &[&QueuedSignUp], connection: &PgConnection) -> Result<Vec<tokio_postgres::Row>, Failure> {
-    let texts = |text: for<'a> fn(&'a QueuedSignUp) -> &'a str| jobs.iter().copied().map(text).collect::<Vec<_>>();
+async fn sign_up(jobs: &[&Keyed<SignUp>], connection: &PgConnection) -> Result<Vec<tokio_postgres::Row>, Failure> {
+    let texts = |text: for<'a> fn(&'a Keyed<SignUp>) -> &'a str| jobs.iter().copied().map(text).collect::<Vec<_>>();
     let perhaps =
-        |text: for<'a> fn(&'a QueuedSignUp) -> Option<&'a str>| jobs.iter().copied().map(text).collect::<Vec<_>>();
+        |text: for<'a> fn(&'a Keyed<SignUp>) -> Option<&'a str>| jobs.iter().copied().map(text).collect::<Vec<_>>();
     let mut answers = [(); SignUpAnswers::NAMES.len()].map(|()| Vec::with_capacity(jobs.len()));
     for job in jobs {
         answers.iter_mut().zip(job.unit.new.answers.texts()).for_each(|(all, answer)| all.push(answer));
@@ -194,8 +177,8 @@ async fn sign_up(jobs: &[&QueuedSignUp], connection: &PgConnection) -> Result<Ve
     let (consent_version, posts_pending) = (i64::from(CONSENT_VERSION), POSTS_PENDING as i64);
     let fixed: [Parameter<'_>; FIRST_ANSWER - 1] = [
         &texts(|job| job.unit.new.person.email.as_typed()),
-        &texts(|job| &job.email_normalized),
-        &texts(|job| &job.mailbox),
+        &texts(|job| &job.key.0),
+        &texts(|job| &job.key.1),
         &texts(|job| job.unit.new.person.code.as_str()),
         &perhaps(|job| job.unit.new.partner.as_ref().map(|partner| partner.key.as_str())),
         &partners,
@@ -222,17 +205,13 @@ async fn sign_up(jobs: &[&QueuedSignUp], connection: &PgConnection) -> Result<Ve
     connection.query(&SIGN_UP, &values).await
 }
 
-fn done(row: &Row<'_>) -> Result<BatchOutcome<SignedUp>, Failure> {
+fn done(row: &Row<'_>) -> Result<BatchOutcome<Result<SignedUp, Refused>>, Failure> {
     // What was answered before is, while sign-ups are paused too.
     if row.get("was_answered")? {
-        return match first_answer(row) {
-            Ok(first) => Ok(BatchOutcome::Done(Ok(first))),
-            Err(Failure::Refused(refused)) => Ok(BatchOutcome::Done(Err(refused))),
-            Err(failure) => Err(failure),
-        };
+        return first_answer(row).map(BatchOutcome::Done);
     }
     if row.get("paused")? {
-        return Ok(BatchOutcome::Done(Err(StoreError::Paused)));
+        return Ok(BatchOutcome::Done(Err(Refused::Paused)));
     }
     // A code was taken, a pending sign-up had expired, or another node was faster.
     if !row.get("is_done")? {

@@ -4,14 +4,12 @@
 //! whatever belongs to them, the days of sources, and last the count of members, for which every confirmation of the union waits.
 
 use std::collections::{HashMap, HashSet};
-use std::slice;
 
-use super::batch::{BatchJob, BatchOutcome};
-use super::connection::{Parameter, PgConnection, PgStatement, lock_key};
-use super::pool::{LOCK_TRIES, Work};
+use super::COUNT_MEMBERS;
+use super::confirm::{Confirm, Confirming, MANY, Undecided, judge};
 use crate::domain::sign_up::{Confirmation, DecidedHow, SignUpId};
-use crate::store::members::COUNT_MEMBERS;
-use crate::store::members::confirm::{ConfirmRequest, Confirming, MANY, Undecided, judge};
+use crate::store::postgres::batch::{BatchOutcome, Batched, Keyed, LOCK_TRIES};
+use crate::store::postgres::connection::{Parameter, PgConnection, PgStatement, lock_key};
 use crate::store::sql::{Failure, Row, Value};
 
 /// Serializes what is decided about each mailbox: whether somebody of it joined before cannot be told by locking rows.
@@ -24,8 +22,7 @@ const LOCK_MAILBOXES: &str = concat!(
          ORDER BY key) locks"
 );
 
-impl BatchJob for ConfirmRequest {
-    type Done = Confirmation;
+impl Batched for Confirm {
     type Key = SignUpId;
 
     const POOL: &'static str = "confirmations";
@@ -34,12 +31,14 @@ impl BatchJob for ConfirmRequest {
     // A person pressed a button; the mail worker may hold their rows for a while.
     const LOCK_TRIES: usize = LOCK_TRIES;
 
-    fn key(&self) -> &SignUpId {
-        &self.sign_up.id
+    const ALONE_AS_BATCH: bool = true;
+
+    fn key(&self) -> SignUpId {
+        self.sign_up.id
     }
 
     async fn together(
-        jobs: &[Self],
+        jobs: &[Keyed<Self>],
         connection: &mut PgConnection,
     ) -> Result<Vec<BatchOutcome<Confirmation>>, Failure> {
         let done = confirm(jobs, connection).await;
@@ -48,32 +47,28 @@ impl BatchJob for ConfirmRequest {
         }
         done
     }
-
-    fn alone(&self) -> impl Work<Done = Confirmation> {
-        LoneConfirmation(self)
-    }
 }
 
 async fn confirm(
-    jobs: &[ConfirmRequest],
+    jobs: &[Keyed<Confirm>],
     connection: &PgConnection,
 ) -> Result<Vec<BatchOutcome<Confirmation>>, Failure> {
-    let asked = columns(jobs.iter().map(ConfirmRequest::asked));
+    let asked = columns(jobs.iter().map(|job| job.unit.asked()));
     let asked = asked.each_ref().map(|column| column as Parameter<'_>);
     let rows = connection.begin_locked((LOCK_MAILBOXES, &asked), (&MANY.look, &asked)).await?;
     let found = rows.iter().map(|row| Undecided::read(&Row(row)).map(|found| (found.sign_up, found)));
     let found = found.collect::<Result<HashMap<_, _>, _>>()?;
     let (mut confirming, mut mailboxes) = (Vec::with_capacity(jobs.len()), HashSet::with_capacity(jobs.len()));
     let outcomes = jobs.iter().map(|job| {
-        let Some(found) = found.get(&job.sign_up) else { return BatchOutcome::Done(Ok(Confirmation::Unknown)) };
-        match judge(job, found, DecidedHow::Button) {
-            Err(answer) => BatchOutcome::Done(Ok(answer)),
+        let Some(found) = found.get(&job.unit.sign_up) else { return BatchOutcome::Done(Confirmation::Unknown) };
+        match judge(&job.unit, found, DecidedHow::Button) {
+            Err(answer) => BatchOutcome::Done(answer),
             // What comes of the first of a mailbox decides about the next.
             Ok(_) if !mailboxes.insert(&found.mailbox) => BatchOutcome::Again,
             Ok(one) => {
                 let answer = one.answer();
                 confirming.push(one);
-                BatchOutcome::Done(Ok(answer))
+                BatchOutcome::Done(answer)
             }
         }
     });
@@ -106,17 +101,4 @@ fn columns<'a, const N: usize>(rows: impl Iterator<Item = [Value<'a>; N]>) -> [V
         columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
     }
     columns
-}
-
-struct LoneConfirmation<'a>(&'a ConfirmRequest);
-
-impl Work for LoneConfirmation<'_> {
-    type Done = Confirmation;
-
-    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Confirmation, Failure> {
-        match ConfirmRequest::together(slice::from_ref(self.0), connection).await?.pop() {
-            Some(BatchOutcome::Done(done)) => done.map_err(Failure::Refused),
-            _ => Err(Failure::Overtaken),
-        }
-    }
 }
