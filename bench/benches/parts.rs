@@ -14,6 +14,7 @@ use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::time::Tick;
+use unionhall::keys::records::{IssueKey, TouchKey};
 use unionhall::keys::{KeyUse, Keys};
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::limiter::{Bucket, Class, Limiter, Subject};
@@ -25,7 +26,6 @@ use unionhall::operations::decode;
 use unionhall::operations::dispatch::Dispatcher;
 use unionhall::operations::sign_up_user::InviteRequest;
 use unionhall::store::Store;
-use unionhall::store::keys::{IssueKey, TouchKey};
 use unionhall::store::sqlite::SqliteStore;
 
 #[global_allocator]
@@ -183,7 +183,7 @@ impl House {
             outbound: unionhall::outbound::GuardedClient::new(Vec::new(), false),
             budget: unionhall::domain::mail::budget::MailBudget::NONE,
             disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
-            erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
+            erasures: unionhall::people::erasures::ErasureLog::beside(folder.path()),
             retention: unionhall::domain::person::RetentionTimes::DEFAULT,
         });
         Self { app, store, clock, _folder: folder }

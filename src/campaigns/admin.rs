@@ -4,15 +4,23 @@ use std::time::Duration;
 
 use super::worker::take_due_sheets;
 use super::{Edited, Made, Noted, Stepped, TakenStep};
+use crate::campaigns::negotiation::AddOfferDraft;
+use crate::campaigns::negotiation::AddRound;
+use crate::campaigns::records::AreMailingsOpen;
+use crate::campaigns::records::FindCampaign;
+use crate::campaigns::records::ListCampaigns;
+use crate::campaigns::records::ListOfferDrafts;
+use crate::campaigns::records::ListRounds;
+use crate::campaigns::states::EditCampaign;
+use crate::campaigns::states::MakeCampaign;
+use crate::campaigns::states::StepByDate;
+use crate::campaigns::states::StepCampaign;
 use crate::clock::Clock;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord, NegotiationRound, OfferDraft};
 use crate::domain::campaign::{BadFile, CampaignSlug};
 use crate::domain::time::Timestamp;
-use crate::store::campaigns::negotiation::{AddOfferDraft, AddRound};
-use crate::store::campaigns::step::{EditCampaign, MakeCampaign, StepCampaign};
-use crate::store::campaigns::{AreMailingsOpen, FindCampaign, ListCampaigns, ListOfferDrafts, ListRounds, StepByDate};
 use crate::store::{Store, StoreError, StoreReply};
 
 #[derive(Debug)]

@@ -1,73 +1,235 @@
-//! The worker of mailings: takes them further in bounded steps, at the pace that the operator set. Where it got to is in the store, so
-//! it goes on after a crash, and several nodes may work on one store.
+//! Mailings about campaigns: they walk people in the order of their ids, some at a time, and put mail into the outbox; as SQL.
 
-use std::time::Duration;
-
-use tokio::sync::watch;
-use tokio::time::Instant;
-
-use crate::clock::Clock;
-use crate::domain::campaign::mailing::MailingPace;
+use crate::campaigns::records::{campaign, campaigns};
+use crate::domain::campaign::mailing::{MailingPace, MailingRecipient};
+use crate::domain::campaign::participation::ParticipationState;
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
+use crate::domain::catalog::category::CategorySet;
+use crate::domain::mail::choices::KeptChoices;
+use crate::domain::person::PersonState;
+use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::time::Timestamp;
-use crate::log::Log;
-use crate::store::campaigns::mailing::StepMailing;
-use crate::store::campaigns::{AreMailingsOpen, ForgetMails};
-use crate::store::{Store, StoreError};
-use crate::supervise::pause_after_step;
+use crate::domain::us_state::UsState;
+use crate::membership::records::joined_by;
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// How often it looks for something to mail, and to delete. Less than what the pace tolerates, so that none of it is lost.
-const EVERY: Duration = Duration::from_secs(2);
-const DELETES_EVERY: u32 = 30;
+/// People that one step looks at: sign-ups wait meanwhile.
+const LOOKED_AT_ONCE: u32 = 100;
 
-/// Works until told to stop.
-pub async fn run(store: Store, pace: MailingPace, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
-    let mut round = 0_u32;
-    while !*stop.borrow() {
-        if let Err(error) = work(&store, pace, round.is_multiple_of(DELETES_EVERY), &log, || clock.now().time).await {
-            log.problem(None, &format!("mail about campaigns is not queued: {error}"));
+/// Rows that one step deletes; the second statement of the step has the number in its text.
+const FORGOTTEN_AT_ONCE: u32 = 500;
+
+/// Somebody `p` with their part `part` in a campaign, as [`recipient`] reads them; `s` is the sign-up that they joined by.
+macro_rules! recipient_columns {
+    () => {
+        concat!(
+            "p.id AS person_id, p.created_at AS person_created_at, p.state AS person_state, p.unwanted_mail, p.wanted_mail,
+         EXISTS (SELECT 1 FROM notices n WHERE n.hash = s.notice AND n.names_campaign_mail) AS is_told, part.state AS part, ",
+            $crate::membership::records::answers_now!(),
+            ", p.undeliverable_until, (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox) AS suppressed_until,
+         EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL) AS complained"
+        )
+    };
+}
+pub(crate) use recipient_columns;
+
+pub(crate) fn recipient(row: &Row<'_>) -> Result<MailingRecipient, Failure> {
+    let kept = KeptChoices { unwanted: row.get("unwanted_mail")?, wanted: row.get("wanted_mail")? };
+    Ok(MailingRecipient {
+        state: row.parsed("person_state", PersonState::from_name)?,
+        choices: kept.read(row.get("is_told")?),
+        part: row.get::<Option<&str>>("part")?.and_then(ParticipationState::from_name),
+        us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
+        categories: CategorySet::from_slugs(row.get("categories")?),
+        undeliverable_until: row.get("undeliverable_until")?,
+        suppressed_until: row.get("suppressed_until")?,
+        complained: row.get("complained")?,
+    })
+}
+
+pub(crate) async fn campaign_of_id(sql: &mut dyn Sql, id: i64) -> Result<Option<CampaignRecord>, Failure> {
+    sql.row(campaigns!("WHERE c.id = $1"), values![id], campaign).await
+}
+
+/// What a step of the mailings did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MailingStep {
+    /// Mails that were put into the outbox.
+    pub queued: u32,
+    /// Whether there may be more to do at once.
+    pub more: bool,
+    /// A mailing whose time was over before everybody was looked at.
+    pub ended_early: Option<(CampaignSlug, CampaignMail)>,
+}
+
+/// Takes a mailing further: looks at some people, and puts as many mails into the outbox as the pace allows. Where it got to is
+/// written with them.
+#[derive(Debug)]
+pub struct StepMailing {
+    pub pace: MailingPace,
+    pub now: Timestamp,
+}
+
+/// A mailing that is not finished.
+struct Mailing {
+    id: i64,
+    campaign: i64,
+    kind: CampaignMail,
+    after: i64,
+}
+
+impl Unit for StepMailing {
+    type Done = MailingStep;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<MailingStep, Failure> {
+        // Whoever has this row steps; other nodes have nothing to do meanwhile.
+        let pace = "SELECT used_to FROM campaign_pace WHERE id = 1 FOR UPDATE SKIP LOCKED";
+        let Some(used_to) = sql.row(pace, values![], |row| row.get(0)).await? else {
+            return Ok(MailingStep::default());
+        };
+        let most = self.pace.most_waiting();
+        let waiting =
+            "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE campaign_mail_id IS NOT NULL AND given_up_at IS NULL
+                                             AND held_at IS NULL LIMIT $1) waiting";
+        let waiting: u32 = sql.row(waiting, values![most], |row| row.get(0)).await?.unwrap_or(most);
+        let room = self.pace.room(used_to, self.now);
+        let mails = room.mails.min(most - waiting.min(most));
+        if mails == 0 {
+            return Ok(MailingStep::default());
         }
-        round = round.wrapping_add(1);
-        tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
-            _ = stop.changed() => {}
+        let Some((mailing, campaign)) = self.next(sql).await? else { return Ok(MailingStep::default()) };
+        if !mailing.kind.is_timely(&campaign, self.now) {
+            mailing.note(sql, mailing.after, 0, Some(self.now)).await?;
+            sql.execute("UPDATE campaign_mailings SET ended_early = TRUE WHERE id = $1", values![mailing.id]).await?;
+            let ended_early = Some((campaign.slug().clone(), mailing.kind));
+            return Ok(MailingStep { queued: 0, more: true, ended_early });
         }
+        let window = mailing.window(sql).await?;
+        let is_last = (window.len() as u64) < u64::from(LOOKED_AT_ONCE);
+        let (mut after, mut queued, mut is_stopped) = (mailing.after, 0, false);
+        for (person, recipient) in window {
+            if mailing.kind.is_for(&campaign, &recipient, self.now) {
+                if queued == mails {
+                    is_stopped = true;
+                    break;
+                }
+                queued += u32::from(self.queue(sql, &mailing, person).await?);
+            }
+            after = person;
+        }
+        let finished_at = (is_last && !is_stopped).then_some(self.now);
+        mailing.note(sql, after, queued, finished_at).await?;
+        if queued > 0 {
+            let pace = "UPDATE campaign_pace SET used_to = $1 WHERE id = 1";
+            sql.execute(pace, values![room.after(queued)]).await?;
+        }
+        Ok(MailingStep { queued, more: !is_stopped, ended_early: None })
     }
 }
 
-/// All that the pace allows now; says how many mails were queued.
-pub async fn work(
-    store: &Store,
-    pace: MailingPace,
-    deletes: bool,
-    log: &Log,
-    now: impl Fn() -> Timestamp,
-) -> Result<u32, StoreError> {
-    let mut queued = 0;
-    if pace.an_hour > 0 && store.run(AreMailingsOpen).await? {
-        loop {
-            let begun = Instant::now();
-            let step = store.run(StepMailing { pace, now: now() }).await?;
-            queued += step.queued;
-            if let Some((slug, kind)) = step.ended_early {
-                log.problem(
-                    None,
-                    &format!(
-                        "the mailing {} of {slug} ended before everybody was mailed: its time is over; raise --campaign-mails-an-hour, \
-                         or leave more time",
-                        kind.name()
-                    ),
-                );
+impl StepMailing {
+    /// An offer waits for nothing else; of the others the one that mailed least comes first, so that none waits for a large one.
+    async fn next(&self, sql: &mut dyn Sql) -> Result<Option<(Mailing, CampaignRecord)>, Failure> {
+        let unfinished = "SELECT id, campaign_id, kind, after_id FROM campaign_mailings WHERE finished_at IS NULL
+                          ORDER BY CASE WHEN kind = 'campaign_offer' THEN 0 ELSE 1 END, queued, id";
+        let read = |row: &Row<'_>| {
+            Ok(Mailing {
+                id: row.get("id")?,
+                campaign: row.get("campaign_id")?,
+                kind: row.parsed("kind", CampaignMail::from_name)?,
+                after: row.get("after_id")?,
+            })
+        };
+        for mailing in sql.rows(unfinished, values![], read).await? {
+            let Some(campaign) = campaign_of_id(sql, mailing.campaign).await? else { continue };
+            // What came of it is what the last sheet says.
+            if mailing.kind == CampaignMail::Result && campaign.state == CampaignState::Closed {
+                let uncounted = super::sheet::is_uncounted(sql, campaign.id).await?;
+                if uncounted {
+                    continue;
+                }
             }
-            if !step.more {
-                break;
-            }
-            pause_after_step(begun).await;
+            return Ok(Some((mailing, campaign)));
         }
+        Ok(None)
     }
-    let mut begun = Instant::now();
-    while deletes && store.run(ForgetMails(now())).await? > 0 {
-        pause_after_step(begun).await;
-        begun = Instant::now();
+
+    /// Puts the mail for a person into the outbox; false if they had theirs, or are gone meanwhile.
+    async fn queue(&self, sql: &mut dyn Sql, mailing: &Mailing, person: i64) -> Result<bool, Failure> {
+        let once = "INSERT INTO campaign_mails (campaign_id, kind, person_id, queued_at) VALUES ($1, $2, $3, $4)
+                    ON CONFLICT DO NOTHING RETURNING id";
+        let kind = mailing.kind.name();
+        let Some(mail) = sql.insert(once, values![mailing.campaign, kind, person, self.now]).await? else {
+            return Ok(false);
+        };
+        // Whoever is erased at this moment leaves no address behind.
+        let put = "INSERT INTO outbox (campaign_mail_id, kind, recipient, created_at, send_after)
+                   SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT), p.email, CAST($3 AS BIGINT), CAST($3 AS BIGINT)
+                   FROM people p WHERE p.id = $4 AND p.state = 'member' FOR SHARE";
+        Ok(sql.execute(put, values![mail, kind, self.now, person]).await? == 1)
     }
-    Ok(queued)
+}
+
+impl Mailing {
+    /// The next people to look at.
+    async fn window(&self, sql: &mut dyn Sql) -> Result<Vec<(i64, MailingRecipient)>, Failure> {
+        let everybody = concat!(
+            "SELECT ",
+            recipient_columns!(),
+            " FROM (SELECT * FROM people WHERE id > $2 ORDER BY id LIMIT $3) p ",
+            joined_by!(),
+            " LEFT JOIN participations part ON part.campaign_id = $1 AND part.person_id = p.id ORDER BY p.id"
+        );
+        let those_in_it = concat!(
+            "SELECT ",
+            recipient_columns!(),
+            " FROM (SELECT * FROM participations WHERE campaign_id = $1 AND person_id > $2 ORDER BY person_id LIMIT $3) part
+              JOIN people p ON p.id = part.person_id ",
+            joined_by!(),
+            " ORDER BY p.id"
+        );
+        let window = match self.kind {
+            CampaignMail::Opened => everybody,
+            CampaignMail::Offer | CampaignMail::Result => those_in_it,
+        };
+        let read = |row: &Row<'_>| Ok((row.get("person_id")?, recipient(row)?));
+        sql.rows(window, values![self.campaign, self.after, LOOKED_AT_ONCE], read).await
+    }
+
+    async fn note(
+        &self,
+        sql: &mut dyn Sql,
+        after: i64,
+        queued: u32,
+        finished_at: Option<Timestamp>,
+    ) -> Result<(), Failure> {
+        let note = "UPDATE campaign_mailings SET after_id = $2, queued = queued + $3, finished_at = $4 WHERE id = $1";
+        sql.execute(note, values![self.id, after, queued, finished_at]).await.map(|_| ())
+    }
+}
+
+/// Deletes some of what mailings that are finished no longer need; says how much.
+#[derive(Debug)]
+pub struct ForgetMails(pub Timestamp);
+
+impl Unit for ForgetMails {
+    type Done = u64;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        let given_up = "DELETE FROM outbox WHERE id IN
+                            (SELECT id FROM outbox WHERE campaign_mail_id IS NOT NULL AND given_up_at <= $1 LIMIT $2)";
+        let long_ago = Timestamp::from_millis(self.0.as_millis() - PENDING_FOR.as_millis() as i64);
+        let given_up = sql.execute(given_up, values![long_ago, FORGOTTEN_AT_ONCE]).await?;
+        // A cross join, for SQLite takes its sides in this order: otherwise it reads the mails of every mailing that goes on. A number
+        // that PostgreSQL plans with: for any number it reads every mail.
+        let gone = "DELETE FROM campaign_mails WHERE id IN
+                        (SELECT m.id FROM campaign_mailings g CROSS JOIN campaign_mails m
+                         WHERE g.finished_at IS NOT NULL AND m.campaign_id = g.campaign_id AND m.kind = g.kind
+                             AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.campaign_mail_id = m.id)
+                         LIMIT 500)";
+        Ok(given_up + sql.execute(gone, values![]).await?)
+    }
 }

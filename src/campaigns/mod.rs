@@ -6,14 +6,30 @@
 
 pub mod admin;
 pub mod mailing;
+pub mod mailing_worker;
+pub mod negotiation;
 pub mod negotiator;
+pub mod operator_step;
+pub mod outbox;
+pub mod participation;
 pub mod public;
-pub mod step;
+pub mod qualify;
+pub mod records;
+pub mod sheet;
+pub mod states;
 pub mod worker;
 
 use std::sync::Arc;
 
 use self::public::{KeptPublic, PublicCampaigns};
+pub use crate::campaigns::negotiation::Noted;
+use crate::campaigns::participation::PressUnit;
+pub use crate::campaigns::participation::Pressed;
+use crate::campaigns::records::RememberCampaign;
+pub use crate::campaigns::states::Edited;
+pub use crate::campaigns::states::Made;
+pub use crate::campaigns::states::Stepped;
+pub use crate::campaigns::states::TakenStep;
 use crate::clock::Moment;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::participation::Press;
@@ -21,9 +37,6 @@ use crate::domain::email::EmailAddress;
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
-use crate::store::campaigns::RememberCampaign;
-use crate::store::campaigns::participation::PressUnit;
-pub use crate::store::campaigns::{Edited, Made, Noted, Pressed, Stepped, TakenStep};
 use crate::store::{Store, StoreError};
 
 /// What pages do with campaigns.

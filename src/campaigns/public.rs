@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use crate::campaigns::records::FindCampaignsVersion;
+use crate::campaigns::records::ListCampaigns;
 use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::us_state::UsState;
-use crate::store::campaigns::{FindCampaignsVersion, ListCampaigns};
 use crate::store::{Store, StoreError};
 
 /// How long it is shown before the records are asked whether it changed.

@@ -5,14 +5,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::campaigns::records::ListCampaigns;
+use crate::campaigns::sheet::CountPart;
+use crate::campaigns::sheet::KeepSheet;
+use crate::campaigns::sheet::ListDueSheets;
+use crate::campaigns::states::StepByDate;
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::demand::DemandCount;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::time::Timestamp;
 use crate::log::Log;
-use crate::store::campaigns::sheet::KeepSheet;
-use crate::store::campaigns::{CountPart, ListCampaigns, ListDueSheets, StepByDate};
 use crate::store::{Store, StoreError};
 use crate::supervise::pause_after_step;
 

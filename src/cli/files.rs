@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 
-use super::random;
 use crate::domain::base32;
 use crate::private_files::{file_to_append, folder_of, make_folder, new_file, new_file_if};
+use crate::random;
 
 /// Makes a folder that only its owner can look into, if it is not there.
 pub(super) fn make_private_folder(path: &Path) -> anyhow::Result<()> {
@@ -137,7 +137,7 @@ pub(super) fn make_database_file(path: &Path) -> anyhow::Result<()> {
 pub(super) fn node_name(data: &Path) -> anyhow::Result<String> {
     let kept = data.join("node");
     if !is_there(&kept)? {
-        let name = base32::encode::<8>(&random::<5>()?);
+        let name = base32::encode::<8>(&random::bytes::<5>()?);
         write_private_file(&kept, &format!("{}\n", String::from_utf8_lossy(&name)))?;
     }
     let name = std::fs::read_to_string(&kept).with_context(|| format!("cannot read {}", kept.display()))?;

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use crate::config::{MailTransport, Records, ServeSettings, sandbox_file};
 use crate::domain::union::Union;
 use crate::http::request::host::is_local;
-pub(super) use crate::operator::findings::{Finding, Grade};
+
+pub(super) use crate::operator::findings::{CATALOG, Finding, Grade, MAIL};
 
 /// The checks that more than one place reports under.
 pub(super) const DATA_FOLDER: &str = "data folder";
 pub(super) const FILES: &str = "files";
-pub(super) use crate::operator::findings::{CATALOG, MAIL};
 
 /// The files of the data folder that are nobody else's business.
 pub(super) fn kept_files(settings: &ServeSettings) -> Vec<(PathBuf, &'static str)> {

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{Prepare, print_aside, print_line, random, terminal, with_live_records, with_records};
+use super::{Prepare, print_aside, print_line, terminal, with_live_records, with_records};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, Records, StoreSettings, quoted};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, Mode, NotAKeyId};
@@ -17,6 +17,7 @@ use crate::domain::time::{Timestamp, parse_span};
 use crate::keys::{KeyFigures, Keys, NewKey};
 use crate::operator::partner::{self, KeyPartner};
 use crate::operator::{Act, Operator};
+use crate::random;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
@@ -150,7 +151,7 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
         bail!("--expires lies in the past: the key would never work");
     }
     let mode = Mode::of_flag(task.test);
-    let key = ApiKey::of_mode(mode, &random()?);
+    let key = ApiKey::of_mode(mode, &random::bytes()?);
     let records = task.store.records()?;
     // Where there is a union there may be a sandbox.
     let prepare = if task.new || task.test { Prepare::Make } else { Prepare::Expect };
@@ -352,7 +353,7 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
 
 fn rotate(task: &RotateKey, now: Timestamp) -> anyhow::Result<()> {
     let (id, mode) = (task.id.id, task.id.mode(task.test));
-    let key = ApiKey::of_mode(mode, &random()?);
+    let key = ApiKey::of_mode(mode, &random::bytes()?);
     let act = act("keys rotate", format!("key {id} by {}", key.id()), now);
     let rotated = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| {
         Ok(keys.rotate(id, &key, task.grace, task.expires, false, now).await?)

@@ -335,15 +335,6 @@ fn block_on<'a>(runtime: &Runtime, work: impl Future<Output = anyhow::Result<()>
     runtime.block_on(work)
 }
 
-/// Bytes from the system's source of randomness.
-fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    let source = ring::rand::SystemRandom::new();
-    ring::rand::SecureRandom::fill(&source, &mut bytes)
-        .map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,12 +2,13 @@
 
 use anyhow::{anyhow, bail};
 
-use super::{files, random};
+use super::files;
 use crate::config::{Records, StoreSettings, read_secret};
 use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::secret::Secret;
 use crate::operator::{Claim, Operator};
+use crate::random;
 
 /// The installation's secret, and where it came from.
 pub(super) struct Claimed {
@@ -91,7 +92,7 @@ pub(super) async fn claim(
     let (secret, made) = match find(settings, given)? {
         Some(secret) => (secret, false),
         None => {
-            let text = String::from_utf8_lossy(&base32::encode::<52>(&random::<33>()?)).into_owned();
+            let text = String::from_utf8_lossy(&base32::encode::<52>(&random::bytes::<33>()?)).into_owned();
             files::write_private_file(&kept, &format!("{text}\n"))?;
             (Secret::new(&text)?, true)
         }

@@ -5,6 +5,7 @@
 //! store of keys is private to this module.
 
 mod bearer;
+pub mod records;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
@@ -18,11 +19,18 @@ use crate::domain::api_key::{ApiKey, IssuedKey, KeyId, KeyRecord, KeyStatus, Mod
 use crate::domain::partner::name::{PartnerId, PartnerName};
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
-use crate::store::keys::RotatedKey;
-use crate::store::keys::{
-    FindKey, IssueKey, ListKeys, ListKeysOf, ListKeysWithFigures, RevokeKey, RotateKey, TouchKey,
-};
-pub use crate::store::keys::{KeyFigures, KeyUse, RevokedKey};
+use crate::keys::records::FindKey;
+use crate::keys::records::IssueKey;
+pub use crate::keys::records::KeyFigures;
+pub use crate::keys::records::KeyUse;
+use crate::keys::records::ListKeys;
+use crate::keys::records::ListKeysOf;
+use crate::keys::records::ListKeysWithFigures;
+use crate::keys::records::RevokeKey;
+pub use crate::keys::records::RevokedKey;
+use crate::keys::records::RotateKey;
+use crate::keys::records::RotatedKey;
+use crate::keys::records::TouchKey;
 use crate::store::{Store, StoreError};
 
 /// How long what was read of a key is believed.

@@ -14,6 +14,8 @@ pub mod report;
 pub mod smtp;
 mod smtp_address;
 mod smtp_error;
+pub mod sources;
+pub mod worker;
 
 use std::fmt;
 use std::sync::Arc;

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use super::random;
 use crate::clock::Moment;
 use crate::domain::mail::budget::{FORM, MailBudget};
 use crate::domain::secret::Secret;
 use crate::domain::secret::proof::{ENTROPY, ProofCheck, ProofMaker};
 use crate::domain::time::Tick;
-use crate::store::sources::{FindFormReputation, SpendProof};
-use crate::store::{SpentProof, Store, StoreError};
+use crate::mail::sources::FindFormReputation;
+use crate::mail::sources::SpendProof;
+use crate::mail::sources::SpentProof;
+use crate::random;
+use crate::store::{Store, StoreError};
 
 /// How long what was read of the form's reputation is believed: every visitor of the page would ask otherwise. Whoever sends the
 /// form within this moment of its budget is not asked, and waits.
@@ -72,7 +74,7 @@ impl FormThrottle {
             FormState::Paused => return Ok(FormGate::Shut),
             FormState::Throttled => {}
         }
-        Ok(FormGate::Asks(self.proofs.ask(&random::<ENTROPY>()?, now.time)))
+        Ok(FormGate::Asks(self.proofs.ask(&random::bytes::<ENTROPY>()?, now.time)))
     }
 
     /// Whether a form may pass, by the question that came with it, its answer, and the site that sends it.

@@ -4,18 +4,20 @@
 //! Operations, pages and commands call this layer, and the store of members is private to it: no rule about a person can be
 //! rebuilt elsewhere. It must never know HTTP, MCP or a command line.
 
-pub mod erasures;
-pub mod export;
-pub mod figures;
+pub mod answers;
+pub mod code;
+pub mod confirm;
+pub mod count;
+pub mod decline;
 pub mod form_throttle;
-pub mod own_page;
-pub mod people;
-pub mod retention;
+pub mod mail_report;
+pub mod records;
+pub mod sign_up;
+pub mod withdraw;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::Instant;
 
 use crate::domain::email::EmailAddress;
@@ -36,15 +38,21 @@ use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notices;
 use crate::error::Error;
 use crate::mail::Delivery;
+use crate::membership::code::CreateCode;
+use crate::membership::code::FindCode;
+use crate::membership::code::IdempotentCode;
+use crate::membership::code::Revive;
+use crate::membership::confirm::Confirm;
+use crate::membership::decline::ChooseSilence;
+use crate::membership::decline::Decline;
+use crate::membership::decline::TakeBack;
+use crate::membership::mail_report::NoteReport;
+use crate::membership::records::FindSignUp;
+use crate::membership::records::IsCodeKnown;
+use crate::membership::records::KeepNotice;
+use crate::membership::sign_up::SignUp;
 use crate::partners::worker::WebhookNotifier;
 pub use crate::store::StoreError;
-use crate::store::members::code::{CreateCode, FindCode, IdempotentCode};
-use crate::store::members::confirm::Confirm;
-use crate::store::members::decline::{ChooseSilence, Decline, TakeBack};
-use crate::store::members::leave::Revive;
-use crate::store::members::{FindSignUp, IsCodeKnown, KeepNotice};
-use crate::store::report::NoteReport;
-use crate::store::sign_up::SignUp;
 use crate::store::{Batches, Store, StoreReply};
 
 /// How many codes are tried for a new address before something else must be wrong: two in a row do not happen.
@@ -342,17 +350,9 @@ impl Membership {
 }
 
 /// Waits for the next even moment after something began, so that its time does not tell what was found.
-async fn pad_response_time(begun: Instant, step: Duration) {
+pub(crate) async fn pad_response_time(begun: Instant, step: Duration) {
     let steps = begun.elapsed().as_micros() / step.as_micros().max(1) + 1;
     tokio::time::sleep_until(begun + step * u32::try_from(steps).unwrap_or(u32::MAX)).await;
-}
-
-/// Bytes that nobody can guess.
-fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], StoreError> {
-    let mut bytes = [0; LENGTH];
-    let drawn = SystemRandom::new().fill(&mut bytes);
-    drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
-    Ok(bytes)
 }
 
 /// What a refusal or a failure of the store means to a caller.

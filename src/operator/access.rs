@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Mutex;
 
 use super::overview::{KeptOverview, Overview};
@@ -18,12 +17,19 @@ use crate::domain::secret::Secret;
 use crate::domain::secret::operator::{FormOwner, OperatorProofs, token_hash};
 use crate::domain::secret::session::{NONCE, Nonce};
 use crate::domain::time::{Tick, Timestamp};
-use crate::membership::erasures::ErasureLog;
-use crate::membership::people::People;
-use crate::store::operators::{
-    AddOperator, AreThereOperators, EndOperatorSession, FindOperatorLink, FindOperatorSession, HasOperator,
-    LinkOperator, ListOperators, RemoveOperator, UseOperatorLink,
-};
+use crate::operator::accounts::AddOperator;
+use crate::operator::accounts::AreThereOperators;
+use crate::operator::accounts::EndOperatorSession;
+use crate::operator::accounts::FindOperatorLink;
+use crate::operator::accounts::FindOperatorSession;
+use crate::operator::accounts::HasOperator;
+use crate::operator::accounts::LinkOperator;
+use crate::operator::accounts::ListOperators;
+use crate::operator::accounts::RemoveOperator;
+use crate::operator::accounts::UseOperatorLink;
+use crate::people::People;
+use crate::people::erasures::ErasureLog;
+use crate::random;
 use crate::store::{StoreError, StoreReply};
 
 /// How long it is believed that there are operators, or none: anybody may ask, and the store is asked once in this time.
@@ -66,10 +72,7 @@ impl Operator {
 }
 
 fn new_token() -> Result<Nonce, StoreError> {
-    let mut bytes = [0; NONCE];
-    let drawn = SystemRandom::new().fill(&mut bytes);
-    drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
-    Ok(Nonce::from_random(&bytes))
+    Ok(Nonce::from_random(&random::bytes::<NONCE>()?))
 }
 
 /// Somebody who may use the page.

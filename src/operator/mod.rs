@@ -4,11 +4,13 @@
 //! This layer must never print, and must never know a command line or a backend.
 
 pub mod access;
+pub mod accounts;
 pub mod demand;
 pub mod findings;
 pub mod overview;
 pub mod partner;
 pub mod person;
+pub mod resume;
 pub mod running;
 
 use std::sync::Arc;
@@ -27,28 +29,47 @@ use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
+pub use crate::figures::Demand;
+pub use crate::figures::Funnel;
+use crate::figures::ListDemand;
+use crate::figures::ListSourceDays;
+use crate::figures::ListSources;
+use crate::figures::ListTopReferrers;
+pub use crate::figures::SourceDay;
+use crate::figures::worker;
+use crate::installation::AreSignUpsPaused;
+pub use crate::installation::Claim;
+use crate::installation::ClaimSecret;
+use crate::installation::CompareSecret;
+use crate::installation::FindLastBackup;
+use crate::installation::FindLatestRecord;
+use crate::installation::NoteBackup;
+use crate::installation::PauseSignUps;
 use crate::keys::Keys;
-use crate::membership::erasures::ErasureLog;
-use crate::membership::figures;
-use crate::membership::people::{self, People};
+use crate::mail::outbox::DropHeld;
+use crate::mail::outbox::ListMail;
+use crate::mail::outbox::ReleaseHeld;
+use crate::mail::outbox::RetriedMail;
+use crate::mail::outbox::RetryFailed;
+use crate::mail::outbox::RetryMail;
+use crate::mail::sources::ListSourceStatuses;
+use crate::membership::mail_report::NoteReport;
+use crate::membership::withdraw;
 use crate::outbound::GuardedClient;
 use crate::partners::Partners;
+use crate::partners::endpoints::ListEndpoints;
 use crate::partners::webhooks::Webhooks;
+use crate::people;
+use crate::people::People;
+use crate::people::erasures::ErasureLog;
+use crate::people::records::FindPeople;
+use crate::people::records::ListPeopleAfter;
+use crate::people::records::ListSignUpsOf;
 use crate::rewards::RewardAdmin;
+use crate::store::audit::AppendAudit;
+use crate::store::audit::ListAuditAfter;
+use crate::store::audit::ListAuditBefore;
 pub use crate::store::audit::{Act, AuditEntry, AuditPlace};
-use crate::store::audit::{AppendAudit, ListAuditAfter, ListAuditBefore};
-pub use crate::store::figures::{Demand, Funnel, SourceDay};
-use crate::store::figures::{ListDemand, ListSourceDays, ListSources, ListTopReferrers};
-pub use crate::store::installation::Claim;
-use crate::store::installation::{
-    AreSignUpsPaused, ClaimSecret, CompareSecret, FindLastBackup, FindLatestRecord, NoteBackup, PauseSignUps,
-};
-use crate::store::members::people::{FindPeople, ListPeopleAfter, ListSignUpsOf};
-use crate::store::outbox::RetriedMail;
-use crate::store::outbox::{DropHeld, ListMail, ReleaseHeld, RetryFailed, RetryMail};
-use crate::store::partners::webhooks::ListEndpoints;
-use crate::store::report::NoteReport;
-use crate::store::sources::ListSourceStatuses;
 use crate::store::{Store, StoreError, StoreReply};
 
 /// The records as commands see them.
@@ -146,12 +167,12 @@ impl Operator {
         act: Act,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        people::withdraw_sign_ups(&self.store, &self.audited(act).store, key, since, now).await
+        withdraw::withdraw_sign_ups(&self.store, &self.audited(act).store, key, since, now).await
     }
 
     /// Brings the figures up to date, where no service may be doing so.
     pub async fn catch_up_figures(&self, clock: Clock) -> Result<(), StoreError> {
-        figures::catch_up(&self.store, clock).await
+        worker::catch_up(&self.store, clock).await
     }
 
     pub fn sources_since(&self, day: i64) -> StoreReply<'_, Vec<(String, Funnel)>> {

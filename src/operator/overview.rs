@@ -10,20 +10,24 @@ use tokio::sync::Mutex;
 
 use super::demand::{self, DemandRow};
 use super::{Demand, Funnel, Operator};
+use crate::campaigns::records::ListCampaigns;
 use crate::clock::Moment;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::mail::budget::{SourceStatus, day_of};
 use crate::domain::referral::ReferralCode;
 use crate::domain::reward::report::{OnTheWay, RewardTotals};
 use crate::domain::time::{Tick, Timestamp};
-pub use crate::store::MailFigures;
+use crate::figures::CountReferredMembers;
+use crate::figures::ListDays;
+use crate::figures::ListDemand;
+use crate::figures::ListSources;
+use crate::figures::ListTopReferrers;
+use crate::figures::accounts::FindRewardTotals;
+use crate::mail::sources::FindMailFigures;
+use crate::mail::sources::ListSourceStatuses;
+pub use crate::mail::sources::MailFigures;
+use crate::rewards::report::FindOnTheWay;
 use crate::store::StoreError;
-use crate::store::campaigns::ListCampaigns;
-use crate::store::figures::{
-    CountReferredMembers, FindRewardTotals, ListDays, ListDemand, ListSources, ListTopReferrers,
-};
-use crate::store::rewards::FindOnTheWay;
-use crate::store::sources::{FindMailFigures, ListSourceStatuses};
 
 /// How long it is shown before it is read again. With the twenty seconds between two roll-ups it is less than a minute old.
 const BELIEVED_FOR: Duration = Duration::from_secs(30);

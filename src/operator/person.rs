@@ -14,9 +14,12 @@ use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::sign_up::SignUpState;
 use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
-use crate::membership::people::{self, NotErased, People};
+use crate::people::NotErased;
+use crate::people::People;
+use crate::people::records::FindPerson;
+use crate::people::records::FindPersonBriefly;
+use crate::rewards;
 use crate::store::StoreError;
-use crate::store::members::people::{FindPerson, FindPersonBriefly};
 
 /// Somebody who was erased, and what is still being paid to them.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ impl Operator {
 
     /// Forms the groups of a referrer that are full by now, so that what is due to them is known.
     pub async fn form_groups(&self, person: i64, now: Timestamp) -> Result<(), StoreError> {
-        people::form_groups(&self.store, person, now).await
+        rewards::form_groups(&self.store, person, now).await
     }
 
     /// Erases whoever has that address with `people`, which are audited; none if nobody has it. What is due to them is up to date.

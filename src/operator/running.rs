@@ -13,8 +13,8 @@ use crate::domain::figure::capped;
 use crate::domain::mail::MOST_COUNTED;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
+use crate::mail::sources::FindMailFigures;
 use crate::store::StoreError;
-use crate::store::sources::FindMailFigures;
 
 /// How old what is shown may be.
 const BELIEVED_FOR: Duration = Duration::from_secs(15);

@@ -3,8 +3,14 @@
 //! The stores of partners and of webhooks are private to this layer. It must never tell a partner anything about an address that
 //! the partner did not cause.
 
+pub mod changes;
+pub mod deliveries;
+pub mod endpoints;
+pub mod event_log;
 pub mod events;
+pub mod idempotency;
 mod places;
+pub mod records;
 pub mod self_service;
 pub mod webhooks;
 pub mod worker;
@@ -17,10 +23,15 @@ use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::partner::{NamedSignUp, PartnerRecord, SignUpStatus};
 use crate::domain::time::Timestamp;
+use crate::mail::outbox::hold::ReleaseSuspended;
+use crate::partners::records::FindStatus;
+use crate::partners::records::ListPartners;
+use crate::partners::records::ListStatuses;
+use crate::partners::records::ResumePartner;
+use crate::partners::records::SetContact;
+use crate::partners::records::SetMailsADay;
+use crate::partners::records::SuspendPartner;
 pub use crate::store::StoreError;
-use crate::store::partners::{
-    FindStatus, ListPartners, ListStatuses, ReleaseSuspended, ResumePartner, SetContact, SetMailsADay, SuspendPartner,
-};
 use crate::store::{Store, StoreReply};
 
 #[derive(Debug)]

@@ -7,8 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::rand::{SecureRandom, SystemRandom};
-
 use super::places::{PartnerPlaces, PlaceOfPartner};
 use super::webhooks::{Effort, EndpointProblem, Recovered, Webhooks, refused, unanswered};
 use super::worker::WebhookNotifier;
@@ -22,15 +20,19 @@ use crate::domain::time::Timestamp;
 use crate::domain::webhook::OLD_SECRET_SIGNS_FOR;
 use crate::domain::webhook::signature::WebhookSecret;
 use crate::domain::webhook::url::EndpointUrl;
+use crate::keys::records::FindKey;
 use crate::keys::{Keys, NotRotated, RevokedKey, Rotated};
 use crate::outbound::{GuardedClient, OUTBOUND_TIMEOUT};
-use crate::store::keys::FindKey;
-pub use crate::store::partners::changes::UsageDay;
-use crate::store::partners::changes::{ClaimChange, ListUsage, UnclaimChange};
-use crate::store::partners::webhooks::DELIVERY_BATCH;
-use crate::store::partners::webhooks::ListEndpointsOf;
-pub use crate::store::partners::webhooks::MAX_COUNTED;
-use crate::store::{Act, Store, StoreError};
+use crate::partners::changes::ClaimChange;
+use crate::partners::changes::ListUsage;
+use crate::partners::changes::UnclaimChange;
+pub use crate::partners::changes::UsageDay;
+use crate::partners::endpoints::DELIVERY_BATCH;
+use crate::partners::endpoints::ListEndpointsOf;
+pub use crate::partners::endpoints::MAX_COUNTED;
+use crate::random;
+use crate::store::audit::Act;
+use crate::store::{Store, StoreError};
 
 /// Requests that wait for an endpoint to answer, or for its name to be looked up: of a partner, and of all on a node.
 const MAX_DIALING_EACH: u32 = 2;
@@ -153,7 +155,7 @@ impl SelfService {
         self.endpoint(by, id).await?;
         let _place = self.place(by)?;
         self.claim(by, ChangeKind::EndpointTested, now).await?;
-        let unique = i64::from_be_bytes(random()?);
+        let unique = i64::from_be_bytes(random::bytes().map_err(StoreError::from)?);
         let webhooks = self.webhooks(act(by, "webhooks test", String::new(), None, now));
         match webhooks.test(id, unique, now).await {
             Ok(answer) => Ok(Pinged::Answered(answer.status)),
@@ -246,7 +248,7 @@ impl SelfService {
         if let Some(next) = self.store.run(FindKey(by.key)).await?.and_then(|key| key.replaced_by) {
             return Err(not_rotated(NotRotated::Replaced(by.key, next)));
         }
-        let successor = ApiKey::of_mode(self.mode, &random()?);
+        let successor = ApiKey::of_mode(self.mode, &random::bytes().map_err(StoreError::from)?);
         let change = self.claim(by, ChangeKind::KeyRotated, now).await?;
         let about = format!("key {} by {}", by.key, successor.id());
         let keys = self.audited_keys(act(by, "keys rotate", about, Some(change), now));
@@ -388,11 +390,4 @@ fn not_rotated(problem: NotRotated) -> NotDone {
             refused("This key no longer works".to_owned())
         }
     }
-}
-
-fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], StoreError> {
-    let mut bytes = [0; LENGTH];
-    let drawn = SystemRandom::new().fill(&mut bytes);
-    drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
-    Ok(bytes)
 }

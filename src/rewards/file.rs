@@ -9,8 +9,9 @@ use super::RewardAdmin;
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::time::Timestamp;
+use crate::rewards::payout::BeginBatch;
+use crate::rewards::payout::FillBatch;
 use crate::store::StoreError;
-use crate::store::rewards::payout::{BeginBatch, FillBatch};
 use crate::supervise::pause_after_step;
 
 /// What a batch's file holds.

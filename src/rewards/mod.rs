@@ -5,6 +5,13 @@
 
 mod answer;
 pub mod file;
+pub mod group;
+pub mod ledger;
+pub mod payout;
+pub mod place;
+pub mod report;
+pub mod settle;
+pub mod standing;
 pub mod worker;
 
 use tokio::time::Instant;
@@ -20,14 +27,30 @@ use crate::domain::reward::review::ReviewedReferrer;
 use crate::domain::reward::settlement::{ProviderAnswer, Settlement};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
-use crate::store::rewards::group::VoidPerson;
-use crate::store::rewards::payout::{BeginBatch, FillBatch};
-use crate::store::rewards::settle::SettlePayouts;
-use crate::store::rewards::{
-    AddUpCampaign, CloseBatch, FindBatch, FindNextBatch, FindOnTheWay, FindPayouts, ListPaidBetween, ListPayouts,
-    ListPayoutsOut, ListReviewedReferrers, ListRewardAccounts, NoteWritten,
-};
-pub use crate::store::rewards::{BatchRecord, NextBatch, PayoutPage, SettledPayouts, Voided, WhichBatch};
+use crate::random;
+use crate::rewards::group::StepReferrer;
+use crate::rewards::group::VoidPerson;
+pub use crate::rewards::group::Voided;
+pub use crate::rewards::payout::BatchRecord;
+use crate::rewards::payout::BeginBatch;
+use crate::rewards::payout::CloseBatch;
+use crate::rewards::payout::FillBatch;
+use crate::rewards::payout::FindBatch;
+use crate::rewards::payout::FindNextBatch;
+use crate::rewards::payout::FindPayouts;
+use crate::rewards::payout::ListPayouts;
+use crate::rewards::payout::ListPayoutsOut;
+pub use crate::rewards::payout::NextBatch;
+use crate::rewards::payout::NoteWritten;
+pub use crate::rewards::payout::PayoutPage;
+pub use crate::rewards::payout::WhichBatch;
+use crate::rewards::report::AddUpCampaign;
+use crate::rewards::report::FindOnTheWay;
+use crate::rewards::report::ListReviewedReferrers;
+use crate::rewards::settle::SettlePayouts;
+pub use crate::rewards::settle::SettledPayouts;
+use crate::rewards::standing::ListPaidBetween;
+use crate::rewards::standing::ListRewardAccounts;
 use crate::store::{Store, StoreError, StoreReply};
 use crate::supervise::pause_after_step;
 
@@ -216,4 +239,22 @@ impl RewardAdmin {
         }
         Ok(settled)
     }
+}
+
+/// What the audit log and the ledger call somebody who has no name there yet.
+pub fn new_account() -> Result<AccountId, StoreError> {
+    Ok(AccountId::from_random(&random::bytes()?))
+}
+
+/// Forms the groups of one referrer that are full by now: the worker may be behind, and what is due is to be known. In steps, with
+/// pauses in which others' writes get their turn.
+pub async fn form_groups(store: &Store, person: i64, now: Timestamp) -> Result<(), StoreError> {
+    let mut begun = Instant::now();
+    let mut after = 0;
+    while let Some(next) = store.run(StepReferrer { person, after, account: new_account()?, now }).await? {
+        after = next;
+        tokio::time::sleep(begun.elapsed()).await;
+        begun = Instant::now();
+    }
+    Ok(())
 }

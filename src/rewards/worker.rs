@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::clock::Clock;
 use crate::domain::time::Timestamp;
 use crate::log::Log;
-use crate::membership::people::new_account;
-use crate::store::rewards::StepRewards;
+use crate::rewards::group::StepRewards;
+use crate::rewards::new_account;
 use crate::store::{Store, StoreError};
 use crate::supervise::{pause_after_step, pause_long_after_step};
 

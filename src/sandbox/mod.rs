@@ -3,6 +3,7 @@
 //! The rest of it is the service itself on records of its own. This layer must never be given live records, and never let mail
 //! leave; the store of inboxes is private to it.
 
+pub mod inbox;
 pub mod transport;
 
 use crate::domain::mail::inbox::InboxMail;
@@ -10,7 +11,10 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::time::Timestamp;
-use crate::store::sandbox::{CountSandboxMembers, FindInInbox, ListInbox, ListInboxPartners};
+use crate::membership::count::CountSandboxMembers;
+use crate::sandbox::inbox::FindInInbox;
+use crate::sandbox::inbox::ListInbox;
+use crate::sandbox::inbox::ListInboxPartners;
 use crate::store::{Store, StoreError};
 
 /// Mails of a partner's inbox at a time, at the most.

@@ -13,7 +13,7 @@ use crate::domain::time::Timestamp;
 use crate::mail::{OutgoingMail, ReadableMail, SendError, Transport};
 use crate::membership::Membership;
 use crate::reply::Reply;
-use crate::store::sandbox::PutInInbox;
+use crate::sandbox::inbox::PutInInbox;
 use crate::store::{Store, StoreError};
 
 #[derive(Debug)]

@@ -51,8 +51,9 @@ use crate::http::response::error::HttpError;
 use crate::http::response::etag::Document;
 use crate::limiter::{Bucket, Class, Network, Subject};
 use crate::mail::mailbox::MailboxFolder;
-use crate::membership::{LinkedSignUp, StoreError, export};
+use crate::membership::{LinkedSignUp, StoreError};
 use crate::operator::access::OperatorAccess;
+use crate::people::export;
 
 /// Mailed links opened or pressed a minute from one address: mail services press many, for the people they serve.
 const LINKS_A_MINUTE: u32 = 300;

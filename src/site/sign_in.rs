@@ -16,7 +16,7 @@ use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::limiter::Class;
 use crate::mail::Delivery;
-use crate::membership::own_page::Entered;
+use crate::people::own_page::Entered;
 
 /// Somebody typed their address. What is answered, and when, does not tell whether it is a member's.
 pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {

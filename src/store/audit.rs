@@ -6,7 +6,6 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::partners::changes;
 use super::sql::{Failure, How, Job, ReadRow, Row, Sql, SqlReply, Unit, Value, expected, values};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
@@ -122,7 +121,7 @@ pub const BY_THEMSELVES: &str = "the member";
 /// Rows of a kind in a day about what one member did themselves: the log only grows, and they could fill the disk with it.
 const BY_ONE_A_DAY: i64 = 20;
 
-pub(super) async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<(), Failure> {
+pub(crate) async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<(), Failure> {
     if act.who == BY_THEMSELVES {
         let latest = "SELECT count(*) FROM (SELECT 1 FROM audit WHERE about = $1 AND at > $2 AND command = $4 LIMIT $3) AS latest";
         let values = values![about, act.at.minus(DAY), BY_ONE_A_DAY, act.command];
@@ -158,7 +157,7 @@ impl Job for AuditedJob {
                 let about = about.as_deref().unwrap_or(&self.act.about);
                 append(sql, &self.act, about).await?;
                 if let Some(change) = self.act.change {
-                    changes::note_done(sql, change, about, self.act.at).await?;
+                    note_done(sql, change, about, self.act.at).await?;
                 }
             }
             Ok(())
@@ -228,4 +227,10 @@ impl Sql for Watched<'_> {
     fn about(&mut self, what: &str) {
         self.about = Some(what.to_owned());
     }
+}
+
+/// The change that was asked for was made, in this transaction.
+pub(crate) async fn note_done(sql: &mut dyn Sql, change: i64, about: &str, now: Timestamp) -> Result<(), Failure> {
+    let done = "UPDATE partner_changes SET done_at = $2, about = $3 WHERE id = $1";
+    sql.execute(done, values![change, now, about]).await.map(|_| ())
 }

@@ -7,26 +7,12 @@
 //! never know about requests, limits or mail transports, and must never put an address, a key or a token into an error.
 
 pub mod audit;
-pub mod campaigns;
-pub mod figures;
-pub mod installation;
-pub mod keys;
-pub mod members;
+mod check;
 pub mod migration;
-pub mod operators;
-pub mod outbox;
-pub mod partners;
 #[cfg(debug_assertions)]
 pub mod plan;
 pub mod postgres;
 mod queue;
-pub mod report;
-pub mod resume;
-pub mod rewards;
-pub mod sandbox;
-pub mod sign_up;
-pub mod sign_up_batch;
-pub mod sources;
 pub mod sql;
 pub mod sqlite;
 pub mod transfer;
@@ -37,16 +23,13 @@ use std::sync::Arc;
 use crate::reply::Reply;
 
 pub use self::audit::Act;
-pub use self::installation::Claim;
-pub use self::members::retention::{ForgottenPeople, MAILBOXES_KEPT_FOR, Retained};
-pub use self::members::sign_in::SignedIn;
-use self::postgres::PostgresStore;
-use self::postgres::batch::Batcher;
-pub use self::postgres::batch::{BatchOutcome, Batched};
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
-pub use self::sandbox::ForgottenTestData;
-pub use self::sources::{MailFigures, SpentProof};
 use self::sql::{How, Job, JobDone, JobReply, Unit, result_of};
+use crate::random::NoRandom;
+use crate::store::postgres::PostgresStore;
+pub use crate::store::postgres::batch::BatchOutcome;
+pub use crate::store::postgres::batch::Batched;
+use crate::store::postgres::batch::Batcher;
 
 /// Units of work that share a commit at the most: past this a bigger batch gains little and its first unit waits longer.
 pub const WRITE_BATCH: usize = 256;
@@ -160,6 +143,12 @@ pub enum StoreError {
     /// It was asked to commit and its answer was lost: the unit is done whole or not at all, and nobody knows which.
     #[error("{0}; whether it was done is not known")]
     Unknown(String),
+}
+
+impl From<NoRandom> for StoreError {
+    fn from(none: NoRandom) -> Self {
+        Self::Unavailable(none.to_string())
+    }
 }
 
 impl StoreError {

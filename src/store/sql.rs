@@ -222,7 +222,7 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
 macro_rules! values {
     ($($value:expr),* $(,)?) => { &[$($crate::store::sql::Value::from($value)),*] };
 }
-pub(super) use values;
+pub(crate) use values;
 
 /// A type that a column can be read as.
 pub trait FromValue<'v>: Sized {

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use unionhall::store::StoreFigures;
 use unionhall::store::sql::{How, Job, JobReply};
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Engine, StoreFigures, StoreReply};
+use unionhall::store::{Engine, StoreReply};
 
 #[derive(Debug)]
 pub(crate) struct Counting {

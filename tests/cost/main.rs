@@ -34,7 +34,7 @@ use unionhall::store::Store;
 use unionhall::store::sqlite::SqliteStore;
 
 use self::counting::Counting;
-use unionhall::store::keys::{IssueKey, TouchKey};
+use unionhall::keys::records::{IssueKey, TouchKey};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -128,7 +128,7 @@ impl House {
                 outbound: unionhall::outbound::GuardedClient::new(Vec::new(), false),
                 budget: unionhall::domain::mail::budget::MailBudget::NONE,
                 disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
-                erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
+                erasures: unionhall::people::erasures::ErasureLog::beside(folder.path()),
                 retention: unionhall::domain::person::RetentionTimes::DEFAULT,
             });
             let settings = HttpSettings { metrics: Some(NodeResources::default()), ..HttpSettings::default() };

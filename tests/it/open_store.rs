@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use unionhall::domain::sign_up::{Confirmation, NewSignUp, Refused, SeenPage, SignUpRef, SignedUp};
 use unionhall::domain::time::Timestamp;
-use unionhall::store::members::confirm::Confirm;
-use unionhall::store::sign_up::SignUp;
+use unionhall::membership::confirm::Confirm;
+use unionhall::membership::sign_up::SignUp;
 use unionhall::store::{Batches, Engine, Store, StoreError, StoreReply};
 
 #[derive(Debug, Clone)]

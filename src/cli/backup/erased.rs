@@ -11,7 +11,7 @@ use crate::domain::email::EmailAddress;
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
-use crate::membership::erasures::ErasureLog;
+use crate::people::erasures::ErasureLog;
 
 /// An erasure is written down before it is done: one that was begun before the backup may have ended after it.
 const ERASING_TAKES: Duration = Duration::from_secs(60);

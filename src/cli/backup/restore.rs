@@ -22,9 +22,9 @@ use crate::cli::{files, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, quoted, read_secret};
 use crate::domain::secret::Secret;
+use crate::operator::resume::Resume;
 use crate::private_files::{folder_of, new_file};
 use crate::store::migration::MIGRATIONS;
-use crate::store::resume::Resume;
 use crate::store::sqlite::SqliteSnapshot;
 
 #[derive(Debug, Args)]
@@ -83,7 +83,9 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     bar.begin("preparing them to be served");
     let made_at = backup.manifest.made_at;
     let act = act("restore", format!("a backup of {made_at}"), now);
-    let held = records.resume(Resume { taken_at: made_at, act })?;
+    let resume = Resume { taken_at: made_at, act };
+    let gap = resume.id_gap();
+    let held = records.resume(resume, gap)?;
     let mut erased = Vec::new();
     if let Some(secret) = &secret {
         let is_erased = logs.erased_since(made_at, secret.value())?;

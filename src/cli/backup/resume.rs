@@ -18,9 +18,9 @@ use crate::domain::person::Waiver;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::operator::Operator;
+use crate::operator::resume::Resume;
 use crate::store::migration::Prepare;
 use crate::store::postgres::PostgresStore;
-use crate::store::resume::Resume;
 use crate::store::{Store, WRITE_BATCH};
 
 #[derive(Debug, Args)]
@@ -81,7 +81,8 @@ async fn resume(
     let Again { erased, perhaps } = erase_again(&logs, operator, &secret, now).await?;
     logs.keep()?;
     let act = act("resume", format!("records of {taken_at}"), now);
-    let held = store.resume(&Resume { taken_at, act }).await?;
+    let resume = Resume { taken_at, act };
+    let held = store.resume(&resume, resume.id_gap()).await?;
     let gap = Gap::look(operator, taken_at, held, now).await?;
     let members = operator.member_count().await?;
     let members = if members == 1 { "1 member".to_owned() } else { format!("{members} members") };

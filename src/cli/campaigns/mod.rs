@@ -9,7 +9,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 
 use crate::campaigns::TakenStep;
-use crate::campaigns::step::read_note;
+use crate::campaigns::operator_step::read_note;
 use crate::config::{CatalogSettings, PostalSettings, StoreSettings};
 use crate::domain::campaign::record::CampaignFile;
 use crate::domain::campaign::{CampaignSlug, CampaignStep};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ListAll, NamedCampaign, find};
-use crate::campaigns::step::terms_words;
+use crate::campaigns::operator_step::terms_words;
 use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignState;

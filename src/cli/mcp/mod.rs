@@ -20,11 +20,11 @@ use crate::domain::person::RetentionTimes;
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
 use crate::mcp::{McpServer, stdio};
-use crate::membership::erasures::ErasureLog;
 use crate::operations::CONTRACT_TOOLS;
 use crate::operations::dispatch::Dispatcher;
 use crate::operator::Operator;
 use crate::outbound::GuardedClient;
+use crate::people::erasures::ErasureLog;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::app::{App, Parts};
-use crate::cli::{block_on, open_store, random};
+use crate::cli::{block_on, open_store};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, UnionSettings};
 use crate::domain::base32;
@@ -17,10 +17,11 @@ use crate::limiter::memory::MemoryLimiter;
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
 use crate::mcp::{McpServer, stdio};
-use crate::membership::erasures::ErasureLog;
 use crate::operations::dispatch::Dispatcher;
 use crate::operations::negotiator;
 use crate::outbound::GuardedClient;
+use crate::people::erasures::ErasureLog;
+use crate::random;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 
@@ -46,7 +47,7 @@ pub(in crate::cli) fn run(settings: &NegotiatorSettings) -> anyhow::Result<()> {
             limiter: Arc::new(MemoryLimiter::new(union.public_per_minute)),
             union: Arc::new(union),
             // Of nobody: this process can make no link of a member's.
-            secret: Secret::new(&String::from_utf8_lossy(&base32::encode::<64>(&random::<40>()?)))?,
+            secret: Secret::new(&String::from_utf8_lossy(&base32::encode::<64>(&random::bytes::<40>()?)))?,
             store: store.clone(),
             log: log.clone(),
             mail: Delivery::Off,

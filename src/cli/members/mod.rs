@@ -22,9 +22,10 @@ use crate::domain::mail::budget::source_name;
 use crate::domain::person::{Leaving, Lifted, PersonRecord, Waiver};
 use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
-use crate::membership::erasures::ErasureLog;
-use crate::membership::people::{NotErased, People};
 use crate::operator::Operator;
+use crate::people::NotErased;
+use crate::people::People;
+use crate::people::erasures::ErasureLog;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MembersCommand {

@@ -7,8 +7,8 @@ use crate::cli::mail::as_json as waiting_mail_json;
 use crate::cli::{print_line, with_live_records};
 use crate::domain::person::{PersonFile, SignUpEntry};
 use crate::domain::time::Timestamp;
-use crate::membership::export::PersonDocument;
 use crate::operator::person::{lines, obstacles};
+use crate::people::export::PersonDocument;
 
 pub(super) fn run(task: &ShowPerson, now: Timestamp) -> anyhow::Result<()> {
     let email = address(&task.email)?;

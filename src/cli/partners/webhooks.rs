@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::super::audit::act;
-use super::super::{print_aside, print_line, random, secret};
+use super::super::{print_aside, print_line, secret};
 use super::PartnerRecords;
 use crate::clock::Clock;
 use crate::config::{OutboundSettings, SecretSettings, web_address};
@@ -17,6 +17,7 @@ use crate::domain::webhook::url::EndpointUrl;
 use crate::operator::Act;
 use crate::partners::self_service::MAX_COUNTED;
 use crate::partners::webhooks::{Effort, Webhooks};
+use crate::random;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum WebhooksCommand {
@@ -196,7 +197,7 @@ fn as_json(listed: &ListedEndpoint) -> serde_json::Value {
 }
 
 fn test(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
-    let unique = i64::from_be_bytes(random()?);
+    let unique = i64::from_be_bytes(random::bytes()?);
     let answer = with_webhooks(&task.settings, None, async |webhooks| {
         webhooks.test(task.id, unique, now).await.context("the ping was not delivered")
     })?;

@@ -6,7 +6,7 @@ use lettre::message::Mailbox;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::cli::{files, random};
+use crate::cli::files;
 use crate::clock::Clock;
 use crate::config::{MailTransport, ServeSettings};
 use crate::domain::catalog::Catalog;
@@ -14,15 +14,15 @@ use crate::domain::mail::budget::MailBudget;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::union::{Sender, Union};
-use crate::lease_queue;
 use crate::log::Log;
 use crate::mail::compose::Composer;
 use crate::mail::mailbox::MailboxFolder;
-use crate::mail::outbox::Outbox;
+use crate::mail::worker::Outbox;
 use crate::mail::{Delivery, MailNotifier, Transport};
 use crate::partners::worker::ContactMail;
 use crate::store::Store;
 use crate::supervise;
+use crate::{campaigns, lease_queue, random};
 
 /// The way that mail takes from here.
 pub(super) struct Post {
@@ -77,7 +77,7 @@ impl Post {
     pub(super) fn worker_name(&self) -> anyhow::Result<String> {
         match &self.sending {
             Some(sending) => Ok(sending.node.clone()),
-            None => Ok(format!("process {:x}", u64::from_be_bytes(random()?))),
+            None => Ok(format!("process {:x}", u64::from_be_bytes(random::bytes()?))),
         }
     }
 
@@ -110,6 +110,7 @@ impl Post {
     ) -> Option<JoinHandle<()>> {
         let sending = self.sending.as_ref()?;
         let outbox = Outbox {
+            lease_campaign_mail: campaigns::outbox::lease,
             store: store.clone(),
             transport: Arc::clone(&sending.transport),
             composer,

@@ -23,9 +23,8 @@ use self::mail::Post;
 use self::operator_page::LookAtMachine;
 use self::sandbox::{SandboxRuntime, SharedParts};
 use super::secret::{self, Claimed};
-use super::{AlreadyPrinted, block_on, open_store, print_aside, random};
+use super::{AlreadyPrinted, block_on, open_store, print_aside};
 use crate::app::{App, Parts};
-use crate::campaigns;
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
 use crate::domain::api_key::Mode;
@@ -33,20 +32,22 @@ use crate::domain::campaign::mailing::MailingPace;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
+use crate::figures::worker;
 use crate::http::connection::tls::Tls;
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::id::RequestIds;
 use crate::log::{Format, Log, Severity, json_event};
 use crate::mail::Delivery;
 use crate::mail::report::MailHooks;
-use crate::membership::erasures::ErasureLog;
-use crate::membership::{figures, retention};
 use crate::operator::Operator;
 use crate::partners::worker::{WebhookNotifier, WebhookWorker};
+use crate::people::erasures::ErasureLog;
+use crate::people::retention;
 use crate::rewards;
 use crate::server::{FindsSandbox, HttpService, HttpSettings, NodeResources, listener, metrics_listener};
 use crate::store::migration::Prepare;
 use crate::supervise;
+use crate::{campaigns, random};
 
 /// How long the end waits for mail on its way, beside the last requests. What takes longer is sent again after the next
 /// start.
@@ -136,7 +137,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let forgets =
         retention::run(records.clone(), Mode::Live, secret.clone(), times, logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("retention", forgets));
-    let rolls_up = figures::run(records.clone(), logger.clone(), clock, stops.clone());
+    let rolls_up = worker::run(records.clone(), logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
     let campaigns = campaigns::worker::run(records.clone(), logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the campaigns", campaigns));
@@ -146,7 +147,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let is_off = matches!(post.delivery, Delivery::Off) || union.postal_address.is_none();
     let an_hour = if is_off { 0 } else { settings.mail.campaign_mails_an_hour };
     let (pace, records) = (MailingPace { an_hour }, records.clone());
-    let mailings = campaigns::mailing::run(records, pace, logger.clone(), clock, stops.clone());
+    let mailings = campaigns::mailing_worker::run(records, pace, logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the mailings", mailings));
     let sandbox = SandboxRuntime::new(
         settings,
@@ -169,7 +170,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let service = HttpService::new(
         app,
         clock,
-        RequestIds::new(random()?),
+        RequestIds::new(random::bytes()?),
         HttpSettings {
             proxies: TrustedProxies::new(settings.trusted_proxies.clone()),
             branding,

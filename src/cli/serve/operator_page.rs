@@ -7,10 +7,10 @@ use crate::config::{MailTransport, ServeSettings};
 use crate::domain::secret::Secret;
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::identity_header::IdentityHeader;
-use crate::membership::erasures::ErasureLog;
 use crate::operator::Operator;
 use crate::operator::access::OperatorAccess;
 use crate::operator::running::RunningFindings;
+use crate::people::erasures::ErasureLog;
 use crate::server::OperatorParts;
 
 /// What `doctor` finds of this machine.

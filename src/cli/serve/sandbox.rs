@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::process;
 use crate::app::{App, Parts};
-use crate::cli::{open_records, random};
+use crate::cli::open_records;
 use crate::clock::Clock;
 use crate::config::{OutboundSettings, Records, SandboxRecords, ServeSettings};
 use crate::domain::api_key::Mode;
@@ -25,22 +25,25 @@ use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::union::Union;
 use crate::domain::union::notice::Notices;
-use crate::lease_queue;
+use crate::figures::worker;
+use crate::installation::Claim;
+use crate::installation::ClaimSecret;
 use crate::limiter::Limiter;
 use crate::log::Log;
 use crate::mail::compose::Composer;
-use crate::mail::outbox::Outbox;
+use crate::mail::worker::Outbox;
 use crate::mail::{Delivery, MailNotifier};
-use crate::membership::erasures::ErasureLog;
-use crate::membership::{Membership, figures, retention};
+use crate::membership::Membership;
 use crate::partners::worker::{ContactMail, WebhookNotifier, WebhookWorker};
+use crate::people::erasures::ErasureLog;
+use crate::people::retention;
 use crate::reply::Reply;
 use crate::sandbox::Inbox;
 use crate::sandbox::transport::InboxTransport;
 use crate::server::{FindsSandbox, NoSandbox};
-use crate::store::installation::ClaimSecret;
+use crate::store::Store;
 use crate::store::migration::Prepare;
-use crate::store::{Claim, Store};
+use crate::{campaigns, lease_queue, random};
 
 /// What the sandbox is made of, and what became of it.
 #[derive(Debug)]
@@ -195,7 +198,7 @@ impl SandboxRuntime {
             self.clock,
             self.stop.clone(),
         ));
-        tokio::spawn(figures::run(store.clone(), self.log.of_sandbox(), self.clock, self.stop.clone()));
+        tokio::spawn(worker::run(store.clone(), self.log.of_sandbox(), self.clock, self.stop.clone()));
         tokio::spawn(process::write_uses(Arc::clone(app.core()), self.clock, self.stop.clone()));
         Ok(Some(OpenedSandbox { app, store, workers }))
     }
@@ -228,6 +231,7 @@ impl SandboxRuntime {
         let membership = Membership::new(store.clone(), &self.secret, Delivery::Held, webhooks, disposable, notices);
         let sender = &self.union.sender;
         Ok(Outbox {
+            lease_campaign_mail: campaigns::outbox::lease,
             store: store.clone(),
             transport: Arc::new(InboxTransport::new(store.clone(), membership, &self.secret, self.clock)),
             composer: Composer {
@@ -241,7 +245,7 @@ impl SandboxRuntime {
             log: self.log.of_sandbox(),
             budget: None,
             // Of this process alone: another may work on the same records, whatever becomes of the live mail.
-            name: format!("sandbox-{}", String::from_utf8_lossy(&base32::encode::<8>(&random::<5>()?))),
+            name: format!("sandbox-{}", String::from_utf8_lossy(&base32::encode::<8>(&random::bytes::<5>()?))),
             renew_every: Outbox::RENEW_EVERY,
         })
     }

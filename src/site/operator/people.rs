@@ -12,8 +12,8 @@ use crate::domain::person::{PersonFile, PersonState, Waiver};
 use crate::domain::referral::ReferralCode;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::membership::people::NotErased;
 use crate::operator::person::lines;
+use crate::people::NotErased;
 use crate::site::{PageResult, Visit, field};
 
 const HERE: OperatorSection = OperatorSection::People;

@@ -20,9 +20,9 @@ use crate::domain::person::{Answers, PersonState, RewardsDue};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::mail::Delivery;
-use crate::membership::export::MemberExport;
 use crate::membership::form_throttle::FormGate;
-use crate::membership::people::NotErased;
+use crate::people::NotErased;
+use crate::people::export::MemberExport;
 
 /// Campaigns on the page at the most; all of them have a page of their own.
 const MOST_CAMPAIGNS: usize = 20;

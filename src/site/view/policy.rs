@@ -10,7 +10,7 @@ use crate::domain::language::Phrase;
 use crate::domain::person::RetentionTimes;
 use crate::domain::sign_in::REMEMBERED_FOR;
 use crate::domain::sign_up::PENDING_FOR;
-use crate::membership::retention::MAILBOXES_KEPT_FOR;
+use crate::people::retention::MAILBOXES_KEPT_FOR;
 use crate::site::own_text::PolicyPage;
 
 #[derive(Template)]

@@ -16,12 +16,12 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::connection::PgConnection;
-pub use super::pool::LOCK_TRIES;
 use super::pool::{Pool, SHARES, Work, is_locked, is_of_the_unit};
 use crate::reply::{BoxFuture, Reply};
-use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
+pub use crate::store::postgres::pool::LOCK_TRIES;
+use crate::store::queue::{BatchCounts, PoolFigures, Queue, Queued, Waiter, WriterFigures};
 use crate::store::sql::{Failure, How, Unit};
-use crate::store::{PoolFigures, StoreError, StoreReply, WriterFigures};
+use crate::store::{StoreError, StoreReply};
 use crate::supervise;
 
 /// How long a job is waited for in all.

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
@@ -15,6 +14,7 @@ use tokio_postgres::{Client, Statement};
 
 use crate::reply::{BoxFuture, Reply};
 use crate::store::sql::{Columns, Failure, ReadRow, Row, Sql, SqlReply, Value, describe, expected, values};
+use std::fmt;
 
 /// The cluster, the database and the table, as a text; part of what every new connection is asked.
 macro_rules! database_identity {

@@ -7,9 +7,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::pool::{HotUnit, Pool};
 use crate::reply::Reply;
-use crate::store::queue::Waiter;
+use crate::store::queue::{PoolFigures, Waiter};
 use crate::store::sql::{Failure, How, Sql, Unit, expected, values};
-use crate::store::{PoolFigures, StoreError, StoreReply};
+use crate::store::{StoreError, StoreReply};
 use crate::supervise;
 
 /// Requests that may wait for the next read. More are refused at once: a database that is this far behind is away.

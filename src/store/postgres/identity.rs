@@ -10,7 +10,6 @@ use super::connection::PgConnection;
 use super::pool::{Pool, Work};
 use super::schema::PostgresOpenError;
 use crate::store::migration::Prepare;
-use crate::store::resume::Resume;
 use crate::store::sql::{Failure, Sql, Unit, expected, values};
 
 /// Holds the database against the note in it; the first start makes the note.
@@ -70,10 +69,14 @@ pub(super) async fn is_restored(connection: &mut PgConnection) -> Result<bool, F
 }
 
 /// Makes restored records fit to be served again, and notes where they are.
-pub(super) struct PgResume<'a>(pub &'a Resume);
+pub(super) struct PgResume<'a, U> {
+    pub resume: &'a U,
+    /// How far ids jump.
+    pub id_gap: i64,
+}
 
-impl Work for PgResume<'_> {
-    type Done = u64;
+impl<U: Unit> Work for PgResume<'_, U> {
+    type Done = U::Done;
 
     // Everybody who is signed in is one row.
     const TIMEOUT: Duration = Duration::from_secs(1800);
@@ -82,15 +85,15 @@ impl Work for PgResume<'_> {
         true
     }
 
-    async fn apply(&mut self, connection: &mut PgConnection) -> Result<u64, Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<U::Done, Failure> {
         connection.client.batch_execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '30s'").await?;
         let raise = "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, coalesce(last_value, 0) + $1)
                      FROM pg_catalog.pg_sequences WHERE schemaname = current_schema()";
         let sql: &mut dyn Sql = connection;
-        sql.rows(raise, values![self.0.id_gap()], |_| Ok(())).await?;
-        let held = self.0.apply(sql).await?;
+        sql.rows(raise, values![self.id_gap], |_| Ok(())).await?;
+        let done = self.resume.apply(sql).await?;
         note(connection).await?;
-        Ok(held)
+        Ok(done)
     }
 }
 

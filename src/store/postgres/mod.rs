@@ -25,11 +25,9 @@ use self::connection::ExpectedIdentity;
 use self::count::PostgresCounter;
 use self::identity::{NoteIdentity, PgResume};
 use self::pool::{Pool, SHARES, Shares};
-use super::installation::{CHECK, Check};
 use super::migration::{MIGRATIONS, Migration, Prepare};
-use super::resume::Resume;
 use super::sql::{Failure, How, Job, JobReply, Sql, Unit, expected, result_of, values};
-use super::{Engine, StoreError, StoreFigures, StoreReply, WriterFigures};
+use super::{Engine, StoreError, StoreReply};
 use crate::reply::Reply;
 
 pub use self::address::{Address, BadAddress};
@@ -37,6 +35,10 @@ pub use self::facts::{PostgresFacts, learn};
 pub use self::sandbox::{SandboxPlace, find_sandbox, make_sandbox};
 pub use self::schema::PostgresOpenError;
 pub use self::transfer::PostgresTransfer;
+use crate::store::check::CHECK;
+use crate::store::check::Check;
+use crate::store::queue::StoreFigures;
+use crate::store::queue::WriterFigures;
 
 #[derive(Debug)]
 pub struct PostgresStore {
@@ -114,9 +116,9 @@ impl PostgresStore {
         self.batchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes records that were restored from a copy fit to be served again; says how many mails are held.
-    pub async fn resume(&self, resume: &Resume) -> Result<u64, StoreError> {
-        self.pool.run(&mut PgResume(resume)).await
+    /// Makes records that were restored from a copy fit to be served again, as this unit does; ids jump by so many.
+    pub async fn resume<U: Unit>(&self, resume: &U, id_gap: i64) -> Result<U::Done, StoreError> {
+        self.pool.run(&mut PgResume { resume, id_gap }).await
     }
 
     /// Takes the records for complete, wherever they are now.

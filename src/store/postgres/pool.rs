@@ -13,8 +13,9 @@ use tokio_postgres::error::SqlState;
 
 use super::address::{Address, place, quoted};
 use super::connection::{ExpectedIdentity, PgConnection, database_identity, is_broken};
+use crate::store::StoreError;
+use crate::store::queue::PoolFigures;
 use crate::store::sql::{Failure, How, Job, Unit, describe};
-use crate::store::{PoolFigures, StoreError};
 
 /// Connections a node holds at the most, for each purpose apart: whatever holds up one leaves the others alone.
 #[derive(Debug, Clone, Copy)]

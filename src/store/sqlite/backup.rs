@@ -15,8 +15,7 @@ use super::transfer::{place, refuse_leftovers, refused};
 use super::{SqliteOpenError, schema, statement};
 use crate::store::StoreError;
 use crate::store::migration::{MIGRATIONS, Prepare};
-use crate::store::resume::Resume;
-use crate::store::sql::{Failure, Job, result_of};
+use crate::store::sql::{Failure, Job, Unit, result_of};
 
 /// Little, whatever the size of the records: four times as much made the examination a fifth faster.
 const CACHE: &str = "PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY";
@@ -101,12 +100,12 @@ impl SqliteSnapshot {
     /// Makes the records fit to be served again after a gap in which nobody knows what happened: brings the schema up to
     /// date, moves every id ahead, takes back what workers had leased and holds the mail that waited, for it may have gone
     /// since. Says how many mails that are. Who does so is written down with it.
-    pub fn resume(&mut self, resume: Resume) -> Result<u64, StoreError> {
+    pub fn resume<U: Unit>(&mut self, resume: U, id_gap: i64) -> Result<U::Done, StoreError> {
         let opened = schema::open(&self.file, Prepare::Upgrade, MIGRATIONS);
         self.connection = opened.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         // Whatever fails, the copy goes, and with it what was begun.
         self.connection.execute_batch("BEGIN IMMEDIATE").map_err(Failure::from)?;
-        self.raise_ids(resume.id_gap())?;
+        self.raise_ids(id_gap)?;
         let mut job = <dyn Job>::of(resume);
         let applied = statement::apply(&mut *job, &mut self.connection);
         let applied = applied.and_then(|()| Ok(self.connection.execute_batch("COMMIT")?));

@@ -23,16 +23,18 @@ use rusqlite::config::DbConfig;
 use self::count::SqliteCounter;
 use self::reader::Readers;
 use self::writer::Writer;
-use super::installation::{CHECK, Check};
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sql::{How, Job, JobReply, result_of};
-use super::{Engine, StoreError, StoreFigures, StoreReply, WRITE_BATCH};
+use super::{Engine, StoreError, StoreReply, WRITE_BATCH};
 use crate::reply::Reply;
 
 pub use self::backup::{Examined, SqliteSnapshot};
 pub use self::quick_check::quick_check;
 pub use self::schema::SqliteOpenError;
 pub use self::transfer::SqliteTransfer;
+use crate::store::check::CHECK;
+use crate::store::check::Check;
+use crate::store::queue::StoreFigures;
 
 #[derive(Debug)]
 pub struct SqliteStore {

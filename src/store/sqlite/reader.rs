@@ -11,8 +11,9 @@ use rusqlite::{Connection, OpenFlags};
 use super::schema::SqliteOpenError;
 use super::{is_busy, statement};
 use crate::reply::Reply;
+use crate::store::StoreError;
+use crate::store::queue::PoolFigures;
 use crate::store::sql::{Failure, Job, JobReply};
-use crate::store::{PoolFigures, StoreError};
 
 /// How long a read that found the database busy waits for it, off the runtime's threads.
 const READ_BUSY_TIMEOUT: Duration = Duration::from_secs(2);

@@ -15,9 +15,9 @@ use tokio::sync::{mpsc, oneshot};
 use super::checkpoint::CheckpointThread;
 use super::{OpenedFile, statement};
 use crate::reply::Reply;
-use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
+use crate::store::queue::{BatchCounts, Queue, Queued, Waiter, WriterFigures};
 use crate::store::sql::{Failure, Job, JobReply, describe_sqlite};
-use crate::store::{StoreError, StoreReply, WriterFigures};
+use crate::store::{StoreError, StoreReply};
 use crate::supervise;
 
 /// How long the end waits for the log to be written back, which only spares the next start some work.

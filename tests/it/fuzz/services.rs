@@ -54,7 +54,7 @@ fn mcp_server() -> &'static (McpServer, Clock) {
             outbound: unionhall::outbound::GuardedClient::new(Vec::new(), false),
             budget: unionhall::domain::mail::budget::MailBudget::NONE,
             disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
-            erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
+            erasures: unionhall::people::erasures::ErasureLog::beside(folder.path()),
             retention: unionhall::domain::person::RetentionTimes::DEFAULT,
         });
         (McpServer::new(Dispatcher::new(app), CONTRACT_TOOLS), clock)

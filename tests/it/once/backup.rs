@@ -13,7 +13,7 @@ use unionhall::clock::Clock;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::domain::time::Timestamp;
-use unionhall::membership::erasures::ErasureLog;
+use unionhall::people::erasures::ErasureLog;
 
 use crate::once::root_files::walk;
 use crate::own_page::Browser;

@@ -7,16 +7,18 @@ use std::process::Command;
 
 use rusqlite::Connection;
 use unionhall::domain::time::Timestamp;
+use unionhall::installation::Claim;
+use unionhall::mail::sources::MailFigures;
+use unionhall::store::Store;
 use unionhall::store::migration::{MIGRATIONS, Migration, Prepare};
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Claim, MailFigures, Store};
 
 use crate::database::Database;
 use crate::open_store::OpenStore;
 use crate::server::block_on;
-use unionhall::store::installation::{ClaimSecret, PauseSignUps};
-use unionhall::store::sources::FindMailFigures;
+use unionhall::installation::{ClaimSecret, PauseSignUps};
+use unionhall::mail::sources::FindMailFigures;
 
 /// Rows that refer to each other, in SQL for both engines.
 const FILL: &str = "

@@ -23,16 +23,16 @@ use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::token::TokenMaker;
 use unionhall::domain::sign_up::{NamedPerson, NewSignUp, Partner, SignUpAnswers};
 use unionhall::domain::time::Timestamp;
+use unionhall::keys::records::FindKey;
 use unionhall::keys::{Keys, NewKey};
 use unionhall::lease_queue;
 use unionhall::log::{Format, Level, Log};
 use unionhall::mail::compose::Composer;
-use unionhall::mail::outbox::{MailAlarms, Outbox};
+use unionhall::mail::outbox::{ListMail, RetryFailed, RetryMail};
+use unionhall::mail::worker::{MailAlarms, Outbox};
 use unionhall::mail::{MailNotifier, OutgoingMail, SendError, Transport};
 use unionhall::reply::Reply;
-use unionhall::store::keys::FindKey;
 use unionhall::store::migration::Prepare;
-use unionhall::store::outbox::{ListMail, RetryFailed, RetryMail};
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{Store, StoreError};
@@ -148,6 +148,7 @@ impl Room {
 
     fn worker(&self, name: &str) -> Worker {
         let outbox = Outbox {
+            lease_campaign_mail: unionhall::campaigns::outbox::lease,
             store: Store::clone(&self.store),
             transport: Arc::clone(&self.transport) as Arc<dyn Transport>,
             composer: Composer {

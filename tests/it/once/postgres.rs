@@ -17,8 +17,8 @@ use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{Confirmation, DecidedHow, NamedPerson, NewSignUp, SeenPage, SignUpAnswers};
 use unionhall::domain::time::Timestamp;
+use unionhall::membership::decline::Decline;
 use unionhall::store::StoreError;
-use unionhall::store::members::decline::Decline;
 use unionhall::store::migration::{MIGRATIONS, Prepare};
 use unionhall::store::postgres::{Address, PostgresStore};
 

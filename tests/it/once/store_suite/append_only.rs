@@ -3,7 +3,7 @@
 use unionhall::domain::union::notice::Notice;
 
 use super::*;
-use unionhall::store::members::KeepNotice;
+use unionhall::membership::records::KeepNotice;
 
 /// Each with a column of text, and a row of it.
 const APPEND_ONLY: [(&str, &str, &str); 6] = [

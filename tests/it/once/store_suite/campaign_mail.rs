@@ -11,16 +11,17 @@ use unionhall::domain::secret::session::Nonce;
 use unionhall::domain::union::notice::Notice;
 
 use super::*;
-use unionhall::store::campaigns::mailing::StepMailing;
-use unionhall::store::campaigns::participation::PressUnit;
-use unionhall::store::campaigns::{AreMailingsOpen, FindCampaign, ForgetMails};
-use unionhall::store::members::KeepNotice;
-use unionhall::store::members::leave::{Leave, Unsuppress};
-use unionhall::store::members::own_page::{ChooseMail, Unsubscribe};
-use unionhall::store::outbox::ListMail;
-use unionhall::store::outbox::campaign::LeaseCampaignMail;
-use unionhall::store::report::NoteReport;
-use unionhall::store::sources::{FindMailFigures, ListSourceStatuses};
+use unionhall::campaigns::mailing::ForgetMails;
+use unionhall::campaigns::mailing::StepMailing;
+use unionhall::campaigns::outbox::LeaseCampaignMail;
+use unionhall::campaigns::participation::PressUnit;
+use unionhall::campaigns::records::{AreMailingsOpen, FindCampaign};
+use unionhall::mail::outbox::ListMail;
+use unionhall::mail::sources::{FindMailFigures, ListSourceStatuses};
+use unionhall::membership::mail_report::NoteReport;
+use unionhall::membership::records::KeepNotice;
+use unionhall::people::choices::{ChooseMail, Unsubscribe};
+use unionhall::people::leave::{Leave, Unsuppress};
 
 const FAST: MailingPace = MailingPace { an_hour: 1_000_000 };
 const SLUG: &str = "internet-2027";

@@ -1,6 +1,11 @@
 //! Campaigns: steps, presses and sheets, held to a model that knows no SQL.
 
 use super::*;
+use unionhall::campaigns::negotiation::{AddOfferDraft, AddRound};
+use unionhall::campaigns::participation::PressUnit;
+use unionhall::campaigns::records::{FindCampaign, FindCampaignsVersion, ListOfferDrafts, ListRounds};
+use unionhall::campaigns::states::StepByDate;
+use unionhall::campaigns::states::{EditCampaign, MakeCampaign, StepCampaign};
 use unionhall::campaigns::worker;
 use unionhall::campaigns::{Edited, Made, Noted, Pressed, Stepped, TakenStep};
 use unionhall::domain::campaign::draft::CampaignDraft;
@@ -12,13 +17,9 @@ use unionhall::domain::catalog::ReferralTerms;
 use unionhall::domain::person::AccountId;
 use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::domain::secret::session::Nonce;
+use unionhall::people::leave::{Erase, Leave};
+use unionhall::people::sign_in::{AskSignIn, FindCampaignOfSignIn, TryCode, UseSignIn};
 use unionhall::store::Store;
-use unionhall::store::campaigns::negotiation::{AddOfferDraft, AddRound};
-use unionhall::store::campaigns::participation::PressUnit;
-use unionhall::store::campaigns::step::{EditCampaign, MakeCampaign, StepCampaign};
-use unionhall::store::campaigns::{FindCampaign, FindCampaignsVersion, ListOfferDrafts, ListRounds, StepByDate};
-use unionhall::store::members::leave::{Erase, Leave};
-use unionhall::store::members::sign_in::{AskSignIn, FindCampaignOfSignIn, TryCode, UseSignIn};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

@@ -12,27 +12,25 @@ use unionhall::domain::sign_in::SignInRef;
 use unionhall::domain::sign_up::{Channel, SilenceChange};
 use unionhall::domain::union::notice::Notices;
 use unionhall::mail::Delivery;
-use unionhall::membership::erasures::ErasureLog;
-use unionhall::membership::people::People;
-use unionhall::membership::retention::Walk;
 use unionhall::membership::{Application, Membership, SignUpContext};
+use unionhall::people::People;
+use unionhall::people::erasures::ErasureLog;
+use unionhall::people::retention::Walk;
 
 use super::*;
-use unionhall::store::figures::ListSources;
-use unionhall::store::figures::rollup::RollUp;
-use unionhall::store::keys::ListKeys;
-use unionhall::store::members::code::CreateCode;
-use unionhall::store::members::decline::{ChooseSilence, Decline, TakeBack};
-use unionhall::store::members::leave::Leave;
-use unionhall::store::members::own_page::EndSessions;
-use unionhall::store::members::retention::Retain;
-use unionhall::store::members::sign_in::{
-    AskSignIn, EnterByJoining, FindCampaignOfSignIn, FindSignIn, TryCode, UseSignIn,
-};
-use unionhall::store::members::{FindSignUp, KeepNotice};
-use unionhall::store::outbox::settle::Settle;
-use unionhall::store::report::NoteReport;
-use unionhall::store::sources::ListSourceStatuses;
+use unionhall::figures::ListSources;
+use unionhall::figures::rollup::RollUp;
+use unionhall::keys::records::ListKeys;
+use unionhall::mail::outbox::settle::Settle;
+use unionhall::mail::sources::ListSourceStatuses;
+use unionhall::membership::code::CreateCode;
+use unionhall::membership::decline::{ChooseSilence, Decline, TakeBack};
+use unionhall::membership::mail_report::NoteReport;
+use unionhall::membership::records::{FindSignUp, KeepNotice};
+use unionhall::people::choices::EndSessions;
+use unionhall::people::forget::Retain;
+use unionhall::people::leave::Leave;
+use unionhall::people::sign_in::{AskSignIn, EnterByJoining, FindCampaignOfSignIn, FindSignIn, TryCode, UseSignIn};
 
 fn secret() -> Secret {
     Secret::new(&"s".repeat(32)).unwrap()

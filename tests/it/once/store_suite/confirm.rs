@@ -4,7 +4,7 @@ use unionhall::domain::language::Language;
 
 use super::*;
 use crate::server::together;
-use unionhall::store::members::decline::Decline;
+use unionhall::membership::decline::Decline;
 
 /// What the records say of confirmations, with one row for each thing that a confirmation changes.
 const SUMS: &str = "

@@ -6,23 +6,24 @@ use unionhall::domain::partner::endpoint::DeliveryOutcome;
 use unionhall::domain::sign_up::PendingPlace;
 use unionhall::domain::webhook::DISABLED_AFTER;
 use unionhall::keys::{Keys, NewKey};
-use unionhall::membership::people::withdraw_sign_ups;
+use unionhall::membership::withdraw::withdraw_sign_ups;
 use unionhall::partners::Partners;
-use unionhall::store::Act;
+use unionhall::store::audit::Act;
 use unionhall::store::audit::AuditPlace;
 
 use super::*;
+use unionhall::figures::ListSources;
+use unionhall::keys::records::{FindKey, ListKeys, RevokeKey};
+use unionhall::mail::outbox::hold::ReleaseSuspended;
+use unionhall::mail::outbox::lease::Lease;
+use unionhall::mail::outbox::{DropHeld, ListMail, ReleaseHeld, RetryMail};
+use unionhall::mail::sources::ListSourceStatuses;
+use unionhall::membership::records::FindSignUp;
+use unionhall::membership::withdraw::Withdraw;
+use unionhall::partners::endpoints::{ListDueEndpoints, ListEndpoints};
+use unionhall::partners::records::{ListPartners, ResumePartner, SetMailsADay, SuspendPartner};
+use unionhall::sandbox::inbox::ListInboxPartners;
 use unionhall::store::audit::ListAuditAfter;
-use unionhall::store::figures::ListSources;
-use unionhall::store::keys::{FindKey, ListKeys, RevokeKey};
-use unionhall::store::members::FindSignUp;
-use unionhall::store::members::withdraw::Withdraw;
-use unionhall::store::outbox::lease::Lease;
-use unionhall::store::outbox::{DropHeld, ListMail, ReleaseHeld, RetryMail};
-use unionhall::store::partners::webhooks::{ListDueEndpoints, ListEndpoints};
-use unionhall::store::partners::{ListPartners, ReleaseSuspended, ResumePartner, SetMailsADay, SuspendPartner};
-use unionhall::store::sandbox::ListInboxPartners;
-use unionhall::store::sources::ListSourceStatuses;
 
 impl Fixture {
     async fn held(&self) -> usize {

@@ -5,12 +5,12 @@ use unionhall::domain::person::{AccountId, RetentionTimes};
 use unionhall::domain::sign_up::{Silence, SilenceChange};
 
 use super::*;
-use unionhall::store::keys::ListKeys;
-use unionhall::store::members::decline::{ChooseSilence, Decline, TakeBack};
-use unionhall::store::members::leave::Unsuppress;
-use unionhall::store::members::retention::Retain;
-use unionhall::store::members::{FindSignUp, IsCodeKnown};
-use unionhall::store::sources::ListSourceStatuses;
+use unionhall::keys::records::ListKeys;
+use unionhall::mail::sources::ListSourceStatuses;
+use unionhall::membership::decline::{ChooseSilence, Decline, TakeBack};
+use unionhall::membership::records::{FindSignUp, IsCodeKnown};
+use unionhall::people::forget::Retain;
+use unionhall::people::leave::Unsuppress;
 
 const NONE: Silence = Silence { again: false, partner: false, mailbox: false };
 const QUIET: Silence = Silence { mailbox: true, ..NONE };

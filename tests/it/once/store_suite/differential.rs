@@ -7,10 +7,10 @@ use unionhall::domain::sign_up::{Silence, SilenceChange};
 use super::partners::name;
 use super::people::{account_of, email, marks};
 use super::*;
-use unionhall::store::installation::PauseSignUps;
-use unionhall::store::members::decline::Decline;
-use unionhall::store::members::leave::{Erase, Leave};
-use unionhall::store::members::retention::Retain;
+use unionhall::installation::PauseSignUps;
+use unionhall::membership::decline::Decline;
+use unionhall::people::forget::Retain;
+use unionhall::people::leave::{Erase, Leave};
 
 /// Histories of a run, and turns of each.
 const CASES: u64 = 6;

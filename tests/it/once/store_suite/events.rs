@@ -8,11 +8,11 @@ use unionhall::domain::webhook::EventKind;
 use unionhall::partners::events::{EventPage, Events};
 
 use super::*;
-use unionhall::store::members::leave::Erase;
-use unionhall::store::partners::CloseSignUps;
-use unionhall::store::partners::deliveries::SettleDelivery;
-use unionhall::store::partners::events::ForgetEvents;
-use unionhall::store::partners::webhooks::{EmptyEndpoint, FindEndpoint, ListEndpoints, RemoveEndpoint, ResendEvent};
+use unionhall::partners::deliveries::SettleDelivery;
+use unionhall::partners::endpoints::{EmptyEndpoint, FindEndpoint, ListEndpoints, RemoveEndpoint, ResendEvent};
+use unionhall::partners::event_log::ForgetEvents;
+use unionhall::partners::idempotency::CloseSignUps;
+use unionhall::people::leave::Erase;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

@@ -3,11 +3,11 @@
 use unionhall::domain::mail::budget::FORM;
 
 use super::*;
-use unionhall::store::keys::RevokeKey;
-use unionhall::store::members::FindSignUp;
-use unionhall::store::members::retention::Retain;
-use unionhall::store::outbox::lease::Lease;
-use unionhall::store::outbox::{DropHeld, HealClock, ListMail, Release, ReleaseHeld, RenewMail, RetryMail};
+use unionhall::keys::records::RevokeKey;
+use unionhall::mail::outbox::lease::Lease;
+use unionhall::mail::outbox::{DropHeld, HealClock, ListMail, Release, ReleaseHeld, RenewMail, RetryMail};
+use unionhall::membership::records::FindSignUp;
+use unionhall::people::forget::Retain;
 
 /// Eight days ahead for a minute: what was pressed, mailed and leased then waits for nothing afterwards.
 pub(super) async fn a_clock_that_was_ahead_for_a_while_decides_nothing(fixture: &Fixture) {

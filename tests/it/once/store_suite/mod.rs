@@ -33,13 +33,16 @@ use unionhall::domain::sign_up::{
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::domain::us_state::UsState;
-use unionhall::membership::people::fill;
-use unionhall::store::keys::{KeyFigures, KeyUse, RotatedKey};
+use unionhall::installation::Claim;
+use unionhall::keys::records::{KeyFigures, KeyUse, RotatedKey};
+use unionhall::partners::changes::UsageDay;
+use unionhall::people::fill;
+use unionhall::people::forget::Retained;
+use unionhall::people::sign_in::SignedIn;
 use unionhall::store::migration::Prepare;
-use unionhall::store::partners::changes::UsageDay;
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Claim, Retained, SignedIn, Store, StoreError};
+use unionhall::store::{Store, StoreError};
 
 mod append_only;
 mod campaign_mail;
@@ -80,15 +83,15 @@ use reward_histories::*;
 use rewards::*;
 use sandbox::*;
 use sources::*;
-use unionhall::store::installation::{ClaimSecret, CompareSecret, FindLatestRecord, PauseSignUps};
-use unionhall::store::keys::{FindKey, IssueKey, ListKeys, RevokeKey, RotateKey, TouchKey};
-use unionhall::store::members::FindSignUp;
-use unionhall::store::members::code::{CreateCode, FindCode};
-use unionhall::store::members::retention::Retain;
-use unionhall::store::outbox::ListMail;
-use unionhall::store::outbox::lease::Lease;
-use unionhall::store::outbox::settle::Settle;
-use unionhall::store::partners::changes::ListUsage;
+use unionhall::installation::{ClaimSecret, CompareSecret, FindLatestRecord, PauseSignUps};
+use unionhall::keys::records::{FindKey, IssueKey, ListKeys, RevokeKey, RotateKey, TouchKey};
+use unionhall::mail::outbox::ListMail;
+use unionhall::mail::outbox::lease::Lease;
+use unionhall::mail::outbox::settle::Settle;
+use unionhall::membership::code::{CreateCode, FindCode};
+use unionhall::membership::records::FindSignUp;
+use unionhall::partners::changes::ListUsage;
+use unionhall::people::forget::Retain;
 
 /// Runs every case on every store, each on one of its own.
 macro_rules! suite {

@@ -8,25 +8,24 @@ use unionhall::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest,
 use unionhall::domain::person::AccountId;
 use unionhall::domain::sign_up::{DecidedHow, SilenceChange};
 use unionhall::domain::webhook::{DISABLED_AFTER, EventKind};
-use unionhall::store::Act;
+use unionhall::store::audit::Act;
 
 use super::*;
-use unionhall::store::installation::{AreSignUpsPaused, PauseSignUps};
-use unionhall::store::keys::{FindKey, IssueKey, RevokeKey, RotateKey};
-use unionhall::store::members::code::{CreateCode, IdempotentCode};
-use unionhall::store::members::decline::{Decline, TakeBack};
-use unionhall::store::members::leave::Erase;
-use unionhall::store::members::retention::{ForgetPeople, ListPeopleToForget, Retain};
-use unionhall::store::partners::changes::{ClaimChange, LeaseChanges, NoteMailed, UnclaimChange};
-use unionhall::store::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
-use unionhall::store::partners::webhooks::{
+use unionhall::installation::{AreSignUpsPaused, PauseSignUps};
+use unionhall::keys::records::{FindKey, IssueKey, RevokeKey, RotateKey};
+use unionhall::membership::code::{CreateCode, IdempotentCode};
+use unionhall::membership::decline::{Decline, TakeBack};
+use unionhall::partners::changes::{ClaimChange, LeaseChanges, NoteMailed, UnclaimChange};
+use unionhall::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
+use unionhall::partners::endpoints::{
     AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, FindRemovedEndpoint, LeaseToTell, ListDueEndpoints,
     ListEndpoints, ListEndpointsOf, NoteTold, RecoverEvents, RemoveEndpoint, ResendEvent, RetireEndpoint,
     RotateEndpoint,
 };
-use unionhall::store::partners::{
-    CloseSignUps, FindStatus, ListPartners, ListStatuses, ResumePartner, SetContact, SuspendPartner,
-};
+use unionhall::partners::idempotency::CloseSignUps;
+use unionhall::partners::records::{FindStatus, ListPartners, ListStatuses, ResumePartner, SetContact, SuspendPartner};
+use unionhall::people::forget::{ForgetPeople, ListPeopleToForget, Retain};
+use unionhall::people::leave::Erase;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

@@ -2,23 +2,24 @@
 
 use unionhall::domain::person::{AccountId, Erased, Leaving, Lifted, PersonFile, PersonState};
 use unionhall::domain::secret::mark::{AddressMarker, AddressMarks};
-use unionhall::store::Act;
+use unionhall::figures::{Demand, Funnel};
+use unionhall::store::audit::Act;
 use unionhall::store::audit::AuditPlace;
 use unionhall::store::audit::BY_THEMSELVES;
-use unionhall::store::figures::{Demand, Funnel};
 
 use super::*;
+use unionhall::figures::rollup::RollUp;
+use unionhall::figures::{CountReferredMembers, ListDemand, ListSourceDays, ListSources, ListTopReferrers};
+use unionhall::installation::PauseSignUps;
+use unionhall::keys::records::ListKeys;
+use unionhall::membership::code::CreateCode;
+use unionhall::membership::code::Revive;
+use unionhall::membership::decline::Decline;
+use unionhall::membership::records::FindSignUp;
+use unionhall::people::forget::Retain;
+use unionhall::people::leave::{Erase, Leave, Unsuppress};
+use unionhall::people::records::{FindPeople, FindPerson, ListPeopleAfter, ListSignUpsOf};
 use unionhall::store::audit::ListAuditAfter;
-use unionhall::store::figures::rollup::RollUp;
-use unionhall::store::figures::{CountReferredMembers, ListDemand, ListSourceDays, ListSources, ListTopReferrers};
-use unionhall::store::installation::PauseSignUps;
-use unionhall::store::keys::ListKeys;
-use unionhall::store::members::FindSignUp;
-use unionhall::store::members::code::CreateCode;
-use unionhall::store::members::decline::Decline;
-use unionhall::store::members::leave::{Erase, Leave, Revive, Unsuppress};
-use unionhall::store::members::people::{FindPeople, FindPerson, ListPeopleAfter, ListSignUpsOf};
-use unionhall::store::members::retention::Retain;
 
 const NEVER: Timestamp = Timestamp::from_millis(i64::MAX);
 

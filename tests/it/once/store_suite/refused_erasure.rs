@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use unionhall::domain::person::Waiver;
 use unionhall::domain::secret::mark::AddressMarker;
-use unionhall::membership::erasures::ErasureLog;
-use unionhall::membership::people::{NotErased, People};
+use unionhall::people::erasures::ErasureLog;
+use unionhall::people::{NotErased, People};
+use unionhall::store::StoreFigures;
 use unionhall::store::sql::{How, Job, JobReply};
-use unionhall::store::{Engine, StoreFigures, StoreReply};
+use unionhall::store::{Engine, StoreReply};
 
 use super::*;
 

@@ -8,9 +8,9 @@ use unionhall::domain::campaign::CampaignStep;
 use unionhall::domain::reward::payout::PayoutRecord;
 use unionhall::domain::reward::settlement::Settlement;
 use unionhall::rewards::RewardAdmin;
-use unionhall::store::rewards::ListPayouts;
-use unionhall::store::rewards::payout::{BeginBatch, FillBatch};
-use unionhall::store::rewards::settle::SettlePayouts;
+use unionhall::rewards::payout::ListPayouts;
+use unionhall::rewards::payout::{BeginBatch, FillBatch};
+use unionhall::rewards::settle::SettlePayouts;
 
 /// What the process that dies is to do: where the records are, which task, and after how many steps.
 const TASK: &str = "UNIONHALL_TEST_REWARD_TASK";

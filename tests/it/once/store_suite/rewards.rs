@@ -2,6 +2,8 @@
 
 use super::campaigns::{TERMS, slug};
 use super::*;
+use unionhall::campaigns::participation::PressUnit;
+use unionhall::campaigns::states::StepCampaign;
 use unionhall::campaigns::{Pressed, TakenStep};
 use unionhall::domain::campaign::CampaignStep;
 use unionhall::domain::campaign::participation::{ParticipationState, Press};
@@ -12,14 +14,12 @@ use unionhall::domain::reward::ledger::RewardStanding;
 use unionhall::domain::reward::payout::{PayoutRecord, PayoutState};
 use unionhall::domain::reward::settlement::Settlement;
 use unionhall::domain::secret::session::Nonce;
-use unionhall::membership::people::form_groups;
+use unionhall::people::leave::{Erase, Leave};
+use unionhall::rewards::form_groups;
+use unionhall::rewards::group::VoidPerson;
+use unionhall::rewards::settle::SettlePayouts;
+use unionhall::rewards::standing::FindRewardHistory;
 use unionhall::rewards::{NextBatch, RewardAdmin, SettledPayouts, Voided, worker};
-use unionhall::store::campaigns::participation::PressUnit;
-use unionhall::store::campaigns::step::StepCampaign;
-use unionhall::store::members::leave::{Erase, Leave};
-use unionhall::store::rewards::FindRewardHistory;
-use unionhall::store::rewards::group::VoidPerson;
-use unionhall::store::rewards::settle::SettlePayouts;
 
 const CAMPAIGN: &str = "internet-2027";
 

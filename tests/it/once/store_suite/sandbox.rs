@@ -2,19 +2,20 @@
 
 use unionhall::domain::mail::inbox::{ArrivingMail, INBOX_HOLDS, TEST_DATA_KEPT_FOR};
 use unionhall::domain::sign_up::{Silence, SilenceChange};
-use unionhall::membership::retention::TestDataWalk;
+use unionhall::people::retention::TestDataWalk;
 use unionhall::store::postgres::{Address, make_sandbox};
 
 use super::*;
-use unionhall::store::figures::CountReferredMembers;
-use unionhall::store::figures::rollup::RollUp;
-use unionhall::store::keys::RevokeKey;
-use unionhall::store::members::IsCodeKnown;
-use unionhall::store::members::decline::Decline;
-use unionhall::store::members::retention::{ListPeopleToForget, Retain};
-use unionhall::store::outbox::ListMail;
-use unionhall::store::outbox::lease::Lease;
-use unionhall::store::sandbox::{CountSandboxMembers, FindInInbox, ListInbox, ListInboxPartners, PutInInbox};
+use unionhall::figures::CountReferredMembers;
+use unionhall::figures::rollup::RollUp;
+use unionhall::keys::records::RevokeKey;
+use unionhall::mail::outbox::ListMail;
+use unionhall::mail::outbox::lease::Lease;
+use unionhall::membership::count::CountSandboxMembers;
+use unionhall::membership::decline::Decline;
+use unionhall::membership::records::IsCodeKnown;
+use unionhall::people::forget::{ListPeopleToForget, Retain};
+use unionhall::sandbox::inbox::{FindInInbox, ListInbox, ListInboxPartners, PutInInbox};
 
 fn arriving(partner: PartnerId, n: u32) -> ArrivingMail {
     let text = |what: &str| format!("{what} {n}");

@@ -4,18 +4,18 @@ use unionhall::domain::mail::Leased;
 use unionhall::domain::mail::budget::{FORM, Reputation, SourceStatus};
 use unionhall::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
 use unionhall::domain::secret::proof::Proof;
-use unionhall::store::SpentProof;
-use unionhall::store::figures::SourceTotals;
+use unionhall::figures::SourceTotals;
+use unionhall::mail::sources::SpentProof;
 
 use super::*;
-use unionhall::store::figures::ListSourceTotals;
-use unionhall::store::members::decline::Decline;
-use unionhall::store::members::retention::Retain;
-use unionhall::store::members::sign_in::AskSignIn;
-use unionhall::store::outbox::lease::Lease;
-use unionhall::store::outbox::{DropHeld, ListMail, ReleaseHeld};
-use unionhall::store::report::NoteReport;
-use unionhall::store::sources::{FindFormReputation, FindMailFigures, ListSourceStatuses, SpendProof};
+use unionhall::figures::ListSourceTotals;
+use unionhall::mail::outbox::lease::Lease;
+use unionhall::mail::outbox::{DropHeld, ListMail, ReleaseHeld};
+use unionhall::mail::sources::{FindFormReputation, FindMailFigures, ListSourceStatuses, SpendProof};
+use unionhall::membership::decline::Decline;
+use unionhall::membership::mail_report::NoteReport;
+use unionhall::people::forget::Retain;
+use unionhall::people::sign_in::AskSignIn;
 
 const BUDGET: MailBudget = MailBudget { form_a_day: 2, key_a_day: 3 };
 const WIDE: MailBudget = MailBudget { form_a_day: 4, key_a_day: 3 };

@@ -11,6 +11,8 @@ use crate::own_page::Browser;
 use crate::records::Home;
 use crate::server::{Server, together};
 use unionhall::campaigns::TakenStep;
+use unionhall::campaigns::participation::PressUnit;
+use unionhall::campaigns::states::{MakeCampaign, StepCampaign};
 use unionhall::clock::Clock;
 use unionhall::domain::campaign::CampaignStep;
 use unionhall::domain::campaign::draft::CampaignDraft;
@@ -22,13 +24,11 @@ use unionhall::domain::person::{AccountId, PersonState, Waiver};
 use unionhall::domain::reward::payout::PayoutRecord;
 use unionhall::domain::reward::settlement::Settlement;
 use unionhall::domain::secret::session::Nonce;
+use unionhall::people::leave::{Erase, Leave};
+use unionhall::people::records::FindPerson;
+use unionhall::people::sign_in::EnterByJoining;
+use unionhall::rewards::group::VoidPerson;
 use unionhall::rewards::{RewardAdmin, worker};
-use unionhall::store::campaigns::participation::PressUnit;
-use unionhall::store::campaigns::step::{MakeCampaign, StepCampaign};
-use unionhall::store::members::leave::{Erase, Leave};
-use unionhall::store::members::people::FindPerson;
-use unionhall::store::members::sign_in::EnterByJoining;
-use unionhall::store::rewards::group::VoidPerson;
 
 /// Every so many people one refers the next dozen.
 const CIRCLE: usize = 20;

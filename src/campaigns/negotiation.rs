@@ -1,0 +1,90 @@
+//! What a negotiator notes: rounds with suppliers and offers to publish; as SQL.
+
+use crate::campaigns::records::hold;
+use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
+use crate::domain::campaign::{CampaignSlug, CampaignState};
+use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, How, Sql, Unit, values};
+
+/// What became of a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noted {
+    /// How many there are now.
+    Done(u64),
+    Unknown,
+    /// Nothing is negotiated in this state.
+    NotNow(CampaignState),
+    /// There are as many as there may be.
+    Full,
+}
+
+/// Negotiating is done while members are asked, and again if an offer has to be made anew.
+fn is_negotiated(state: CampaignState) -> bool {
+    state.gathers()
+}
+
+/// Notes a round of a negotiation, for ever.
+#[derive(Debug)]
+pub struct AddRound {
+    pub slug: CampaignSlug,
+    pub round: NegotiationRound,
+}
+
+impl Unit for AddRound {
+    type Done = Noted;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Noted, Failure> {
+        let count = "SELECT count(*) FROM campaign_rounds WHERE campaign_id = $1";
+        let campaign = match room(sql, &self.slug, count, NegotiationRound::MOST).await? {
+            Ok(campaign) => campaign,
+            Err(refused) => return Ok(refused),
+        };
+        let add = "INSERT INTO campaign_rounds (campaign_id, at, client, supplier, asked, answered) VALUES ($1, $2, $3, $4, $5, $6)";
+        let NegotiationRound { at, client, supplier, asked, answered } = &self.round;
+        sql.execute(add, values![campaign.0.id.0, *at, client, supplier, asked, answered]).await?;
+        Ok(Noted::Done(campaign.1 + 1))
+    }
+}
+
+/// Notes an offer that a negotiator proposes.
+#[derive(Debug)]
+pub struct AddOfferDraft {
+    pub slug: CampaignSlug,
+    pub client: String,
+    pub file: String,
+    pub now: Timestamp,
+}
+
+impl Unit for AddOfferDraft {
+    type Done = Noted;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Noted, Failure> {
+        let count = "SELECT count(*) FROM campaign_offer_drafts WHERE campaign_id = $1";
+        let campaign = match room(sql, &self.slug, count, OfferDraft::MOST).await? {
+            Ok(campaign) => campaign,
+            Err(refused) => return Ok(refused),
+        };
+        let add = "INSERT INTO campaign_offer_drafts (campaign_id, at, client, offer) VALUES ($1, $2, $3, $4)";
+        sql.execute(add, values![campaign.0.id.0, self.now, &self.client, &self.file]).await?;
+        Ok(Noted::Done(campaign.1 + 1))
+    }
+}
+
+/// The campaign and how many notes it has, or why it takes no more.
+async fn room(
+    sql: &mut dyn Sql,
+    slug: &CampaignSlug,
+    count: &'static str,
+    most: u32,
+) -> Result<Result<(CampaignRecord, u64), Noted>, Failure> {
+    // One at a time, so that they are counted right.
+    sql.lock(&format!("negotiation of {slug}")).await?;
+    let Some(campaign) = hold(sql, slug).await? else { return Ok(Err(Noted::Unknown)) };
+    if !is_negotiated(campaign.state) {
+        return Ok(Err(Noted::NotNow(campaign.state)));
+    }
+    let noted: u64 = sql.row(count, values![campaign.id.0], |row| row.get(0)).await?.unwrap_or(0);
+    Ok(if noted >= u64::from(most) { Err(Noted::Full) } else { Ok((campaign, noted)) })
+}

@@ -1,0 +1,154 @@
+//! A step of a campaign as an operator takes it, by a command or on their page: what is refused and why, and what it means.
+
+use crate::campaigns::admin::CampaignAdmin;
+use crate::campaigns::{Stepped, TakenStep};
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, CampaignStep, LastDay};
+use crate::domain::catalog::ReferralTerms;
+use crate::domain::figure::{dollars, grouped};
+use crate::domain::time::Timestamp;
+use crate::store::StoreError;
+
+/// What the operator says with a step.
+#[derive(Debug, Clone, Copy)]
+pub struct StepNote<'a> {
+    pub who: &'a str,
+    /// For the history.
+    pub note: &'a str,
+    /// Whether those whom it concerns are mailed.
+    pub mails: bool,
+}
+
+/// A step that was taken.
+#[derive(Debug)]
+pub struct DoneStep {
+    pub before: CampaignRecord,
+    pub after: CampaignRecord,
+}
+
+/// Why a step was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RefusedStep {
+    #[error("there is no campaign {0}")]
+    Unknown(CampaignSlug),
+    #[error("{0}: {1}")]
+    Bad(CampaignSlug, BadStep),
+    #[error("gather_until of {0} is {1}, which is over; name a later day with `unionhall campaigns edit {0} FILE`")]
+    GatheringOver(CampaignSlug, LastDay),
+}
+
+impl CampaignAdmin {
+    /// Takes a step, if it makes sense now.
+    pub async fn take_step(
+        &self,
+        slug: &CampaignSlug,
+        taken: TakenStep,
+        note: StepNote<'_>,
+        now: Timestamp,
+    ) -> Result<Result<DoneStep, RefusedStep>, StoreError> {
+        let unknown = || Ok(Err(RefusedStep::Unknown(slug.clone())));
+        let Some(before) = self.find(slug, now).await? else { return unknown() };
+        let (before, step) = (before.campaign, taken.step());
+        if let Err(bad) = before.state.after(step) {
+            return Ok(Err(RefusedStep::Bad(slug.clone(), bad)));
+        }
+        let until = before.draft.gather_until;
+        if step == CampaignStep::Open && until.is_over(now) {
+            return Ok(Err(RefusedStep::GatheringOver(slug.clone(), until)));
+        }
+        match self.step(slug, taken, note.who, (note.note, note.mails), now).await? {
+            Stepped::Done(_) => {}
+            Stepped::Refused(bad) => return Ok(Err(RefusedStep::Bad(slug.clone(), bad))),
+            Stepped::Unknown => return unknown(),
+        }
+        match self.find(slug, now).await? {
+            Some(after) => Ok(Ok(DoneStep { before, after: after.campaign })),
+            None => unknown(),
+        }
+    }
+}
+
+impl DoneStep {
+    /// What it means, and what comes next.
+    pub fn words(&self, mails: bool, now: Timestamp) -> Vec<String> {
+        let Self { before, after } = self;
+        let slug = after.slug();
+        let mailed = |whom: &str| match mails {
+            true => format!("The service mails {whom}, if they want such mail."),
+            false => "Nobody is mailed about it.".to_owned(),
+        };
+        let took_part = || mailed("those who were in or accepted");
+        match after.state {
+            CampaignState::Gathering => vec![
+                format!(
+                    "{slug} is gathering: members are asked until the end of {}; then it becomes negotiating by itself.",
+                    after.draft.gather_until
+                ),
+                mailed("the members it fits"),
+            ],
+            CampaignState::Negotiating => vec![
+                format!("{slug} is negotiating. Members can still count themselves in or out."),
+                format!("Once a supplier agrees: `unionhall campaigns offer {slug} FILE`."),
+            ],
+            CampaignState::Offered => {
+                let published = after.offer.as_ref().map(|offer| {
+                    format!(
+                        "The offer of {} is published: members accept or pass until the end of {}.",
+                        offer.supplier, offer.decide_by
+                    )
+                });
+                let mut lines: Vec<_> = published.into_iter().collect();
+                lines.push(mailed("those who are in"));
+                lines.push(format!("Once the deal has started: `unionhall campaigns activate {slug}`."));
+                lines
+            }
+            CampaignState::Active => {
+                let mut lines = vec![
+                    format!("{slug} is active: the deal has started, and members who accepted take part from now on."),
+                    match after.last_day_to_accept().filter(|day| !day.is_over(now)) {
+                        Some(day) => format!("Members can accept until the end of {day}."),
+                        None => "Nobody can accept it anymore.".to_owned(),
+                    },
+                ];
+                let terms =
+                    after.terms.map(|terms| format!("Referral terms, copied for good: {}.", terms_words(&terms)));
+                lines.extend(terms);
+                lines
+            }
+            CampaignState::Closed => {
+                let (members, dollars) = after.result().unwrap_or_default();
+                let reached = match members {
+                    0 => "fewer than 5 members had accepted at the last count".to_owned(),
+                    _ => format!(
+                        "at least {} members had accepted at the last count, and save ${} a year",
+                        grouped(members),
+                        grouped(dollars)
+                    ),
+                };
+                vec![format!("{slug} is closed. Its page shows the result: {reached}."), took_part()]
+            }
+            CampaignState::Cancelled if before.was_public => {
+                vec![format!("{slug} is cancelled: nobody can take part anymore."), took_part()]
+            }
+            CampaignState::Cancelled => vec![format!("The draft {slug} is cancelled; nobody ever saw it.")],
+            CampaignState::Draft => vec![format!("{slug} is {}.", after.state.name())],
+        }
+    }
+}
+
+/// What an operator may note with a step.
+pub fn read_note(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let is_good = text.chars().count() <= 500 && !text.chars().any(char::is_control);
+    if is_good { Ok(text.to_owned()) } else { Err("write at most 500 characters on one line".to_owned()) }
+}
+
+/// What referring the members of a campaign earns.
+pub fn terms_words(terms: &ReferralTerms) -> String {
+    let ReferralTerms { reward_per_group, group_size, max_groups, hold_days } = *terms;
+    let days = if hold_days == 1 { "1 day".to_owned() } else { format!("{hold_days} days") };
+    format!(
+        "{} for each group of {group_size}, once each took part for {days}; at most {max_groups} groups a person, over all campaigns",
+        dollars(reward_per_group)
+    )
+}

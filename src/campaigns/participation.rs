@@ -1,0 +1,105 @@
+//! Who takes part in a campaign: the presses of members, and what leaving and erasing make of them; as SQL.
+
+use crate::campaigns::qualify::qualify_before_change;
+use crate::campaigns::records::hold;
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::participation::{BadPress, ParticipationEntry, ParticipationState, Press};
+use crate::domain::secret::session::Nonce;
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+use crate::membership::answers::{answers_of, set_answers};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
+
+/// What became of a press.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pressed {
+    /// Their part now; none where they have none.
+    Done(Option<ParticipationState>),
+    Refused(BadPress),
+    /// There is no such campaign, as far as members know.
+    Unknown,
+    /// Nobody who is a member has the session.
+    NotAMember,
+}
+
+/// A member presses a button of a campaign; `us_state` is what they name now, for who named none before.
+#[derive(Debug)]
+pub struct PressUnit {
+    pub session: Nonce,
+    pub slug: CampaignSlug,
+    pub press: Press,
+    pub us_state: Option<UsState>,
+    pub now: Timestamp,
+}
+
+impl Unit for PressUnit {
+    type Done = Pressed;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Pressed, Failure> {
+        // The person first: whoever leaves holds them, and looks at their participations after it.
+        let Some(member) = answers_of(sql, &self.session).await? else { return Ok(Pressed::NotAMember) };
+        let campaign = hold(sql, &self.slug).await?.filter(|campaign| campaign.was_public);
+        let Some(campaign) = campaign else { return Ok(Pressed::Unknown) };
+        let find = "SELECT state FROM participations WHERE campaign_id = $1 AND person_id = $2 FOR UPDATE";
+        let read = |row: &Row<'_>| row.parsed(0, ParticipationState::from_name);
+        let before = sql.row(find, values![campaign.id.0, member.person], read).await?;
+        let us_state = member.answers.us_state.or(self.us_state);
+        let after = match campaign.press(before, self.press, us_state, self.now) {
+            Ok(after) => after,
+            Err(refused) => return Ok(Pressed::Refused(refused)),
+        };
+        if us_state != member.answers.us_state && matches!(self.press, Press::In | Press::Accept) {
+            let mut answers = member.answers.clone();
+            answers.us_state = us_state;
+            set_answers(sql, &member, &answers, self.now).await?;
+        }
+        if let Some(state) = after.filter(|_| after != before) {
+            if before == Some(ParticipationState::Accepted) {
+                qualify_before_change(sql, member.person, self.now).await?;
+            }
+            let write = "
+                INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
+                VALUES ($1, $2, $3, $5, $6, $4)
+                ON CONFLICT (campaign_id, person_id) DO UPDATE SET state = excluded.state,
+                    in_at = coalesce(excluded.in_at, participations.in_at),
+                    accepted_at = coalesce(excluded.accepted_at, participations.accepted_at), changed_at = excluded.changed_at,
+                    hold_checked = participations.hold_checked AND excluded.accepted_at IS NULL";
+            let at = |this| (state == this).then_some(self.now);
+            let (in_at, accepted_at) = (at(ParticipationState::In), at(ParticipationState::Accepted));
+            let values = values![campaign.id.0, member.person, state.name(), self.now, in_at, accepted_at];
+            sql.execute(write, values).await?;
+        }
+        Ok(Pressed::Done(after))
+    }
+}
+
+/// Whoever leaves takes part in nothing that goes on. They have one row a campaign at the most.
+pub(crate) async fn end_participations(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<(), Failure> {
+    let end = "UPDATE participations SET state = CASE state WHEN 'in' THEN 'out' ELSE 'passed' END, changed_at = $2
+               WHERE person_id = $1 AND state IN ('in', 'accepted')
+                 AND campaign_id IN (SELECT id FROM campaigns WHERE state NOT IN ('closed', 'cancelled'))";
+    sql.execute(end, values![person, now]).await.map(|_| ())
+}
+
+/// What stays of a participation once its person is erased: that there was one.
+pub(crate) async fn forget_times(sql: &mut dyn Sql, person: i64, day: Timestamp) -> Result<(), Failure> {
+    let forget = "UPDATE participations SET in_at = NULL, accepted_at = NULL, changed_at = $2 WHERE person_id = $1";
+    sql.execute(forget, values![person, day]).await.map(|_| ())
+}
+
+/// A person's part in each campaign, in the order in which they first took part.
+pub(crate) async fn participations_of(sql: &mut dyn Sql, person: i64) -> Result<Vec<ParticipationEntry>, Failure> {
+    let list = "SELECT c.slug, p.state, p.in_at, p.accepted_at, p.changed_at
+                FROM participations p JOIN campaigns c ON c.id = p.campaign_id WHERE p.person_id = $1 ORDER BY p.id";
+    let read = |row: &Row<'_>| {
+        Ok(ParticipationEntry {
+            campaign: row.parsed("slug", |slug| slug.parse().ok())?,
+            state: row.parsed("state", ParticipationState::from_name)?,
+            in_at: row.get("in_at")?,
+            accepted_at: row.get("accepted_at")?,
+            changed_at: row.get("changed_at")?,
+        })
+    };
+    sql.rows(list, values![person], read).await
+}

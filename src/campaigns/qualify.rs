@@ -1,0 +1,181 @@
+//! Who counts for their referrer: people whose hold is over are checked once, and again when they or their referrer join; as SQL.
+
+use crate::domain::campaign::CampaignState;
+use crate::domain::person::PersonState;
+use crate::domain::reward::{MemberSpan, Referred};
+use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, Row, Sql, values};
+
+/// Participations that one step checks.
+const CHECK_BATCH: u32 = 50;
+
+/// People whose participations one step checks, after their referrer joined.
+const PEOPLE_BATCH: u32 = 50;
+
+/// Somebody who takes part in a campaign that became active, as [`referral_candidate`] reads them. A further row of `qualifications` would
+/// be refused; those who have one are left out.
+macro_rules! candidates {
+    ($($which:expr),*) => {
+        concat!(
+            "SELECT part.id, part.campaign_id, part.person_id, part.accepted_at, c.state AS campaign, c.active_at, c.hold_days,
+                    c.closed_at, p.state, p.joined_at, p.left_at, p.referrer_id,
+                    r.state AS r_state, r.joined_at AS r_joined_at, r.left_at AS r_left_at, r.erased_at AS r_erased_at
+             FROM participations part JOIN campaigns c ON c.id = part.campaign_id JOIN people p ON p.id = part.person_id
+                 LEFT JOIN people r ON r.id = p.referrer_id
+             WHERE part.state = 'accepted' AND part.accepted_at IS NOT NULL AND c.hold_days IS NOT NULL
+               AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = part.campaign_id AND q.person_id = part.person_id)
+               AND ",
+            $($which,)*
+            ""
+        )
+    };
+}
+
+struct ReferralCandidate {
+    campaign: i64,
+    person: i64,
+    /// None where nobody is credited for them.
+    referred: Option<(i64, Referred)>,
+}
+
+fn referral_candidate(row: &Row<'_>) -> Result<ReferralCandidate, Failure> {
+    let referrer: Option<i64> = row.get("referrer_id")?;
+    let is_erased = row.get::<Option<Timestamp>>("r_erased_at")?.is_some();
+    let referred = match referrer.filter(|_| !is_erased) {
+        Some(referrer) => Some((referrer, facts(row)?)),
+        None => None,
+    };
+    Ok(ReferralCandidate { campaign: row.get("campaign_id")?, person: row.get("person_id")?, referred })
+}
+
+fn facts(row: &Row<'_>) -> Result<Referred, Failure> {
+    Ok(Referred {
+        accepted_at: row.get("accepted_at")?,
+        campaign: row.parsed("campaign", CampaignState::from_name)?,
+        active_at: row.get("active_at")?,
+        hold_days: row.get("hold_days")?,
+        closed_at: row.get("closed_at")?,
+        person: MemberSpan {
+            state: row.parsed("state", PersonState::from_name)?,
+            joined_at: row.get("joined_at")?,
+            left_at: row.get("left_at")?,
+        },
+        referrer: MemberSpan {
+            state: row.parsed("r_state", PersonState::from_name)?,
+            joined_at: row.get("r_joined_at")?,
+            left_at: row.get("r_left_at")?,
+        },
+    })
+}
+
+/// Writes down who counts for whom from now on.
+async fn qualify(sql: &mut dyn Sql, candidates: &[ReferralCandidate], now: Timestamp) -> Result<(), Failure> {
+    let mut referrers = Vec::new();
+    for ReferralCandidate { campaign, person, referred } in candidates {
+        let Some((referrer, facts)) = referred else { continue };
+        let Some(at) = facts.qualified_at(now) else { continue };
+        let add =
+            "INSERT INTO qualifications (campaign_id, person_id, referrer_id, qualified_at) VALUES ($1, $2, $3, $4)
+                   ON CONFLICT (campaign_id, person_id) DO NOTHING";
+        sql.execute(add, values![*campaign, *person, *referrer, at]).await?;
+        referrers.push((*referrer, *campaign));
+    }
+    // In one order, so that two who write the same rows never wait for each other.
+    referrers.sort_unstable();
+    referrers.dedup();
+    for (referrer, campaign) in referrers {
+        note_regrouping(sql, referrer, campaign).await?;
+    }
+    Ok(())
+}
+
+/// Notes that a group may be formed. Holds the row: whoever forms groups looks again after this, or has not looked yet.
+pub(crate) async fn note_regrouping(sql: &mut dyn Sql, referrer: i64, campaign: i64) -> Result<(), Failure> {
+    let note = "INSERT INTO regroupings (referrer_id, campaign_id) VALUES ($1, $2)
+                ON CONFLICT (referrer_id, campaign_id) DO UPDATE SET campaign_id = excluded.campaign_id";
+    sql.execute(note, values![referrer, campaign]).await.map(|_| ())
+}
+
+/// Checks some whose hold is over, of one campaign; says whether there were any.
+pub(crate) async fn check_due(sql: &mut dyn Sql, now: Timestamp) -> Result<bool, Failure> {
+    let campaign = "
+        SELECT c.id, x.until - c.hold_days * 86400000 AS accepted_by
+        FROM campaigns c JOIN (SELECT id, CASE WHEN state = 'cancelled' AND closed_at < $1 THEN closed_at ELSE $1 END AS until
+                               FROM campaigns WHERE hold_days IS NOT NULL) x ON x.id = c.id
+        WHERE c.active_at + c.hold_days * 86400000 <= x.until
+          AND EXISTS (SELECT 1 FROM participations part WHERE part.campaign_id = c.id AND part.state = 'accepted'
+                      AND NOT part.hold_checked AND part.accepted_at <= x.until - c.hold_days * 86400000)
+        ORDER BY c.id LIMIT 1";
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<i64>("accepted_by")?));
+    let Some((campaign, accepted_by)) = sql.row(campaign, values![now], read).await? else { return Ok(false) };
+    // Whoever leaves or withdraws holds their row, and checks it themselves.
+    let some = "SELECT id FROM participations WHERE campaign_id = $1 AND state = 'accepted' AND NOT hold_checked
+                AND accepted_at <= $2 ORDER BY accepted_at, id LIMIT $3 FOR UPDATE SKIP LOCKED";
+    let some: Vec<i64> = sql.rows(some, values![campaign, accepted_by, CHECK_BATCH], |row| row.get(0)).await?;
+    let mut found = Vec::with_capacity(some.len());
+    for participation in &some {
+        let look = candidates!("part.id = $1");
+        found.extend(sql.row(look, values![*participation], referral_candidate).await?);
+        let checked = "UPDATE participations SET hold_checked = TRUE WHERE id = $1";
+        sql.execute(checked, values![*participation]).await?;
+    }
+    qualify(sql, &found, now).await?;
+    Ok(!some.is_empty())
+}
+
+/// Checks some of those who wait for one person to join; says whether there were any.
+pub(crate) async fn check_joined(sql: &mut dyn Sql, now: Timestamp) -> Result<bool, Failure> {
+    let joined = "SELECT person_id, after_id FROM requalifications ORDER BY person_id LIMIT 1 FOR UPDATE";
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("person_id")?, row.get::<i64>("after_id")?));
+    let Some((person, after)) = sql.row(joined, values![], read).await? else { return Ok(false) };
+    if after == 0 {
+        let found = sql.rows(candidates!("part.person_id = $1"), values![person], referral_candidate).await?;
+        qualify(sql, &found, now).await?;
+    }
+    match check_referred(sql, person, after, now).await? {
+        Some(last) => {
+            let go_on = "UPDATE requalifications SET after_id = $2 WHERE person_id = $1";
+            sql.execute(go_on, values![person, last]).await?;
+        }
+        None => {
+            sql.execute("DELETE FROM requalifications WHERE person_id = $1", values![person]).await?;
+        }
+    }
+    Ok(true)
+}
+
+/// Checks some of those whom one person referred, after that one of them; says after whom the rest begin.
+pub(crate) async fn check_referred(
+    sql: &mut dyn Sql,
+    referrer: i64,
+    after: i64,
+    now: Timestamp,
+) -> Result<Option<i64>, Failure> {
+    let next = "SELECT id FROM people WHERE referrer_id = $1 AND id > $2 ORDER BY id LIMIT $3";
+    let next: Vec<i64> = sql.rows(next, values![referrer, after, PEOPLE_BATCH], |row| row.get(0)).await?;
+    let mut found = Vec::new();
+    for referred in &next {
+        found.extend(sql.rows(candidates!("part.person_id = $1"), values![*referred], referral_candidate).await?);
+    }
+    qualify(sql, &found, now).await?;
+    if after == 0 {
+        // Who counted before, and waits for a group since their referrer was erased.
+        let waiting = "SELECT c.id FROM campaigns c WHERE c.hold_days IS NOT NULL AND EXISTS
+                           (SELECT 1 FROM qualifications q WHERE q.referrer_id = $1 AND q.campaign_id = c.id AND q.group_id IS NULL
+                            AND q.voided_at IS NULL AND q.qualified_at IS NOT NULL) ORDER BY c.id";
+        let waiting: Vec<i64> = sql.rows(waiting, values![referrer], |row| row.get(0)).await?;
+        for campaign in waiting {
+            note_regrouping(sql, referrer, campaign).await?;
+        }
+    }
+    Ok(next.last().copied().filter(|_| next.len() == PEOPLE_BATCH as usize))
+}
+
+/// Somebody is about to leave, to be erased or to withdraw: where their hold is over, they count as before. They have one row a
+/// campaign at the most.
+pub(crate) async fn qualify_before_change(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<(), Failure> {
+    let hold = "SELECT id FROM participations WHERE person_id = $1 FOR UPDATE";
+    sql.rows(hold, values![person], |_| Ok(())).await?;
+    let found = sql.rows(candidates!("part.person_id = $1"), values![person], referral_candidate).await?;
+    qualify(sql, &found, now).await
+}

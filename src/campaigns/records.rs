@@ -1,0 +1,283 @@
+//! Campaigns: their steps, who takes part, what was counted, and the negotiator's notes; as SQL.
+
+use crate::domain::campaign::draft::CampaignDraft;
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::participation::ParticipationState;
+use crate::domain::campaign::record::{
+    CampaignFile, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
+    ParticipationCounts,
+};
+use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
+use crate::domain::catalog::ReferralTerms;
+use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
+
+/// Whether people ever saw a campaign `c`.
+macro_rules! was_public {
+    () => {
+        "EXISTS (SELECT 1 FROM campaign_history h WHERE h.campaign_id = c.id AND h.to_state = 'gathering')"
+    };
+}
+pub(crate) use was_public;
+
+/// The id of the campaign of a slug, if people ever saw it.
+macro_rules! seen_campaign {
+    ($slug:literal) => {
+        concat!(
+            "(SELECT c.id FROM campaigns c WHERE c.slug = ",
+            $slug,
+            " AND ",
+            $crate::campaigns::records::was_public!(),
+            ")"
+        )
+    };
+}
+pub(crate) use seen_campaign;
+
+/// A campaign, as [`campaign`] reads it: with its last sheet.
+macro_rules! campaigns {
+    ($($which:expr),*) => {
+        concat!(
+            "SELECT c.id, c.definition, c.state, c.offer, c.created_at, c.active_at, c.closed_at, ",
+            $crate::campaigns::records::terms_columns!(),
+            ", ",
+            $crate::campaigns::records::was_public!(),
+            " AS was_public, d.taken_at, d.sheet
+             FROM campaigns c LEFT JOIN demand_sheets d ON d.campaign_id = c.id
+                 AND d.day = (SELECT max(day) FROM demand_sheets last WHERE last.campaign_id = c.id) ",
+            $($which,)*
+            ""
+        )
+    };
+}
+pub(crate) use campaigns;
+
+/// What changes with nearly every change of what is shown; two that are committed in another order than they began may hide one.
+#[derive(Debug)]
+pub struct FindCampaignsVersion;
+
+impl Unit for FindCampaignsVersion {
+    type Done = (i64, i64);
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(i64, i64), Failure> {
+        let version = "SELECT coalesce((SELECT max(id) FROM campaign_history), 0), coalesce((SELECT max(id) FROM demand_sheets), 0)";
+        Ok(sql.row(version, values![], |row| Ok((row.get(0)?, row.get(1)?))).await?.unwrap_or_default())
+    }
+}
+
+/// All of them, in the order in which they were made.
+#[derive(Debug)]
+pub struct ListCampaigns;
+
+impl Unit for ListCampaigns {
+    type Done = Vec<CampaignRecord>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        sql.rows(campaigns!("ORDER BY c.id"), values![], campaign).await
+    }
+}
+
+/// Everything about one.
+#[derive(Debug)]
+pub struct FindCampaign(pub CampaignSlug);
+
+impl Unit for FindCampaign {
+    type Done = Option<CampaignFile>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        file_of(sql, &self.0).await
+    }
+}
+
+/// Remembers that the newest sign-up by the form of that address began at a campaign's page.
+#[derive(Debug)]
+pub struct RememberCampaign(pub String, pub CampaignSlug);
+
+impl Unit for RememberCampaign {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(email_normalized, slug) = self;
+        let remember = concat!(
+            "UPDATE sign_ups SET campaign_id = ",
+            seen_campaign!("$2"),
+            " WHERE id = (SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
+                 WHERE p.email_normalized = $1 AND s.partner_id IS NULL AND s.state = 'pending')"
+        );
+        sql.execute(remember, values![email_normalized, slug.as_str()]).await.map(|_| ())
+    }
+}
+
+/// Whether a mailing is not finished.
+#[derive(Debug)]
+pub struct AreMailingsOpen;
+
+impl Unit for AreMailingsOpen {
+    type Done = bool;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        Ok(sql
+            .row("SELECT 1 FROM campaign_mailings WHERE finished_at IS NULL LIMIT 1", values![], |_| Ok(()))
+            .await?
+            .is_some())
+    }
+}
+
+/// The rounds of a campaign, oldest first.
+#[derive(Debug)]
+pub struct ListRounds(pub CampaignSlug);
+
+impl Unit for ListRounds {
+    type Done = Vec<NegotiationRound>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let rounds = "SELECT r.at, r.client, r.supplier, r.asked, r.answered
+                      FROM campaign_rounds r JOIN campaigns c ON c.id = r.campaign_id WHERE c.slug = $1 ORDER BY r.id";
+        let read = |row: &Row<'_>| {
+            Ok(NegotiationRound {
+                at: row.get("at")?,
+                client: row.get("client")?,
+                supplier: row.get("supplier")?,
+                asked: row.get("asked")?,
+                answered: row.get("answered")?,
+            })
+        };
+        sql.rows(rounds, values![self.0.as_str()], read).await
+    }
+}
+
+/// The offers that were proposed for a campaign, oldest first.
+#[derive(Debug)]
+pub struct ListOfferDrafts(pub CampaignSlug);
+
+impl Unit for ListOfferDrafts {
+    type Done = Vec<OfferDraft>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<OfferDraft>, Failure> {
+        let drafts = "SELECT d.id, d.at, d.client, d.offer
+                      FROM campaign_offer_drafts d JOIN campaigns c ON c.id = d.campaign_id WHERE c.slug = $1 ORDER BY d.id";
+        let read = |row: &Row<'_>| {
+            Ok(OfferDraft {
+                id: row.get("id")?,
+                at: row.get("at")?,
+                client: row.get("client")?,
+                file: row.get("offer")?,
+            })
+        };
+        sql.rows(drafts, values![self.0.as_str()], read).await
+    }
+}
+
+pub(crate) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
+    let offer = match row.get::<Option<&str>>("offer")? {
+        Some(_) => Some(row.parsed("offer", Offer::kept)?),
+        None => None,
+    };
+    let sheet = match row.get::<Option<Timestamp>>("taken_at")? {
+        Some(taken_at) => Some((taken_at, row.parsed("sheet", |text| serde_json::from_str(text).ok())?)),
+        None => None,
+    };
+    Ok(CampaignRecord {
+        id: CampaignId(row.get("id")?),
+        state: row.parsed("state", CampaignState::from_name)?,
+        draft: row.parsed("definition", CampaignDraft::kept)?,
+        offer,
+        was_public: row.get("was_public")?,
+        created_at: row.get("created_at")?,
+        active_at: row.get("active_at")?,
+        closed_at: row.get("closed_at")?,
+        terms: terms(row)?,
+        sheet,
+    })
+}
+
+async fn file_of(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignFile>, Failure> {
+    let found = sql.row(campaigns!("WHERE c.slug = $1"), values![slug.as_str()], campaign).await?;
+    let Some(campaign) = found else { return Ok(None) };
+    let id = campaign.id.0;
+    let history = "SELECT at, who, from_state, to_state, note FROM campaign_history WHERE campaign_id = $1 ORDER BY id LIMIT 1000";
+    let read = |row: &Row<'_>| {
+        Ok(HistoryEntry {
+            at: row.get("at")?,
+            who: row.get("who")?,
+            from: CampaignState::from_name(row.get("from_state")?),
+            to: row.parsed("to_state", CampaignState::from_name)?,
+            note: row.get("note")?,
+        })
+    };
+    let history = sql.rows(history, values![id], read).await?;
+    let is_uncounted =
+        campaign.state == CampaignState::Closed && crate::campaigns::sheet::is_uncounted(sql, campaign.id).await?;
+    let mailings = "SELECT kind, queued, started_at, finished_at, ended_early FROM campaign_mailings WHERE campaign_id = $1 ORDER BY id";
+    let read = |row: &Row<'_>| {
+        let (kind, finished_at): (String, Option<Timestamp>) = (row.get("kind")?, row.get("finished_at")?);
+        let waits_for_count = is_uncounted && finished_at.is_none() && kind == CampaignMail::Result.name();
+        Ok(MailingEntry {
+            kind,
+            queued: row.get("queued")?,
+            started_at: row.get("started_at")?,
+            finished_at,
+            ended_early: row.get("ended_early")?,
+            waits_for_count,
+        })
+    };
+    let mailings = sql.rows(mailings, values![id], read).await?;
+    let notes = "SELECT (SELECT count(*) FROM campaign_rounds WHERE campaign_id = $1) AS rounds,
+                        (SELECT count(*) FROM campaign_offer_drafts WHERE campaign_id = $1) AS drafts";
+    let notes = sql.row(notes, values![id], |row| Ok((row.get("rounds")?, row.get("drafts")?))).await?;
+    let (rounds, drafts) = notes.unwrap_or_default();
+    let counts = counts_of(sql, id).await?;
+    Ok(Some(CampaignFile { campaign, history, mailings, counts, rounds, drafts }))
+}
+
+async fn counts_of(sql: &mut dyn Sql, campaign: i64) -> Result<ParticipationCounts, Failure> {
+    let count = "SELECT state, count(*) AS members FROM
+                     (SELECT state FROM participations WHERE campaign_id = $1 LIMIT $2) counted GROUP BY state";
+    let mut counts = ParticipationCounts::default();
+    let read = |row: &Row<'_>| {
+        let figure = match row.parsed("state", ParticipationState::from_name)? {
+            ParticipationState::In => &mut counts.members_in,
+            ParticipationState::Out => &mut counts.out,
+            ParticipationState::Accepted => &mut counts.accepted,
+            ParticipationState::Passed => &mut counts.passed,
+        };
+        *figure = row.get("members")?;
+        Ok(())
+    };
+    sql.rows(count, values![campaign, ParticipationCounts::MOST], read).await?;
+    Ok(counts)
+}
+
+/// The campaign of a slug, held as it is until the unit is over: others may hold it too, and whoever takes it a step further waits.
+pub(crate) async fn hold(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignRecord>, Failure> {
+    let hold = "SELECT 1 FROM campaigns WHERE slug = $1 FOR SHARE";
+    if sql.row(hold, values![slug.as_str()], |_| Ok(())).await?.is_none() {
+        return Ok(None);
+    }
+    sql.row(campaigns!("WHERE c.slug = $1"), values![slug.as_str()], campaign).await
+}
+
+/// Columns of a campaign's terms, as [`terms`] reads them.
+macro_rules! terms_columns {
+    () => {
+        "c.reward_cents, c.group_size, c.max_groups, c.hold_days"
+    };
+}
+pub(crate) use terms_columns;
+
+pub(crate) fn terms(row: &Row<'_>) -> Result<Option<ReferralTerms>, Failure> {
+    let Some(cents) = row.get::<Option<i64>>("reward_cents")? else { return Ok(None) };
+    Ok(Some(ReferralTerms {
+        reward_per_group: u32::try_from(cents / 100).unwrap_or(u32::MAX),
+        group_size: row.get("group_size")?,
+        max_groups: row.get("max_groups")?,
+        hold_days: row.get("hold_days")?,
+    }))
+}

@@ -1,0 +1,119 @@
+//! Demand sheets: when one is due, who is counted, some at a time, and what is kept; as SQL.
+
+use crate::domain::campaign::demand::{COARSE, CountedMember, DemandSheet};
+use crate::domain::campaign::participation::ParticipationState;
+use crate::domain::campaign::record::CampaignId;
+use crate::domain::catalog::category::CategorySet;
+use crate::domain::mail::budget::day_of;
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+use crate::membership::records::{answers_now, joined_by};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
+
+/// Participants that one step counts.
+const COUNT_BATCH: u32 = 500;
+
+/// Some of those who take part in a campaign.
+#[derive(Debug, Default)]
+pub struct CountedPart {
+    pub members: Vec<CountedMember>,
+    /// The last person that was looked at; none at the end.
+    pub last: Option<i64>,
+}
+
+/// The campaigns of which enough has changed for another sheet, and that have none of this day.
+#[derive(Debug)]
+pub struct ListDueSheets(pub Timestamp);
+
+impl Unit for ListDueSheets {
+    type Done = Vec<CampaignId>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<CampaignId>, Failure> {
+        let due = "
+            SELECT c.id FROM campaigns c
+            WHERE c.state IN ('gathering', 'negotiating', 'offered', 'active', 'closed')
+              AND NOT EXISTS (SELECT 1 FROM demand_sheets d WHERE d.campaign_id = c.id AND d.day >= $1)
+              AND $2 = (SELECT count(*) FROM
+                            (SELECT 1 FROM participations p WHERE p.campaign_id = c.id AND p.changed_at >
+                                 coalesce((SELECT max(d.taken_at) FROM demand_sheets d WHERE d.campaign_id = c.id), -1)
+                             AND p.changed_at <= coalesce(c.closed_at, p.changed_at) LIMIT $2) changed)
+            ORDER BY c.id";
+        let most = COARSE as i64;
+        sql.rows(due, values![day_of(self.0), most], |row| row.get(0).map(CampaignId)).await
+    }
+}
+
+/// Whether another sheet will be taken of what changed since the last one.
+pub(crate) async fn is_uncounted(sql: &mut dyn Sql, campaign: CampaignId) -> Result<bool, Failure> {
+    let changed = "
+        SELECT count(*) FROM
+            (SELECT 1 FROM participations p WHERE p.campaign_id = $1 AND p.changed_at >
+                 coalesce((SELECT max(d.taken_at) FROM demand_sheets d WHERE d.campaign_id = $1), -1)
+             AND p.changed_at <= coalesce((SELECT c.closed_at FROM campaigns c WHERE c.id = $1), p.changed_at) LIMIT $2) changed";
+    let most = COARSE as i64;
+    Ok(sql.row(changed, values![campaign.0, most], |row| row.get(0)).await? == Some(most))
+}
+
+/// Who takes part in a campaign, some after that person.
+#[derive(Debug)]
+pub struct CountPart(pub CampaignId, pub i64);
+
+impl Unit for CountPart {
+    type Done = CountedPart;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<CountedPart, Failure> {
+        // The part is chosen before anybody is looked up: PostgreSQL would go through all people up to it, part after part.
+        let some = concat!(
+            "SELECT part.person_id, part.state, ",
+            answers_now!(),
+            " FROM (SELECT person_id, state FROM participations WHERE campaign_id = $1 AND person_id > $2
+                    ORDER BY person_id LIMIT $3) part
+              JOIN people p ON p.id = part.person_id ",
+            joined_by!(),
+            " ORDER BY part.person_id"
+        );
+        let mut last = None;
+        let read = |row: &Row<'_>| {
+            last = Some(row.get("person_id")?);
+            // Whoever left while it went on is no longer in it.
+            Ok(CountedMember {
+                state: row.parsed("state", ParticipationState::from_name)?,
+                us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
+                categories: CategorySet::from_slugs(row.get("categories")?),
+            })
+        };
+        let members = sql.rows(some, values![self.0.0, self.1, COUNT_BATCH], read).await?;
+        Ok(CountedPart { members, last })
+    }
+}
+
+/// Keeps the sheet of a day, which was counted since `begun_at`; false if there is one already.
+#[derive(Debug)]
+pub struct KeepSheet {
+    pub campaign: CampaignId,
+    pub sheet: DemandSheet,
+    /// When counting began, and when it ended.
+    pub begun_at: Timestamp,
+    pub now: Timestamp,
+}
+
+impl Unit for KeepSheet {
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        // Another node may have counted the same at midnight, and kept it as the sheet of the day before.
+        sql.lock(&format!("sheet {}", self.campaign.0)).await?;
+        let since = "SELECT 1 FROM demand_sheets WHERE campaign_id = $1 AND taken_at >= $2";
+        if sql.row(since, values![self.campaign.0, self.begun_at], |_| Ok(())).await?.is_some() {
+            return Ok(false);
+        }
+        let keep = "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet) VALUES ($1, $2, $3, $4)
+                    ON CONFLICT DO NOTHING RETURNING id";
+        // Made of names and numbers, which always have a JSON form.
+        let sheet = serde_json::to_string(&self.sheet).unwrap_or_default();
+        Ok(sql.insert(keep, values![self.campaign.0, day_of(self.now), self.now, &sheet]).await?.is_some())
+    }
+}

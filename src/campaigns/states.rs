@@ -1,0 +1,240 @@
+//! Making a campaign, changing what was written, and taking it from state to state; as SQL.
+
+use crate::campaigns::records::{campaign, campaigns};
+use crate::domain::campaign::draft::CampaignDraft;
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::{BadFile, BadStep, CampaignSlug, CampaignState, CampaignStep};
+use crate::domain::catalog::ReferralTerms;
+use crate::domain::mail::budget::day_of;
+use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, How, Sql, Unit, values};
+
+/// Who the history says took a step that a date takes by itself.
+const BY_DATE: &str = "date";
+
+/// What became of a campaign that was to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    Done,
+    /// Another has the slug.
+    SlugTaken,
+    /// There are as many as there may be.
+    TooMany,
+}
+
+/// What became of a change of what the operator wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edited {
+    Done,
+    /// It is what was there.
+    Unchanged,
+    Unknown,
+    Refused(BadFile),
+}
+
+/// What became of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stepped {
+    Done(CampaignState),
+    Unknown,
+    Refused(BadStep),
+}
+
+/// Makes a draft of the operator's file.
+#[derive(Debug)]
+pub struct MakeCampaign {
+    pub draft: CampaignDraft,
+    pub definition: String,
+    pub who: String,
+    pub now: Timestamp,
+}
+
+impl Unit for MakeCampaign {
+    type Done = Made;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Made, Failure> {
+        // One at a time, so that they are counted right.
+        sql.lock("new campaign").await?;
+        let slug = self.draft.slug.as_str();
+        let taken = sql.row("SELECT 1 FROM campaigns WHERE slug = $1", values![slug], |_| Ok(())).await?;
+        if taken.is_some() {
+            return Ok(Made::SlugTaken);
+        }
+        let count: Option<u64> = sql.row("SELECT count(*) FROM campaigns", values![], |row| row.get(0)).await?;
+        if count.unwrap_or(0) >= u64::from(CampaignRecord::MOST) {
+            return Ok(Made::TooMany);
+        }
+        let add = "INSERT INTO campaigns (slug, definition, state, gather_until, created_at)
+                   VALUES ($1, $2, 'draft', $3, $4) RETURNING id";
+        let until = self.draft.gather_until.number();
+        let id = sql.insert(add, values![slug, &self.definition, until, self.now]).await?;
+        let id = id.ok_or(Failure::Overtaken)?;
+        write_history(sql, id, &self.who, (None, CampaignState::Draft), "", self.now).await?;
+        Ok(Made::Done)
+    }
+}
+
+/// Replaces what the operator wrote, as far as that may still change.
+#[derive(Debug)]
+pub struct EditCampaign {
+    pub draft: CampaignDraft,
+    pub definition: String,
+    pub who: String,
+    pub now: Timestamp,
+}
+
+impl Unit for EditCampaign {
+    type Done = Edited;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Edited, Failure> {
+        let Some(campaign) = hold_alone(sql, &self.draft.slug).await? else { return Ok(Edited::Unknown) };
+        if let Err(refused) = campaign.draft.edit_to(&self.draft, campaign.state) {
+            return Ok(Edited::Refused(refused));
+        }
+        if campaign.draft == self.draft {
+            return Ok(Edited::Unchanged);
+        }
+        let change = "UPDATE campaigns SET definition = $2, gather_until = $3 WHERE id = $1";
+        let until = self.draft.gather_until.number();
+        sql.execute(change, values![campaign.id.0, &self.definition, until]).await?;
+        let (id, state) = (campaign.id.0, campaign.state);
+        write_history(sql, id, &self.who, (Some(state), state), "edited", self.now).await?;
+        Ok(Edited::Done)
+    }
+}
+
+/// A step, with what belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TakenStep {
+    /// With nothing: neither an offer nor terms.
+    Plain(CampaignStep),
+    /// What is published, and the file that it was read from.
+    Offer(Box<Offer>, String),
+    /// With the referral terms of the catalog as it is now.
+    Activate(ReferralTerms),
+}
+
+impl TakenStep {
+    pub const fn step(&self) -> CampaignStep {
+        match self {
+            Self::Plain(step) => *step,
+            Self::Offer(..) => CampaignStep::Offer,
+            Self::Activate(_) => CampaignStep::Activate,
+        }
+    }
+}
+
+/// Takes a campaign a step further, with a note, and begins the mailing that belongs to it, unless nobody is to be mailed.
+#[derive(Debug)]
+pub struct StepCampaign {
+    pub slug: CampaignSlug,
+    pub step: TakenStep,
+    pub who: String,
+    /// And whether those whom it concerns are mailed.
+    pub note: (String, bool),
+    pub now: Timestamp,
+}
+
+impl Unit for StepCampaign {
+    type Done = Stepped;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Stepped, Failure> {
+        let Some(campaign) = hold_alone(sql, &self.slug).await? else { return Ok(Stepped::Unknown) };
+        let to = match campaign.state.after(self.step.step()) {
+            Ok(to) => to,
+            Err(refused) => return Ok(Stepped::Refused(refused)),
+        };
+        let id = campaign.id.0;
+        match &self.step {
+            TakenStep::Plain(_) => {}
+            TakenStep::Offer(offer, file) => {
+                let publish = "UPDATE campaigns SET offer = $2, decide_by = $3, open_until = $4 WHERE id = $1";
+                let (decide_by, open_until) = (offer.decide_by.number(), offer.open_until.map(|day| day.number()));
+                sql.execute(publish, values![id, file, decide_by, open_until]).await?;
+            }
+            TakenStep::Activate(terms) => {
+                let copy = "UPDATE campaigns SET reward_cents = $2, group_size = $3, max_groups = $4, hold_days = $5 WHERE id = $1";
+                let ReferralTerms { group_size, max_groups, hold_days, .. } = *terms;
+                sql.execute(copy, values![id, terms.reward_cents(), group_size, max_groups, hold_days]).await?;
+            }
+        }
+        go_to(sql, &campaign, to, &self.who, (&self.note.0, self.note.1), self.now).await?;
+        Ok(Stepped::Done(to))
+    }
+}
+
+/// Takes the steps of days that are over; says how many.
+#[derive(Debug)]
+pub struct StepByDate(pub Timestamp);
+
+impl Unit for StepByDate {
+    type Done = u64;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        // At most one in a step: each is held until the step is over. What is not over by the day cannot be over by the hour.
+        let gathering =
+            "SELECT slug FROM campaigns WHERE state = 'gathering' AND gather_until < $1 ORDER BY gather_until LIMIT 1";
+        let gathering = sql
+            .rows(gathering, values![day_of(self.0)], |row| row.parsed(0, |slug| slug.parse::<CampaignSlug>().ok()))
+            .await?;
+        let mut steps = 0;
+        for slug in gathering {
+            let Some(campaign) = hold_alone(sql, &slug).await? else { continue };
+            if campaign.state == CampaignState::Gathering && campaign.draft.gather_until.is_over(self.0) {
+                go_to(sql, &campaign, CampaignState::Negotiating, BY_DATE, ("", true), self.0).await?;
+                steps += 1;
+            }
+        }
+        Ok(steps)
+    }
+}
+
+async fn go_to(
+    sql: &mut dyn Sql,
+    campaign: &CampaignRecord,
+    to: CampaignState,
+    who: &str,
+    (note, mails): (&str, bool),
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let id = campaign.id.0;
+    let go = "UPDATE campaigns SET state = $2, active_at = coalesce($3, active_at), closed_at = $4 WHERE id = $1";
+    let at = |is_it: bool| is_it.then_some(now);
+    let is_over = matches!(to, CampaignState::Closed | CampaignState::Cancelled);
+    sql.execute(go, values![id, to.name(), at(to == CampaignState::Active), at(is_over)]).await?;
+    write_history(sql, id, who, (Some(campaign.state), to), note, now).await?;
+    // A draft that is cancelled is nobody's affair.
+    if let Some(kind) = to.mailed_about().filter(|_| to == CampaignState::Gathering || campaign.was_public) {
+        let begin = "INSERT INTO campaign_mailings (campaign_id, kind, started_at, finished_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+        let finished_at = (!mails).then_some(now);
+        sql.execute(begin, values![id, kind.name(), now, finished_at]).await?;
+    }
+    Ok(())
+}
+
+async fn write_history(
+    sql: &mut dyn Sql,
+    campaign: i64,
+    who: &str,
+    (from, to): (Option<CampaignState>, CampaignState),
+    note: &str,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let add = "INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note) VALUES ($1, $2, $3, $4, $5, $6)";
+    let from = from.map_or("", CampaignState::name);
+    sql.execute(add, values![campaign, now, who, from, to.name(), note]).await.map(|_| ())
+}
+
+/// The campaign of a slug, for this unit alone until it is over.
+async fn hold_alone(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignRecord>, Failure> {
+    let hold = "SELECT 1 FROM campaigns WHERE slug = $1 FOR UPDATE";
+    if sql.row(hold, values![slug.as_str()], |_| Ok(())).await?.is_none() {
+        return Ok(None);
+    }
+    sql.row(campaigns!("WHERE c.slug = $1"), values![slug.as_str()], campaign).await
+}

@@ -1,0 +1,129 @@
+//! What the whole installation shares: whether sign-ups are taken, whose secret it is, whether writes are kept; as SQL.
+
+use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, How, Sql, Unit, expected, values};
+
+/// Switches the agent actions off or on for every node. Says whether that changed anything.
+#[derive(Debug)]
+pub struct PauseSignUps(pub bool);
+
+impl Unit for PauseSignUps {
+    type Done = bool;
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let pause = "UPDATE installation SET signups_paused = $1 WHERE signups_paused <> $1";
+        Ok(sql.execute(pause, values![self.0]).await? == 1)
+    }
+}
+
+#[derive(Debug)]
+pub struct AreSignUpsPaused;
+
+impl Unit for AreSignUpsPaused {
+    type Done = bool;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        is_paused(sql).await
+    }
+}
+
+/// Ties the records to the installation's secret, on the first call; says later whether it is the same.
+#[derive(Debug)]
+pub struct ClaimSecret(pub String);
+
+impl Unit for ClaimSecret {
+    type Done = Claim;
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Claim, Failure> {
+        let claim = "UPDATE installation SET secret_fingerprint = $1 WHERE secret_fingerprint IS NULL";
+        if sql.execute(claim, values![&self.0]).await? == 1 {
+            return Ok(Claim::First);
+        }
+        let same = "SELECT secret_fingerprint = $1 FROM installation WHERE id = 1";
+        let same = expected(sql.row(same, values![&self.0], |row| row.get(0)).await?)?;
+        Ok(if same { Claim::Same } else { Claim::Another })
+    }
+}
+
+/// The same without tying anything.
+#[derive(Debug)]
+pub struct CompareSecret(pub String);
+
+impl Unit for CompareSecret {
+    type Done = Claim;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Claim, Failure> {
+        let ask = "SELECT secret_fingerprint IS NULL AS is_free, secret_fingerprint = $1 AS is_same FROM installation WHERE id = 1";
+        let asked = sql.row(ask, values![&self.0], |row| Ok((row.get("is_free")?, row.get("is_same")?))).await?;
+        Ok(match expected(asked)? {
+            (true, _) => Claim::First,
+            (false, true) => Claim::Same,
+            (false, false) => Claim::Another,
+        })
+    }
+}
+
+/// When the latest sign-up, person or key was written, by the clock of whoever wrote it; none if there is none.
+#[derive(Debug)]
+pub struct FindLatestRecord;
+
+impl Unit for FindLatestRecord {
+    type Done = Option<Timestamp>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let latest = "
+            SELECT max(at) FROM (
+                SELECT (SELECT created_at FROM sign_ups ORDER BY id DESC LIMIT 1) AS at
+                UNION ALL SELECT (SELECT created_at FROM people ORDER BY id DESC LIMIT 1)
+                UNION ALL SELECT (SELECT max(created_at) FROM api_keys)
+            ) AS latest";
+        expected(sql.row(latest, values![], |row| row.get(0)).await?)
+    }
+}
+
+/// Notes that a backup was made then; an older one changes nothing.
+#[derive(Debug)]
+pub struct NoteBackup(pub Timestamp);
+
+impl Unit for NoteBackup {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let note = "UPDATE installation SET backed_up_at = $1 WHERE backed_up_at IS NULL OR backed_up_at < $1";
+        sql.execute(note, values![self.0]).await.map(|_| ())
+    }
+}
+
+/// When the last backup was made that was noted.
+#[derive(Debug)]
+pub struct FindLastBackup;
+
+impl Unit for FindLastBackup {
+    type Done = Option<Timestamp>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        expected(sql.row("SELECT backed_up_at FROM installation WHERE id = 1", values![], |row| row.get(0)).await?)
+    }
+}
+
+/// Whether the operator paused sign-ups.
+pub(crate) async fn is_paused(sql: &mut dyn Sql) -> Result<bool, Failure> {
+    expected(sql.row("SELECT signups_paused FROM installation WHERE id = 1", values![], |row| row.get(0)).await?)
+}
+
+/// Whose records these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Nobody's until now.
+    First,
+    /// This secret's.
+    Same,
+    Another,
+}

@@ -1,0 +1,300 @@
+//! The API keys of partners, as SQL.
+
+use crate::domain::api_key::{IssuedKey, KeyId, KeyRecord, MAX_ENDING_KEYS};
+use crate::domain::mail::budget::day_of;
+use crate::domain::partner::name::{PartnerId, PartnerName};
+use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
+
+/// What [`record`] reads.
+macro_rules! columns {
+    () => {
+        "id, partner_id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, hash, per_minute, created_at,
+         expires_at, last_used_at, revoked_at, replaced_by, (SELECT p.suspended_at FROM partners p WHERE p.id = partner_id) AS suspended_at"
+    };
+}
+
+#[derive(Debug)]
+pub struct FindKey(pub KeyId);
+
+impl Unit for FindKey {
+    type Done = Option<KeyRecord>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        find(sql, self.0).await
+    }
+}
+
+/// All keys, oldest first, each with what came of its sign-ups.
+#[derive(Debug)]
+pub struct ListKeys;
+
+impl Unit for ListKeys {
+    type Done = Vec<(KeyRecord, KeyFigures)>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        // What is not rolled up yet is counted beside: no more than a minute's.
+        let list = concat!(
+            "SELECT ",
+            columns!(),
+            ", signed_up + coalesce(s.recent, 0) AS signed_up, confirmed + coalesce(m.recent, 0) AS confirmed,
+               declined + (SELECT count(*) FROM sign_ups WHERE key_id = api_keys.id AND state = 'declined') AS declined
+             FROM api_keys
+             LEFT JOIN (SELECT key_id, count(*) AS recent FROM sign_ups
+                        WHERE id > (SELECT sign_up_id FROM rollup) GROUP BY key_id) s ON s.key_id = api_keys.id
+             LEFT JOIN (SELECT key_id, count(*) AS recent FROM member_changes WHERE change = 1 GROUP BY key_id) m
+                 ON m.key_id = api_keys.id
+             ORDER BY api_keys.created_at, api_keys.id"
+        );
+        let figures = |row: &Row<'_>| {
+            let (signed_up, confirmed) = (row.get("signed_up")?, row.get("confirmed")?);
+            Ok::<_, Failure>(KeyFigures { signed_up, confirmed, declined: row.get("declined")? })
+        };
+        sql.rows(list, values![], |row| Ok((record(row)?, figures(row)?))).await
+    }
+}
+
+/// The newest keys of a partner, with the sign-ups and members of each as the last roll-up counted them.
+#[derive(Debug)]
+pub struct ListKeysWithFigures(pub PartnerId, pub u32);
+
+impl Unit for ListKeysWithFigures {
+    type Done = Vec<(KeyRecord, KeyFigures)>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(partner, most) = self;
+        let list = concat!(
+            "SELECT ",
+            columns!(),
+            ", signed_up, confirmed FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id LIMIT $2"
+        );
+        let figures = |row: &Row<'_>| {
+            Ok::<_, Failure>(KeyFigures {
+                signed_up: row.get("signed_up")?,
+                confirmed: row.get("confirmed")?,
+                ..KeyFigures::default()
+            })
+        };
+        sql.rows(list, values![*partner, *most], |row| Ok((record(row)?, figures(row)?))).await
+    }
+}
+
+/// Adds a key, and its partner where it has no record yet.
+#[derive(Debug)]
+pub struct IssueKey(pub IssuedKey);
+
+impl Unit for IssueKey {
+    type Done = ();
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        insert(sql, &self.0).await
+    }
+}
+
+/// The newest keys of a partner.
+#[derive(Debug)]
+pub struct ListKeysOf(pub PartnerId, pub u32);
+
+impl Unit for ListKeysOf {
+    type Done = Vec<KeyRecord>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<KeyRecord>, Failure> {
+        let Self(partner, most) = self;
+        let list = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2"
+        );
+        sql.rows(list, values![*partner, *most], record).await
+    }
+}
+
+/// Ends a key now. `None` if there is no such key; one revoked before keeps its time, and nothing is changed.
+#[derive(Debug)]
+pub struct RevokeKey(pub KeyId, pub Timestamp);
+
+impl Unit for RevokeKey {
+    type Done = Option<RevokedKey>;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(id, now) = self;
+        let revoke =
+            concat!("UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING ", columns!());
+        let key = match sql.row(revoke, values![id.as_str(), *now], record).await? {
+            Some(key) => key,
+            None => match find(sql, *id).await? {
+                Some(key) => key,
+                None => return Ok(None),
+            },
+        };
+        let others = "SELECT EXISTS (SELECT 1 FROM api_keys WHERE partner_id = $1 AND revoked_at IS NULL
+                                     AND (expires_at IS NULL OR expires_at > $2))";
+        let others: bool = expected(sql.row(others, values![key.partner_id, *now], |row| row.get(0)).await?)?;
+        Ok(Some(RevokedKey { key, was_last: !others }))
+    }
+}
+
+/// Adds `successor` and lets `old` end at `end`, or when it would have ended before. With `by_partner`, only if it was not
+/// rotated before and few of its partner's keys are ending.
+#[derive(Debug)]
+pub struct RotateKey {
+    pub old: KeyId,
+    pub end: Timestamp,
+    pub successor: IssuedKey,
+    pub by_partner: bool,
+}
+
+impl Unit for RotateKey {
+    type Done = RotatedKey;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<RotatedKey, Failure> {
+        let find = "SELECT partner_id FROM api_keys WHERE id = $1 AND revoked_at IS NULL";
+        let partner: Option<PartnerId> = sql.row(find, values![self.old.as_str()], |row| row.get(0)).await?;
+        let Some(partner) = partner else { return Ok(RotatedKey::Over) };
+        if self.by_partner {
+            sql.lock(&format!("keys of partner {partner}")).await?;
+            if let Some(by) = replaced_by(sql, self.old).await? {
+                return Ok(RotatedKey::Replaced(by));
+            }
+            if ending_keys(sql, partner, self.successor.created_at).await? >= MAX_ENDING_KEYS {
+                return Ok(RotatedKey::TooMany);
+            }
+        }
+        let until =
+            "UPDATE api_keys SET replaced_by = $3, expires_at = CASE WHEN expires_at < $2 THEN expires_at ELSE $2 END
+                     WHERE id = $1 AND revoked_at IS NULL";
+        if sql.execute(until, values![self.old.as_str(), self.end, self.successor.id.as_str()]).await? == 0 {
+            return Ok(RotatedKey::Over);
+        }
+        insert(sql, &self.successor).await?;
+        Ok(RotatedKey::Done)
+    }
+}
+
+/// Remembers that a key was used, and how often since it was last written down. The time never moves backwards.
+#[derive(Debug)]
+pub struct TouchKey {
+    pub id: KeyId,
+    pub used: KeyUse,
+    pub now: Timestamp,
+}
+
+impl Unit for TouchKey {
+    type Done = ();
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let touch = "UPDATE api_keys SET last_used_at = $2
+                     WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
+        sql.execute(touch, values![self.id.as_str(), self.now]).await?;
+        let count = "INSERT INTO source_days (partner_id, day, requests, sign_ups_sent)
+                     SELECT partner_id, $2, $3, $4 FROM api_keys WHERE id = $1
+                     ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET requests = source_days.requests + excluded.requests,
+                         sign_ups_sent = source_days.sign_ups_sent + excluded.sign_ups_sent";
+        if self.used != KeyUse::default() {
+            let counts = values![
+                self.id.as_str(),
+                day_of(self.now),
+                i64::from(self.used.requests),
+                i64::from(self.used.sign_ups)
+            ];
+            sql.execute(count, counts).await?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) async fn find(sql: &mut dyn Sql, id: KeyId) -> Result<Option<KeyRecord>, Failure> {
+    let find = concat!("SELECT ", columns!(), " FROM api_keys WHERE id = $1");
+    sql.row(find, values![id.as_str()], record).await
+}
+
+/// The key that another was rotated to.
+async fn replaced_by(sql: &mut dyn Sql, id: KeyId) -> Result<Option<KeyId>, Failure> {
+    let find = "SELECT replaced_by FROM api_keys WHERE id = $1";
+    let read = |row: &Row<'_>| Ok(row.get::<Option<&str>>(0)?.and_then(|text| text.parse().ok()));
+    Ok(sql.row(find, values![id.as_str()], read).await?.flatten())
+}
+
+/// How many keys of a partner work although they were rotated, counted up to the bound.
+async fn ending_keys(sql: &mut dyn Sql, partner: PartnerId, now: Timestamp) -> Result<u32, Failure> {
+    let count = "SELECT count(*) FROM (SELECT 1 FROM api_keys WHERE partner_id = $1 AND replaced_by IS NOT NULL AND revoked_at IS NULL
+                                       AND expires_at > $2 LIMIT $3) ending";
+    expected(sql.row(count, values![partner, now, MAX_ENDING_KEYS], |row| row.get(0)).await?)
+}
+
+/// What became of a key that was to be rotated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RotatedKey {
+    Done,
+    /// It is revoked, or there is none.
+    Over,
+    /// It was rotated to this one before.
+    Replaced(KeyId),
+    /// Too many of its partner's keys are ending.
+    TooMany,
+}
+
+/// A key that was ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevokedKey {
+    pub key: KeyRecord,
+    /// No other key of its partner works.
+    pub was_last: bool,
+}
+
+/// How often a key was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeyUse {
+    pub requests: u32,
+    /// Of these, sign-ups that were taken.
+    pub sign_ups: u32,
+}
+
+/// What came of a key's sign-ups.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeyFigures {
+    pub signed_up: u64,
+    /// People who became members.
+    pub confirmed: u64,
+    pub declined: u64,
+}
+
+fn record(row: &Row<'_>) -> Result<KeyRecord, Failure> {
+    Ok(KeyRecord {
+        id: row.parsed("id", |text| text.parse().ok())?,
+        partner_id: row.get("partner_id")?,
+        partner: row.parsed("partner", PartnerName::kept)?,
+        hash: row.get("hash")?,
+        per_minute: row.get("per_minute")?,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+        last_used_at: row.get("last_used_at")?,
+        revoked_at: row.get("revoked_at")?,
+        replaced_by: row.get::<Option<&str>>("replaced_by")?.and_then(|text| text.parse().ok()),
+        suspended_at: row.get("suspended_at")?,
+    })
+}
+
+async fn insert(sql: &mut dyn Sql, key: &IssuedKey) -> Result<(), Failure> {
+    let IssuedKey { id, partner, hash, per_minute, created_at, expires_at } = key;
+    let partner = find_or_add(sql, partner.as_str(), *created_at).await?;
+    let insert = "INSERT INTO api_keys (id, partner_id, hash, per_minute, created_at, expires_at)
+                  VALUES ($1, $2, $3, $4, $5, $6)";
+    let values = values![id.as_str(), partner, hash, *per_minute, *created_at, *expires_at];
+    sql.execute(insert, values).await.map(|_| ())
+}
+
+/// The partner of that name; its record is added where there is none.
+pub(crate) async fn find_or_add(sql: &mut dyn Sql, name: &str, now: Timestamp) -> Result<PartnerId, Failure> {
+    let add = "INSERT INTO partners (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    sql.execute(add, values![name, now]).await?;
+    expected(sql.row("SELECT id FROM partners WHERE name = $1", values![name], |row| row.get(0)).await?)
+}

@@ -1,0 +1,120 @@
+//! What became of an attempt to send a mail, as SQL.
+
+use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind, MailOutcome, UNDELIVERABLE_FOR};
+use crate::domain::time::Timestamp;
+use crate::mail::sources;
+use crate::mail::sources::SourceEvent;
+use crate::store::sql::{Failure, How, Sql, Unit, values};
+
+/// Writes down what became of an attempt; without effect if the mail was leased again since.
+#[derive(Debug)]
+pub struct Settle {
+    pub mail: DueMail,
+    pub outcome: MailOutcome,
+    pub now: Timestamp,
+}
+
+impl Unit for Settle {
+    type Done = ();
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        match &self.outcome {
+            MailOutcome::Sent => {
+                let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
+                let gone = sql.execute(delete, values![self.mail.id.0, self.mail.attempts]).await? == 1;
+                if let MailAbout::SignUp(sign_up) = self.mail.about
+                    && gone
+                {
+                    let left = "UPDATE sign_ups SET mailed_at = $2 WHERE id = $1";
+                    sql.execute(left, values![sign_up.id.0, self.now]).await?;
+                    // A source is judged by what it asked people to confirm.
+                    if self.mail.kind == MailKind::Confirm && !self.mail.is_reminder {
+                        sources::count(sql, self.mail.partner_id, SourceEvent::Asked, self.now).await?;
+                    }
+                }
+                Ok(())
+            }
+            MailOutcome::Rejected => {
+                let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
+                if sql.execute(delete, values![self.mail.id.0, self.mail.attempts]).await? == 1 {
+                    let until = self.now.plus(UNDELIVERABLE_FOR);
+                    match &self.mail.about {
+                        MailAbout::SignUp(sign_up) => {
+                            let reject = "UPDATE people SET undeliverable_until = $2
+                                          WHERE id = (SELECT person_id FROM sign_ups WHERE id = $1)";
+                            sql.execute(reject, values![sign_up.id.0, until]).await?;
+                            sources::count(sql, self.mail.partner_id, SourceEvent::Bounced, self.now).await?;
+                        }
+                        MailAbout::SignIn(sign_in) => {
+                            let reject = "UPDATE people SET undeliverable_until = $2
+                                          WHERE id = (SELECT person_id FROM sign_ins WHERE id = $1)";
+                            sql.execute(reject, values![sign_in.id.0, until]).await?;
+                        }
+                        MailAbout::Campaign(CampaignNews { person, .. }) => {
+                            let reject = "UPDATE people SET undeliverable_until = $2 WHERE id = $1";
+                            sql.execute(reject, values![person.id, until]).await?;
+                        }
+                    }
+                }
+                Ok(())
+            }
+            MailOutcome::Retry { at, cause, perhaps_sent } => {
+                self.give_mailbox_back(sql, *perhaps_sent).await?;
+                self.keep(sql, Some(*at), None, Some(cause)).await
+            }
+            MailOutcome::Wait { at } => {
+                self.give_mailbox_back(sql, false).await?;
+                self.keep(sql, Some(*at), None, None).await
+            }
+            MailOutcome::GivenUp { cause, perhaps_sent } => {
+                self.give_mailbox_back(sql, *perhaps_sent).await?;
+                self.keep(sql, None, Some(self.now), Some(cause)).await
+            }
+        }
+    }
+}
+
+impl Settle {
+    async fn keep(
+        &self,
+        sql: &mut dyn Sql,
+        at: Option<Timestamp>,
+        given_up_at: Option<Timestamp>,
+        cause: Option<&str>,
+    ) -> Result<(), Failure> {
+        let keep = "
+            UPDATE outbox SET send_after = coalesce($3, send_after), given_up_at = $4, last_error = $5, leased_until = 0,
+                leased_by = NULL
+            WHERE id = $1 AND attempts = $2";
+        // No text of ours holds a NUL: PostgreSQL could not keep it.
+        let cause = cause.map(|cause| cause.replace('\0', ""));
+        let values = values![self.mail.id.0, self.mail.attempts, at, given_up_at, cause.as_deref()];
+        sql.execute(keep, values).await.map(|_| ())
+    }
+
+    /// The next attempt is another mail to the mailbox if this one may have gone. If it cannot have, nothing was spent.
+    async fn give_mailbox_back(&self, sql: &mut dyn Sql, perhaps_sent: bool) -> Result<(), Failure> {
+        macro_rules! give_back {
+            ($set:literal) => {
+                concat!(
+                    "UPDATE mailboxes SET ",
+                    $set,
+                    " WHERE last_mail_id = $1 AND mailbox =
+                        (SELECT p.mailbox FROM people p JOIN sign_ups s ON s.person_id = p.id
+                         JOIN outbox o ON o.sign_up_id = s.id WHERE o.id = $1 AND o.attempts = $2)"
+                )
+            };
+        }
+        let give_back = match perhaps_sent {
+            true => give_back!("last_mail_id = NULL"),
+            false => {
+                give_back!(
+                    "last_mail_id = NULL, sent_1 = sent_2, sent_2 = sent_3, sent_3 = sent_4, sent_4 = NULL,
+                     source_1 = source_2, source_2 = source_3, source_3 = source_4, source_4 = NULL"
+                )
+            }
+        };
+        sql.execute(give_back, values![self.mail.id.0, self.mail.attempts]).await.map(|_| ())
+    }
+}

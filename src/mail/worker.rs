@@ -1,0 +1,302 @@
+//! The outbox as a lease queue: composes a mail, sends it under a lease that it renews, and judges what became of it.
+//!
+//! A mail is deleted only after it has gone: a crash at any moment loses nothing, and at worst sends one mail twice, under
+//! the same message id.
+
+use std::collections::{BTreeMap, HashSet};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::domain::mail::budget::{FORM, MailBudget, day_of, source_name};
+use crate::domain::mail::lane::Lane;
+use crate::domain::mail::{DueMail, Leased, MAIL_LEASE, MailId, MailOutcome, after_failure};
+use crate::domain::time::Timestamp;
+use crate::lease_queue::{InFlight, LeaseQueue, settle};
+use crate::log::Log;
+use crate::mail::compose::Composer;
+use crate::mail::outbox::lease::Lease;
+use crate::mail::outbox::settle::Settle;
+use crate::mail::outbox::{ProbeMail, Release, RenewMail, WakeMail};
+use crate::mail::{MailNotifier, SendError, Transport};
+use crate::random;
+use crate::store::{Store, StoreError, StoreReply};
+
+/// How often the same cause is logged again, and how many causes within that time.
+const ALARM_INTERVAL: Duration = Duration::from_secs(300);
+const MAX_CAUSES: usize = 8;
+
+/// While mail fails, one that waits is tried out of turn this often, and after hours this rarely: the end of an outage is seen
+/// within that time, however long each mail would wait by then.
+const PROBE_INTERVAL: Duration = Duration::from_secs(60);
+const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(300);
+
+/// Once mail goes again, what waited through the outage goes over this time. Where some mail goes and some is refused, each waits its
+/// own time: an outage lasts this long without a success, and its end is acted on this rarely.
+const DRAIN_TIME: Duration = Duration::from_secs(60);
+const MIN_OUTAGE: Duration = Duration::from_secs(120);
+const DRAIN_INTERVAL: Duration = Duration::from_secs(600);
+
+/// Mails about campaigns that are sent at once, of [`LeaseQueue::MAX_IN_FLIGHT`].
+const MAX_CAMPAIGN_IN_FLIGHT: usize = 4;
+
+/// Takes up to so many mails about campaigns for the worker of that name.
+pub type LeaseCampaignMail = fn(&Store, String, u32, Timestamp) -> StoreReply<'_, Leased>;
+
+#[derive(Debug)]
+pub struct Outbox {
+    pub store: Store,
+    pub transport: Arc<dyn Transport>,
+    pub composer: Composer,
+    pub notifier: Arc<MailNotifier>,
+    pub log: Log,
+    /// The same after a restart: what this worker had leased when it was ended is its own again.
+    pub name: String,
+    /// How much mail each source may cause; none where it goes nowhere, and neither sources nor mailboxes need sparing.
+    pub budget: Option<MailBudget>,
+    /// Takes mail about campaigns, which goes in places that nothing else wants.
+    pub lease_campaign_mail: LeaseCampaignMail,
+    /// How often a mail's lease is renewed while its server takes its time.
+    pub renew_every: Duration,
+}
+
+impl Outbox {
+    /// Twice before a lease would end.
+    pub const RENEW_EVERY: Duration = Duration::from_secs(MAIL_LEASE.as_secs() / 3);
+
+    /// Sends a mail while its lease is renewed; none if another worker has it.
+    async fn send(
+        &self,
+        mail: DueMail,
+        now: impl Fn() -> Timestamp,
+        leased_at: Instant,
+    ) -> Result<Option<(MailId, MailOutcome)>, StoreError> {
+        let renew =
+            || self.store.run(RenewMail { mail: mail.id, attempt: mail.attempts, until: now().plus(MAIL_LEASE) });
+        // The store may have taken its time: a lease counts from when it was asked for.
+        if leased_at.elapsed() > self.renew_every && !renew().await? {
+            return Ok(None);
+        }
+        let sent = match self.composer.compose(&mail) {
+            Ok(outgoing) => {
+                let mut sending = pin!(self.transport.send(outgoing));
+                loop {
+                    tokio::select! {
+                        sent = &mut sending => break sent,
+                        () = tokio::time::sleep(self.renew_every) => {
+                            // Once more before the lease ends; and what is being sent cannot be called back.
+                            let _try_again = renew().await;
+                        }
+                    }
+                }
+            }
+            Err(error) => Err(error),
+        };
+        let outcome = judge(&mail, sent, now());
+        let settled_at = now();
+        settle(|| self.store.run(Settle { mail: mail.clone(), outcome: outcome.clone(), now: settled_at })).await?;
+        Ok(Some((mail.id, outcome)))
+    }
+
+    /// Counts what was held, and logs it once a day for each source.
+    fn log_held(&self, logged: &mut (i64, HashSet<String>), held: BTreeMap<String, u64>, now: Timestamp) {
+        let today = day_of(now);
+        if logged.0 != today {
+            *logged = (today, HashSet::new());
+        }
+        for (source, count) in held {
+            self.notifier.held.fetch_add(count, Ordering::Relaxed);
+            let choice = if source == FORM { "--form" } else { "--key ID" };
+            if logged.1.insert(source.clone()) {
+                let whose = source_name(&source);
+                self.log.problem(
+                    None,
+                    &format!(
+                        "{whose} has had its mail of the day; what it asks for is held. `unionhall signups status` shows how \
+                         much, `mail release {choice}` lets it go, `mail drop {choice}` deletes it"
+                    ),
+                );
+            }
+        }
+    }
+}
+
+impl LeaseQueue for Outbox {
+    const MAX_IN_FLIGHT: usize = 16;
+    /// Each mail has a place of its own, so that one whose server takes its time holds up no other.
+    /// None of mail about a campaign, which has no lane.
+    type Place = Option<Lane>;
+    /// None if another worker has it.
+    type Settled = Option<(MailId, MailOutcome)>;
+    type Alarms = MailAlarms;
+
+    fn wake(&self) -> &Notify {
+        &self.notifier.wake
+    }
+
+    /// A moment that nobody can foresee: whoever writes right after a sign-up must not tell by the worker's own writes whether
+    /// there is mail for it.
+    fn wake_delay() -> Duration {
+        // Without randomness mail goes all the same.
+        let [millis] = random::bytes().unwrap_or_default();
+        Duration::from_millis(20 + u64::from(millis))
+    }
+
+    async fn release(&self) {
+        if let Err(error) = self.store.run(Release { worker: self.name.to_owned() }).await {
+            self.log.problem(None, &format!("mail taken before the last stop waits for its lease to end: {error}"));
+        }
+    }
+
+    async fn lease(
+        self: &Arc<Self>,
+        in_flight: &mut InFlight<Self>,
+        alarms: &mut MailAlarms,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let is_draining = alarms.wake_deferred(self, now).await?;
+        let since = Instant::now();
+        let busy = in_flight.places().flatten().copied().collect();
+        let Leased { mut mails, held, mut deferred } = match self.budget {
+            Some(budget) => {
+                self.store
+                    .run(Lease {
+                        worker: self.name.to_owned(),
+                        most: in_flight.room(),
+                        busy,
+                        budget: Some(budget),
+                        now,
+                    })
+                    .await?
+            }
+            None => {
+                self.store
+                    .run(Lease { worker: self.name.to_owned(), most: in_flight.room(), busy, budget: None, now })
+                    .await?
+            }
+        };
+        self.log_held(&mut alarms.logged_held, held, now);
+        // Mail about campaigns gets places that nothing else wants.
+        let campaigns = MAX_CAMPAIGN_IN_FLIGHT.saturating_sub(in_flight.places().filter(|lane| lane.is_none()).count());
+        if mails.is_empty() && !deferred && !is_draining && campaigns > 0 {
+            let most = u32::try_from(campaigns.min(in_flight.room())).unwrap_or(0);
+            Leased { mails, deferred, .. } =
+                (self.lease_campaign_mail)(&self.store, self.name.clone(), most, now).await?;
+        }
+        let more = is_draining || deferred || !mails.is_empty();
+        for mail in mails {
+            let outbox = Arc::clone(self);
+            let place = mail.kind.campaign().is_none().then_some(mail.lane);
+            in_flight.begin(place, async move { outbox.send(mail, || now.plus(since.elapsed()), since).await });
+        }
+        Ok(more)
+    }
+
+    fn account(&self, alarms: &mut MailAlarms, settled: &Result<Self::Settled, StoreError>, now: Timestamp) {
+        let (id, outcome) = match settled {
+            Ok(None) => return,
+            Ok(Some(settled)) => settled,
+            Err(error) => return alarms.fails(self, format!("the outbox cannot be used: {error}"), now),
+        };
+        self.notifier.tried.store(true, Ordering::Relaxed);
+        let count = match outcome {
+            MailOutcome::Wait { .. } => return,
+            MailOutcome::Sent => {
+                alarms.goes(self, now);
+                &self.notifier.sent
+            }
+            MailOutcome::Retry { cause, .. } => {
+                alarms.fails(self, cause.clone(), now);
+                &self.notifier.deferred
+            }
+            MailOutcome::Rejected => {
+                self.log.note(&format!("mail {}: there is no such recipient; no mail goes there for 30 days", id.0));
+                &self.notifier.rejected
+            }
+            MailOutcome::GivenUp { cause, .. } => {
+                let retry = format!("`unionhall mail retry {}` tries again", id.0);
+                self.log.problem(None, &format!("mail {} was given up after a day: {cause}; {retry}", id.0));
+                &self.notifier.given_up
+            }
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether mail goes, and what was logged of it.
+#[derive(Debug, Default)]
+pub struct MailAlarms {
+    /// The last one went.
+    went: bool,
+    /// The causes that were logged in the last minutes, and when; a few at the most.
+    logged: Vec<(String, Timestamp)>,
+    /// The sources whose spent budget was logged, and the day.
+    logged_held: (i64, HashSet<String>),
+    /// When what an outage left waiting was woken; none since the start, before which there may have been one.
+    drained_at: Option<Timestamp>,
+    /// Mail that waits past this time is woken next.
+    drain_from: Option<Timestamp>,
+    failing_since: Option<Timestamp>,
+    probed_at: Option<Timestamp>,
+}
+
+impl MailAlarms {
+    /// Once mail goes again, wakes a part of what waits after a failure; true if there may be more. Until then wakes one now and
+    /// then, to find out.
+    async fn wake_deferred(&mut self, outbox: &Outbox, now: Timestamp) -> Result<bool, StoreError> {
+        if let Some(from) = self.drain_from {
+            self.drain_from = outbox.store.run(WakeMail(from, now)).await?;
+        } else if let Some(failing_since) = self.failing_since {
+            let interval = (now.since(failing_since) / 60).clamp(PROBE_INTERVAL, MAX_PROBE_INTERVAL);
+            if self.probed_at.is_none_or(|at| now.since(at) >= interval) {
+                self.probed_at = Some(now);
+                outbox.store.run(ProbeMail(now)).await?;
+            }
+        }
+        Ok(self.drain_from.is_some())
+    }
+
+    fn goes(&mut self, outbox: &Outbox, now: Timestamp) {
+        self.went = true;
+        let was_outage = self.failing_since.take().is_some_and(|since| now.since(since) >= MIN_OUTAGE);
+        if self.drained_at.is_none_or(|at| was_outage && now.since(at) >= DRAIN_INTERVAL) {
+            self.drained_at = Some(now);
+            // What is due sooner goes by itself.
+            self.drain_from = Some(now.plus(DRAIN_TIME));
+        }
+        outbox.notifier.failing.store(false, Ordering::Relaxed);
+        if !self.logged.is_empty() {
+            self.logged.clear();
+            outbox.log.note("mail goes again");
+        }
+    }
+
+    fn fails(&mut self, outbox: &Outbox, cause: String, now: Timestamp) {
+        // While every other mail goes, what does not is one recipient's affair, and `mail list` shows it.
+        if std::mem::take(&mut self.went) {
+            return;
+        }
+        outbox.notifier.failing.store(true, Ordering::Relaxed);
+        self.drain_from = None;
+        self.failing_since.get_or_insert(now);
+        self.logged.retain(|(_, at)| now.since(*at) < ALARM_INTERVAL);
+        if self.logged.len() < MAX_CAUSES && self.logged.iter().all(|(before, _)| *before != cause) {
+            outbox.log.problem(None, &format!("mail does not go: {cause}; it is tried again until it does, for a day"));
+            self.logged.push((cause, now));
+        }
+    }
+}
+
+fn judge(mail: &DueMail, sent: Result<(), SendError>, now: Timestamp) -> MailOutcome {
+    match sent {
+        Ok(()) => MailOutcome::Sent,
+        Err(SendError::Rejected) => MailOutcome::Rejected,
+        Err(SendError::NotBefore(at)) => MailOutcome::Wait { at },
+        Err(SendError::Later(cause)) => after_failure(mail, now, cause, false),
+        Err(SendError::Unknown(cause)) => after_failure(mail, now, cause, true),
+    }
+}

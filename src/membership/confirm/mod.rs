@@ -1,0 +1,315 @@
+//! Confirming (double opt-in), as SQL: one rule for one sign-up and for many that share a commit.
+//!
+//! [`ConfirmSql::look`] reads what was signed up, [`judge`] says what is to become of it, and the steps write that. Each
+//! statement is about a list called `job`: of one, whose values are the parameters, for both engines; of many, whose columns
+//! are arrays, for batches on PostgreSQL (`postgres/confirm.rs`).
+
+pub mod batch;
+
+use std::sync::LazyLock;
+
+use crate::domain::language::Language;
+use crate::domain::mail::budget::day_of;
+use crate::domain::partner::name::PartnerId;
+use crate::domain::sign_up::{Confirmation, DecidedHow, NewMember, SeenPage, SignUpId, SignUpRef, SignUpState};
+use crate::domain::time::Timestamp;
+use crate::mail::sources;
+use crate::membership::count::count_member;
+use crate::membership::records::{NEW_MEMBER, mailbox_of, new_member};
+use crate::membership::sign_up::{ANSWER_OR_KEPT, each_answer};
+use crate::partners::event_log::{queue_deliveries, record_events};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, Value};
+
+/// Who is credited for a person who joins, `p` of `people`: nobody new for one who was a member before, or where another
+/// address of the mailbox ever joined; else whoever the confirmed sign-up names, unless they have left.
+const CREDITED: &str = "
+    CASE WHEN p.joined_at IS NOT NULL THEN p.referrer_id
+         WHEN p.uncredited THEN NULL
+         WHEN EXISTS (SELECT 1 FROM people twin WHERE twin.email_normalized = p.mailbox AND twin.mailbox = p.mailbox
+                      AND twin.id <> p.id AND twin.joined_at IS NOT NULL) THEN NULL
+         WHEN EXISTS (SELECT 1 FROM people twin WHERE twin.mailbox = p.mailbox AND twin.mailbox <> twin.email_normalized
+                      AND twin.id <> p.id AND twin.state IN ('member', 'left')) THEN NULL
+         ELSE (SELECT named.id FROM people named WHERE named.id = job.referrer_id AND named.state <> 'left'
+               AND named.erased_at IS NULL) END";
+
+/// A column of `job`, and its type.
+type JobColumn = (&'static str, &'static str);
+
+/// What is looked at, as [`ConfirmRequest::asked`] has it.
+const ASKED: [JobColumn; 2] = [("id", "BIGINT"), ("created_at", "BIGINT")];
+
+/// What is written, as [`Confirming::values`] has it.
+const CONFIRMING: [JobColumn; 12] = [
+    ("id", "BIGINT"),
+    ("now", "BIGINT"),
+    ("how", "TEXT"),
+    ("notice", "TEXT"),
+    ("language", "TEXT"),
+    ("person_id", "BIGINT"),
+    ("mailbox", "TEXT"),
+    ("referrer_id", "BIGINT"),
+    ("partner_id", "BIGINT"),
+    ("disposable", "BOOLEAN"),
+    ("joins", "BOOLEAN"),
+    ("day", "BIGINT"),
+];
+
+/// The statements of a confirmation, in their order; none but the count of members comes after them.
+pub(crate) struct ConfirmSql {
+    pub look: String,
+    pub steps: [ConfirmStep; 8],
+}
+
+/// A statement that writes.
+pub(crate) struct ConfirmStep {
+    pub sql: String,
+    /// The columns of [`CONFIRMING`] that it names: most need a few.
+    columns: Vec<usize>,
+}
+
+impl ConfirmStep {
+    fn over(list: fn(&[JobColumn]) -> String, sql: &str) -> Self {
+        let columns: Vec<_> = (0..CONFIRMING.len()).filter(|column| sql.contains(CONFIRMING[*column].0)).collect();
+        let named: Vec<_> = columns.iter().map(|column| CONFIRMING[*column]).collect();
+        Self { sql: format!("WITH job AS ({}) {sql}", list(&named)), columns }
+    }
+
+    /// Its parameters, of all that are written.
+    pub(crate) fn parameters<T: Copy>(&self, all: &[T; CONFIRMING.len()]) -> Vec<T> {
+        self.columns.iter().map(|column| all[*column]).collect()
+    }
+}
+
+/// One sign-up, on either engine.
+static ONE: LazyLock<ConfirmSql> = LazyLock::new(|| {
+    ConfirmSql::over(|columns| {
+        let values = (1..).zip(columns).map(|(number, (name, kind))| format!("CAST(${number} AS {kind}) AS {name}"));
+        format!("SELECT {}", values.collect::<Vec<_>>().join(", "))
+    })
+});
+
+/// Many, no two of one mailbox: a statement sees the tables as they were before it. On PostgreSQL alone.
+pub(crate) static MANY: LazyLock<ConfirmSql> = LazyLock::new(|| {
+    ConfirmSql::over(|columns| {
+        let arrays = (1..).zip(columns).map(|(number, (_, kind))| format!("CAST(${number} AS {kind}[])"));
+        let names = columns.iter().map(|(name, _)| *name);
+        let [arrays, names] = [arrays.collect::<Vec<_>>().join(", "), names.collect::<Vec<_>>().join(", ")];
+        format!("SELECT * FROM unnest({arrays}) AS listed ({names})")
+    })
+});
+
+impl ConfirmSql {
+    fn over(list: fn(&[JobColumn]) -> String) -> Self {
+        let asked = list(&ASKED);
+        let keep_answers = each_answer(&format!("{{}} = {ANSWER_OR_KEPT}"));
+        let steps = [
+            // Whoever comes back joins with what they were shown: their new answers, and those that were kept.
+            format!(
+                "UPDATE sign_ups AS s SET state = 'confirmed', decided_at = job.now, decided_how = job.how,
+                     notice = coalesce(job.notice, s.notice), {keep_answers}
+                 FROM job WHERE s.id = job.id"
+            ),
+            "DELETE FROM outbox WHERE sign_up_id IN (SELECT id FROM job)".to_owned(),
+            // Every name that the sign-up has and that is not closed is confirmed, and its partner is told.
+            "UPDATE idempotency_keys AS k SET confirmed_at = job.now FROM job
+             WHERE k.sign_up_id = job.id AND k.confirmed_at IS NULL AND k.closed_at IS NULL AND k.closes_at > job.now"
+                .to_owned(),
+            // Joined by `=`: beside `(sign_up_id, …) IN` SQLite does not use the index, which is a partial one.
+            record_events!("job JOIN idempotency_keys k ON k.sign_up_id = job.id AND k.confirmed_at = job.now").to_owned(),
+            queue_deliveries!(
+                "k.confirmed_at",
+                "job JOIN idempotency_keys k ON k.sign_up_id = job.id AND k.confirmed_at = job.now"
+            )
+            .to_owned(),
+            format!(
+                "UPDATE people AS p SET state = 'member', referrer_id = {CREDITED}, joined_at = job.now, own_us_state = NULL,
+                     own_categories = NULL, own_comments = NULL, answered_at = NULL,
+                     language = coalesce(job.language, p.language)
+                 FROM job WHERE p.id = job.person_id AND job.joins"
+            ),
+            // Whoever presses the button of their own mail does not call it unwanted; what they asked for with "this wasn't
+            // me" stays, for they were promised so.
+            "UPDATE mailboxes SET complained_at = NULL
+             WHERE complained_at IS NOT NULL AND mailbox IN (SELECT mailbox FROM job)"
+                .to_owned(),
+            // A source is credited for new members alone, at addresses that last. In an order that every node keeps.
+            "INSERT INTO source_days (partner_id, day, confirmed, sign_ups_confirmed)
+             SELECT partner_id, day, sum(CASE WHEN joins AND NOT disposable THEN 1 ELSE 0 END), count(*)
+             FROM job WHERE TRUE GROUP BY partner_id, day ORDER BY coalesce(partner_id, 0), day
+             ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET confirmed = source_days.confirmed + excluded.confirmed,
+                 sign_ups_confirmed = source_days.sign_ups_confirmed + excluded.sign_ups_confirmed"
+                .to_owned(),
+        ];
+        Self {
+            // In the order in which batches of sign-ups take them.
+            look: format!(
+                "WITH job AS ({asked})
+                 SELECT s.id, s.created_at, s.state, s.updated_at, s.expires_at, s.person_id, s.referrer_id, s.partner_id, s.disposable,
+                     p.mailbox, p.state = 'member' AS is_member, {}
+                 FROM job JOIN sign_ups s ON s.id = job.id AND s.created_at = job.created_at JOIN people p ON p.id = s.person_id
+                 ORDER BY p.email_normalized FOR UPDATE OF s",
+                *NEW_MEMBER
+            ),
+            steps: steps.map(|step| ConfirmStep::over(list, &step)),
+        }
+    }
+}
+
+/// The person pressed the button of their sign-up: at most one member more, whatever is repeated and however much of it at once. If the
+/// answers that their page showed were replaced since, nothing is confirmed.
+#[derive(Debug, Clone)]
+pub struct Confirm {
+    pub sign_up: SignUpRef,
+    pub seen: SeenPage,
+    pub now: Timestamp,
+}
+
+impl Confirm {
+    pub(crate) fn asked(&self) -> [Value<'_>; ASKED.len()] {
+        [self.sign_up.id.0.into(), self.sign_up.created_at.into()]
+    }
+}
+
+/// What a confirmation rests on. The mailbox is locked, and so is the sign-up's row.
+pub(crate) struct Undecided {
+    pub sign_up: SignUpRef,
+    pub mailbox: String,
+    state: SignUpState,
+    updated_at: Timestamp,
+    expires_at: Timestamp,
+    person: i64,
+    is_member: bool,
+    referrer: Option<i64>,
+    source: Option<PartnerId>,
+    disposable: bool,
+    /// As whom they join.
+    new_member: NewMember,
+}
+
+impl Undecided {
+    pub(crate) fn read(row: &Row<'_>) -> Result<Self, Failure> {
+        Ok(Self {
+            sign_up: SignUpRef { id: SignUpId(row.get("id")?), created_at: row.get("created_at")? },
+            mailbox: row.get("mailbox")?,
+            state: row.parsed("state", SignUpState::from_name)?,
+            updated_at: row.get("updated_at")?,
+            expires_at: row.get("expires_at")?,
+            person: row.get("person_id")?,
+            is_member: row.get("is_member")?,
+            referrer: row.get("referrer_id")?,
+            source: row.get("partner_id")?,
+            disposable: row.get("disposable")?,
+            new_member: new_member(row)?,
+        })
+    }
+}
+
+/// What is to be written.
+pub(crate) struct Confirming<'a> {
+    request: &'a Confirm,
+    found: &'a Undecided,
+    how: DecidedHow,
+}
+
+/// Whether a sign-up is to be confirmed, or what its person is answered instead.
+pub(crate) fn judge<'a>(
+    request: &'a Confirm,
+    found: &'a Undecided,
+    how: DecidedHow,
+) -> Result<Confirming<'a>, Confirmation> {
+    match found.state {
+        SignUpState::Declined if how == DecidedHow::TakenBack => {}
+        SignUpState::Confirmed => return Err(Confirmation::AlreadyMember),
+        SignUpState::Declined => return Err(Confirmation::Declined),
+        SignUpState::Expired => return Err(Confirmation::Expired),
+        // Retention decides so for good, once it believes the clock.
+        SignUpState::Pending if found.expires_at <= request.now => return Err(Confirmation::Expired),
+        SignUpState::Pending if request.seen.answers.is_some_and(|seen| seen != found.updated_at) => {
+            return Err(Confirmation::Changed);
+        }
+        SignUpState::Pending => {}
+    }
+    Ok(Confirming { request, found, how })
+}
+
+impl Confirming<'_> {
+    /// Whether there is a member more.
+    pub(crate) fn joins(&self) -> bool {
+        !self.found.is_member
+    }
+
+    pub(crate) fn answer(&self) -> Confirmation {
+        if !self.joins() {
+            return Confirmation::AlreadyMember;
+        }
+        let member = self.found.new_member.clone();
+        Confirmation::Joined(NewMember { language: self.request.seen.language.or(member.language), ..member })
+    }
+
+    pub(crate) fn values(&self) -> [Value<'_>; CONFIRMING.len()] {
+        let Self { request, found, how } = self;
+        [
+            request.sign_up.id.0.into(),
+            request.now.into(),
+            how.name().into(),
+            request.seen.notice.as_deref().into(),
+            request.seen.language.map(Language::code).into(),
+            found.person.into(),
+            (&found.mailbox).into(),
+            // Nobody is credited for an address that is thrown away.
+            found.referrer.filter(|_| !found.disposable).into(),
+            found.source.into(),
+            found.disposable.into(),
+            self.joins().into(),
+            day_of(request.now).into(),
+        ]
+    }
+}
+
+/// How a sign-up was declined that is confirmed after all.
+pub(crate) struct Declined {
+    pub source: Option<PartnerId>,
+    pub at: Timestamp,
+}
+
+impl Unit for Confirm {
+    type Done = Confirmation;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Confirmation, Failure> {
+        self.confirm(None, sql).await
+    }
+}
+
+impl Confirm {
+    /// `declined` where it was, and that is taken back.
+    pub(crate) async fn confirm(&self, declined: Option<Declined>, sql: &mut dyn Sql) -> Result<Confirmation, Failure> {
+        let Some(mailbox) = mailbox_of(sql, self.sign_up).await? else { return Ok(Confirmation::Unknown) };
+        // Whether somebody of the mailbox joined before cannot be told by locking rows: they may not be there yet.
+        sql.lock(&mailbox).await?;
+        let Some(found) = sql.row(&ONE.look, &self.asked(), Undecided::read).await? else {
+            return Ok(Confirmation::Unknown);
+        };
+        let how = if declined.is_some() { DecidedHow::TakenBack } else { DecidedHow::Button };
+        let confirming = match judge(self, &found, how) {
+            Ok(confirming) => confirming,
+            Err(answer) => return Ok(answer),
+        };
+        let values = confirming.values();
+        let [steps @ .., days_of_sources] = &ONE.steps;
+        for step in steps {
+            sql.execute(&step.sql, &step.parameters(&values)).await?;
+        }
+        // Before today's: the days of a source are locked in their order.
+        if let Some(Declined { source, at }) = declined
+            && confirming.joins()
+        {
+            sources::uncount_declined(sql, source, at).await?;
+        }
+        sql.execute(&days_of_sources.sql, &days_of_sources.parameters(&values)).await?;
+        if confirming.joins() {
+            count_member(sql, &mailbox, 1).await?;
+        }
+        Ok(confirming.answer())
+    }
+}

@@ -1,0 +1,186 @@
+//! People and what becomes of their sign-ups: codes, confirming (double opt-in), declining; as SQL.
+
+use std::sync::LazyLock;
+
+use crate::domain::email::EmailAddress;
+use crate::domain::language::Language;
+use crate::domain::referral::ReferralCode;
+use crate::domain::sign_up::{
+    DecidedHow, NamedReferrer, NewMember, SignUpId, SignUpRecord, SignUpRef, SignUpState, Silence,
+};
+use crate::domain::time::Timestamp;
+use crate::domain::union::notice::Notice;
+use crate::membership::sign_up::{ANSWER_OR_KEPT, answers, each_answer};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
+
+/// Joins the sign-up `s` that a person `p` joined by.
+macro_rules! joined_by {
+    () => {
+        "LEFT JOIN sign_ups s ON s.id =
+             (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)"
+    };
+}
+pub(crate) use joined_by;
+
+/// The answers of a person `p` that count: what they changed after joining, else those of the sign-up `s` that they joined by.
+macro_rules! answers_now {
+    () => {
+        "CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
+         coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories,
+         coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_comments ELSE s.comments END, '') AS comments"
+    };
+}
+pub(crate) use answers_now;
+
+/// A sign-up's state; a pending one past its time counts as expired.
+macro_rules! state_at {
+    ($now:literal) => {
+        concat!("CASE WHEN s.state = 'pending' AND s.expires_at <= ", $now, " THEN 'expired' ELSE s.state END")
+    };
+}
+pub(crate) use state_at;
+
+/// Whether a sign-up `s` was declined, and that can be taken back: in its time, while its answers are there to be seen, and unless its
+/// person is a member or has left since.
+macro_rules! can_take_back {
+    ($now:literal) => {
+        concat!(
+            "s.state = 'declined' AND s.expires_at > ",
+            $now,
+            " AND s.purged_at IS NULL AND NOT EXISTS (SELECT 1 FROM people who WHERE who.id = s.person_id
+                AND (who.state = 'member' OR who.left_at >= s.decided_at))"
+        )
+    };
+}
+pub(crate) use can_take_back;
+
+/// A sign-up, as its person is shown it.
+#[derive(Debug)]
+pub struct FindSignUp(pub SignUpRef, pub Timestamp);
+
+impl Unit for FindSignUp {
+    type Done = Option<SignUpRecord>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(sign_up, now) = self;
+        sql.row(&FIND_SIGN_UP, values![sign_up.id.0, *now, sign_up.created_at], record).await
+    }
+}
+
+/// Whether a code was ever given to anyone, whatever became of them.
+#[derive(Debug)]
+pub struct IsCodeKnown(pub ReferralCode);
+
+impl Unit for IsCodeKnown {
+    type Done = bool;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let known = sql.row("SELECT 1 FROM people WHERE code = $1", values![&self.0], |_| Ok(())).await?;
+        Ok(known.is_some())
+    }
+}
+
+/// Keeps the words of a notice, once and for ever; all that are shown name campaign mail.
+#[derive(Debug)]
+pub struct KeepNotice(pub Notice, pub Timestamp);
+
+impl Unit for KeepNotice {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(notice, now) = self;
+        // SQLite's trigger against REPLACE refuses what ON CONFLICT would pass over.
+        let keep = "INSERT INTO notices (hash, text, first_shown_at, names_campaign_mail)
+                    SELECT $1, $2, CAST($3 AS BIGINT), TRUE WHERE NOT EXISTS (SELECT 1 FROM notices WHERE hash = $1)
+                    ON CONFLICT DO NOTHING";
+        sql.execute(keep, values![&*notice.hash, &*notice.words, *now]).await.map(|_| ())
+    }
+}
+
+/// What [`new_member`] reads, of a sign-up `s` and its person `p`.
+pub(crate) static NEW_MEMBER: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "p.code, coalesce(p.language, s.language) AS language,
+         (SELECT c.slug FROM campaigns c WHERE c.id = s.campaign_id) AS campaign, {}",
+        each_answer(&format!("{ANSWER_OR_KEPT} AS {{}}"))
+    )
+});
+
+pub(crate) fn new_member(row: &Row<'_>) -> Result<NewMember, Failure> {
+    Ok(NewMember {
+        code: row.get("code")?,
+        language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),
+        answers: answers(row)?,
+        campaign: row.get::<Option<&str>>("campaign")?.and_then(|slug| slug.parse().ok()),
+    })
+}
+
+static FIND_SIGN_UP: LazyLock<String> = LazyLock::new(|| {
+    let what = concat!(
+        state_at!("$2"),
+        " AS state, p.email, (SELECT named.name FROM partners named WHERE named.id = s.partner_id) AS partner,
+          r.code AS referrer_code, r.email AS referrer_email, s.updated_at, p.state = 'member' AS is_member, ",
+        can_take_back!("$2"),
+        " AS can_take_back, ',' || p.unwanted_mail || ',' LIKE '%,already_member,%' AS wants_no_more,
+          EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox
+                  AND coalesce(x.partner_id, 0) = coalesce(s.partner_id, 0)) AS is_stopped,
+          (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.suppressed_until > $2) AS silent_until"
+    );
+    format!(
+        "SELECT {what}, {} FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN people r ON r.id = s.referrer_id
+         WHERE s.id = $1 AND s.created_at = $3",
+        *NEW_MEMBER
+    )
+});
+
+fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
+    let silent_until: Option<Timestamp> = row.get("silent_until")?;
+    let NewMember { code, language, answers, campaign } = new_member(row)?;
+    Ok(SignUpRecord {
+        state: row.parsed("state", SignUpState::from_name)?,
+        email: row.parsed("email", |text| EmailAddress::kept(text).ok())?,
+        code,
+        partner: row.get("partner")?,
+        answers,
+        referrer: match row.get("referrer_code")? {
+            Some(code) => {
+                let email = row.get::<Option<&str>>("referrer_email")?.and_then(|email| EmailAddress::kept(email).ok());
+                Some(NamedReferrer { code, email })
+            }
+            None => None,
+        },
+        updated_at: row.get("updated_at")?,
+        is_member: row.get("is_member")?,
+        language,
+        campaign,
+        can_take_back: row.get("can_take_back")?,
+        silence: Silence {
+            again: row.get("wants_no_more")?,
+            partner: row.get("is_stopped")?,
+            mailbox: silent_until.is_some(),
+        },
+        silent_until,
+    })
+}
+
+/// Whose mailbox a sign-up is about; that never changes. None where a link's sign-up is no more, whoever has its id now.
+pub(crate) async fn mailbox_of(sql: &mut dyn Sql, sign_up: SignUpRef) -> Result<Option<String>, Failure> {
+    let find = "SELECT mailbox FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1 AND s.created_at = $2";
+    sql.row(find, values![sign_up.id.0, sign_up.created_at], |row| row.get(0)).await
+}
+
+/// Decides a sign-up, once.
+pub(crate) async fn decide(
+    sql: &mut dyn Sql,
+    sign_up: SignUpId,
+    state: SignUpState,
+    how: DecidedHow,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let decide =
+        "UPDATE sign_ups SET state = $2, decided_at = $3, decided_how = $4 WHERE id = $1 AND state = 'pending'";
+    sql.execute(decide, values![sign_up.0, state.name(), now, how.name()]).await.map(|_| ())
+}

@@ -1,0 +1,222 @@
+//! The one statement that signs a whole batch up (`batch.rs` gathers them).
+
+use std::sync::LazyLock;
+
+use crate::domain::language::Language;
+use crate::domain::partner::idempotency::{KEYS_COUNTED_FOR, MOST_KEYS};
+use crate::domain::sign_up::{
+    CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, Refused, SignUpAnswers, SignedUp,
+};
+use crate::membership::sign_up::{ANSWERS, COLUMNS, MERGE, SignUp, each_answer, no_sooner, was_member_there};
+use crate::partners::idempotency::first_answer;
+use crate::store::postgres::batch::{BatchOutcome, Batched, Keyed};
+use crate::store::postgres::connection::{Parameter, PgConnection};
+use crate::store::sql::{Failure, Row};
+
+/// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
+/// neither known nor added goes no further, nor does one whose partner has used enough keys for them. Somebody who is known costs as much as somebody new, so that the time tells
+/// nothing: both are put to the table, and both rows are held as the foreign key of a new sign-up holds them. Mail that
+/// waits gives way to newer, mail that is on its way stays; in its new place it has a new id, so that a late worker cannot
+/// settle it.
+static SIGN_UP: LazyLock<String> = LazyLock::new(|| {
+    let arrays: Vec<_> =
+        (FIRST_ANSWER..).zip(SignUpAnswers::NAMES).map(|(number, _)| format!("${number}::text[]")).collect();
+    STATEMENT
+        .replace("{arrays}", &arrays.join(", "))
+        .replace("{columns}", COLUMNS)
+        .replace("{answers}", &ANSWERS)
+        .replace("{each_answer}", &each_answer("j.{}"))
+        .replace("{merge}", &MERGE)
+        .replace("{keys}", &MOST_KEYS.to_string())
+        .replace("{counted}", &KEYS_COUNTED_FOR.as_millis().to_string())
+});
+
+/// The number of the first answer among the parameters.
+const FIRST_ANSWER: usize = 24;
+
+const STATEMENT: &str = concat!(
+    "
+    WITH asked AS (
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[],
+                             $8::bigint[], $11::bigint[], $13::boolean[], $14::boolean[], $15::text[], $16::text[],
+                             $17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::text[], $23::bigint[],
+                             {arrays}) WITH ORDINALITY
+        AS asked (email, email_normalized, mailbox, code, key_id, partner_id, ref_code, now, lane, proven, disposable,
+                  tombstone, channel, client, notice, language, name, input, join_site, savings, {answers}, n)
+    ), named AS (
+        SELECT a.n, k.operation = 'sign_up' AND k.input = a.input AS is_same, k.link, k.joined_count, k.savings, k.attributed
+        FROM asked a JOIN idempotency_keys k ON k.partner_id = a.partner_id AND k.key = a.name
+    ), job AS (
+        SELECT * FROM asked WHERE n NOT IN (SELECT n FROM named)
+    ), setup AS (
+        SELECT signups_paused AS paused, member_count FROM installation WHERE id = 1
+    ), known AS (
+        SELECT j.n, p.id, p.code, p.mailbox, p.state = 'member' AS is_member,
+               CASE WHEN j.partner_id IS NOT NULL THEN 0 ELSE
+                   (SELECT min(free) FROM generate_series(1::bigint, $12::bigint) free WHERE NOT EXISTS
+                       (SELECT FROM sign_ups s WHERE s.person_id = p.id AND coalesce(s.partner_id, 0) = 0 AND s.slot = free
+                        AND s.state = 'pending')) END AS slot
+        FROM job j JOIN people p ON p.email_normalized = j.email_normalized
+        WHERE NOT (SELECT paused FROM setup)
+          AND NOT EXISTS (SELECT FROM sign_ups s WHERE s.person_id = p.id AND coalesce(s.partner_id, 0) = coalesce(j.partner_id, 0)
+                          AND s.state = 'pending' AND s.expires_at <= j.now)
+          AND (j.name IS NULL OR {keys} > (SELECT count(*) FROM (SELECT FROM idempotency_keys k WHERE k.person_id = p.id
+                          AND k.partner_id = j.partner_id AND k.created_at > j.now - {counted} LIMIT {keys}) used))
+        FOR KEY SHARE OF p
+    ), added AS (
+        INSERT INTO people (email, email_normalized, mailbox, code, state, created_at, uncredited)
+        SELECT email, email_normalized, mailbox, code, 'invited', now, ",
+    was_member_there!("job.tombstone"),
+    " FROM job
+        WHERE NOT (SELECT paused FROM setup)
+        ON CONFLICT DO NOTHING
+        RETURNING id, email_normalized, code, mailbox
+    ), silenced AS (
+        INSERT INTO mailboxes (mailbox, suppressed_until)
+        SELECT DISTINCT ON (j.mailbox) j.mailbox, gone.suppressed_until
+        FROM job j JOIN mailboxes gone ON gone.mailbox = j.tombstone
+        WHERE gone.suppressed_until > j.now AND NOT (SELECT paused FROM setup) ORDER BY j.mailbox
+        ",
+    no_sooner!(),
+    "
+    ), person AS (
+        SELECT n, id, code, mailbox, is_member, slot FROM known
+        UNION ALL
+        SELECT j.n, a.id, a.code, a.mailbox, FALSE, CASE WHEN j.partner_id IS NOT NULL THEN 0 ELSE 1 END
+        FROM added a JOIN job j USING (email_normalized)
+    ), referral AS (
+        SELECT p.n, r.id AS referrer_id
+        FROM person p JOIN job j USING (n) JOIN people r ON r.code = j.ref_code AND r.mailbox <> p.mailbox
+             AND r.mailbox <> j.tombstone
+    ), signed AS (
+        INSERT INTO sign_ups ({columns}, {answers})
+        SELECT p.id, j.key_id, j.partner_id, 'pending', referrer_id, $9, j.now, j.now, j.now + $10, p.slot, j.disposable,
+               j.channel, j.client, j.notice, j.language, {each_answer}
+        FROM person p JOIN job j USING (n) LEFT JOIN referral USING (n) WHERE p.slot IS NOT NULL
+        {merge}
+        RETURNING id, person_id
+    ), mailed AS (
+        INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, priority)
+        SELECT s.id, CASE WHEN p.is_member THEN 'already_member' ELSE 'confirm' END, j.email, j.now, j.now, j.lane,
+               j.proven::int
+        FROM signed s JOIN person p ON p.id = s.person_id JOIN job j USING (n)
+        ON CONFLICT (sign_up_id) DO UPDATE
+        SET id = excluded.id, kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
+            send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL, last_error = NULL,
+            given_up_at = NULL, lane = excluded.lane, priority = excluded.priority, held_at = NULL
+        WHERE outbox.leased_until <= excluded.created_at
+    ), kept AS (
+        INSERT INTO idempotency_keys (partner_id, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
+                                      attributed, created_at, closes_at)
+        SELECT j.partner_id, j.name, 'sign_up', j.input, p.id, s.id, j.join_site || '/joinus' || p.code,
+               (SELECT member_count FROM setup), j.savings, referrer_id IS NOT NULL, j.now, j.now + $10
+        FROM job j JOIN person p USING (n) JOIN signed s ON s.person_id = p.id LEFT JOIN referral USING (n)
+        WHERE j.name IS NOT NULL
+    )
+    SELECT k.n IS NOT NULL AS was_answered, h.paused, s.id IS NOT NULL AS is_done, h.member_count, p.code,
+           referrer_id IS NOT NULL AS has_referrer, k.is_same, k.link, k.joined_count, k.savings, k.attributed
+    FROM asked j CROSS JOIN setup h LEFT JOIN person p USING (n) LEFT JOIN referral USING (n)
+    LEFT JOIN signed s ON s.person_id = p.id LEFT JOIN named k USING (n)
+    ORDER BY j.n"
+);
+
+impl Batched for SignUp {
+    /// The form in which addresses are the same or not, and whose mailbox it is.
+    type Key = (String, String);
+
+    const POOL: &'static str = "sign_ups";
+    const TASK: &'static str = "the sign-ups";
+    const LOCK_TRIES: usize = 1;
+    const ALONE_AS_BATCH: bool = false;
+
+    fn key(&self) -> Self::Key {
+        let email = &self.new.person.email;
+        (email.normalized(), email.mailbox())
+    }
+
+    async fn together(
+        jobs: &[Keyed<Self>],
+        connection: &mut PgConnection,
+    ) -> Result<Vec<BatchOutcome<Self::Done>>, Failure> {
+        // The statement knows no sandbox.
+        if jobs.iter().any(|job| job.unit.new.person.email.scope().is_some()) {
+            return Ok(jobs.iter().map(|_| BatchOutcome::Alone).collect());
+        }
+        // It sees the tables as they were before it, so it would add the same person twice.
+        let of_one_person = || jobs.chunk_by(|a, b| a.key == b.key);
+        let firsts: Vec<_> = of_one_person().filter_map(<[Keyed<Self>]>::first).collect();
+        let rows = sign_up(&firsts, connection).await?;
+        let mut outcomes = Vec::with_capacity(jobs.len());
+        for (of_one, row) in of_one_person().zip(&rows) {
+            outcomes.push(done(&Row(row))?);
+            outcomes.extend(of_one.iter().skip(1).map(|_| BatchOutcome::Again));
+        }
+        Ok(outcomes)
+    }
+}
+
+async fn sign_up(jobs: &[&Keyed<SignUp>], connection: &PgConnection) -> Result<Vec<tokio_postgres::Row>, Failure> {
+    let texts = |text: for<'a> fn(&'a Keyed<SignUp>) -> &'a str| jobs.iter().copied().map(text).collect::<Vec<_>>();
+    let perhaps =
+        |text: for<'a> fn(&'a Keyed<SignUp>) -> Option<&'a str>| jobs.iter().copied().map(text).collect::<Vec<_>>();
+    let mut answers = [(); SignUpAnswers::NAMES.len()].map(|()| Vec::with_capacity(jobs.len()));
+    for job in jobs {
+        answers.iter_mut().zip(job.unit.new.answers.texts()).for_each(|(all, answer)| all.push(answer));
+    }
+    let partners: Vec<_> =
+        jobs.iter().copied().map(|job| job.unit.new.partner.as_ref().map(|partner| partner.id.0)).collect();
+    let now: Vec<_> = jobs.iter().copied().map(|job| job.unit.now.as_millis()).collect();
+    let lanes: Vec<_> = jobs.iter().copied().map(|job| job.unit.new.lane.number()).collect();
+    let savings: Vec<_> = jobs
+        .iter()
+        .copied()
+        .map(|job| job.unit.new.request.as_ref().map(|request| i64::from(request.savings)))
+        .collect();
+    let flags = |flag: fn(&NewSignUp) -> bool| jobs.iter().copied().map(|job| flag(&job.unit.new)).collect::<Vec<_>>();
+    let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
+    let (consent_version, posts_pending) = (i64::from(CONSENT_VERSION), POSTS_PENDING as i64);
+    let fixed: [Parameter<'_>; FIRST_ANSWER - 1] = [
+        &texts(|job| job.unit.new.person.email.as_typed()),
+        &texts(|job| &job.key.0),
+        &texts(|job| &job.key.1),
+        &texts(|job| job.unit.new.person.code.as_str()),
+        &perhaps(|job| job.unit.new.partner.as_ref().map(|partner| partner.key.as_str())),
+        &partners,
+        &perhaps(|job| job.unit.new.ref_code.as_ref().map(|code| code.as_str())),
+        &now,
+        &consent_version,
+        &pending_for,
+        &lanes,
+        &posts_pending,
+        &flags(|new| new.proven),
+        &flags(|new| new.disposable),
+        &texts(|job| job.unit.new.person.tombstone.as_str()),
+        &texts(|job| job.unit.new.evidence.channel.name()),
+        &perhaps(|job| job.unit.new.evidence.client.as_ref().map(|client| client.as_str())),
+        &texts(|job| &job.unit.new.evidence.notice),
+        &perhaps(|job| job.unit.new.language.map(Language::code)),
+        &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.key.as_str())),
+        &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.input.as_str())),
+        &perhaps(|job| job.unit.new.request.as_ref().map(|request| &*request.join_site)),
+        &savings,
+    ];
+    let answers = answers.iter().map(|answer| answer as Parameter<'_>);
+    let values: Vec<_> = fixed.into_iter().chain(answers).collect();
+    connection.query(&SIGN_UP, &values).await
+}
+
+fn done(row: &Row<'_>) -> Result<BatchOutcome<Result<SignedUp, Refused>>, Failure> {
+    // What was answered before is, while sign-ups are paused too.
+    if row.get("was_answered")? {
+        return first_answer(row).map(BatchOutcome::Done);
+    }
+    if row.get("paused")? {
+        return Ok(BatchOutcome::Done(Err(Refused::Paused)));
+    }
+    // A code was taken, a pending sign-up had expired, or another node was faster.
+    if !row.get("is_done")? {
+        return Ok(BatchOutcome::Alone);
+    }
+    let (joined_count, code, attributed) = (row.get("member_count")?, row.get("code")?, row.get("has_referrer")?);
+    Ok(BatchOutcome::Done(Ok(SignedUp { joined_count, code, attributed, replayed: None })))
+}

@@ -1,0 +1,96 @@
+//! Ending the pending sign-ups of a key that leaked; as SQL.
+//!
+//! No index leads from a key to its sign-ups: it would cost every sign-up. The index of what expires has the pending ones of all
+//! keys, a week of them, and is walked some at a step.
+
+use tokio::time::Instant;
+
+use crate::domain::api_key::KeyId;
+use crate::domain::partner::name::PartnerId;
+use crate::domain::sign_up::{DecidedHow, PendingPlace, SignUpId};
+use crate::domain::time::Timestamp;
+use crate::mail::sources;
+use crate::mail::sources::SourceEvent;
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
+use crate::store::{Store, StoreError};
+
+/// Pending sign-ups, of whatever key, that a step looks at.
+const LOOKED_AT: u32 = 500;
+
+/// Ends pending sign-ups that were made with a key since that time, some after that place, and deletes their mail; the last
+/// place that was looked at, none at the end, and how many ended.
+#[derive(Debug)]
+pub struct Withdraw {
+    pub key: KeyId,
+    /// Only those that were sent, or sent again, from then on.
+    pub since: Timestamp,
+    pub after: PendingPlace,
+    pub now: Timestamp,
+}
+
+/// The pending sign-ups after the place `$1`, `$2` up to `$3`, `$4` that were last sent with the key `$5`, from `$6` on; in the
+/// order in which batches take them.
+macro_rules! of_step {
+    () => {
+        "SELECT s.id FROM sign_ups s JOIN people p ON p.id = s.person_id
+         WHERE s.state = 'pending' AND s.expires_at >= $1 AND (s.expires_at > $1 OR s.id > $2)
+           AND s.expires_at <= $3 AND (s.expires_at < $3 OR s.id <= $4) AND s.key_id = $5 AND s.updated_at >= $6
+         ORDER BY p.email_normalized FOR UPDATE OF s"
+    };
+}
+
+impl Unit for Withdraw {
+    type Done = (Option<PendingPlace>, u64);
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let PendingPlace { expires_at, id } = self.after;
+        let next = "SELECT id, expires_at FROM
+                        (SELECT id, expires_at FROM sign_ups
+                         WHERE state = 'pending' AND expires_at >= $1 AND (expires_at > $1 OR id > $2)
+                         ORDER BY expires_at, id LIMIT $3) batch
+                    ORDER BY expires_at DESC, id DESC LIMIT 1";
+        let place =
+            |row: &Row<'_>| Ok(PendingPlace { id: SignUpId(row.get("id")?), expires_at: row.get("expires_at")? });
+        let Some(last) = sql.row(next, values![expires_at, id.0, LOOKED_AT], place).await? else {
+            return Ok((None, 0));
+        };
+        let (key, since) = (self.key.as_str(), self.since);
+        let forget = concat!("DELETE FROM outbox WHERE sign_up_id IN (", of_step!(), ")");
+        sql.execute(forget, values![expires_at, id.0, last.expires_at, last.id.0, key, since]).await?;
+        let end = concat!(
+            "UPDATE sign_ups SET state = 'expired', decided_at = $7, decided_how = $8 WHERE id IN (",
+            of_step!(),
+            ") RETURNING partner_id"
+        );
+        let how = DecidedHow::Operator.name();
+        let values = values![expires_at, id.0, last.expires_at, last.id.0, key, since, self.now, how];
+        let ended: Vec<Option<PartnerId>> = sql.rows(end, values, |row| row.get(0)).await?;
+        if let Some(partner) = ended.first() {
+            // Last: others wait for this row.
+            let times = u32::try_from(ended.len()).unwrap_or(u32::MAX);
+            sources::count(sql, *partner, SourceEvent::Lapsed(times), self.now).await?;
+        }
+        Ok((Some(last), ended.len() as u64))
+    }
+}
+
+/// Ends the pending sign-ups that were made with a key since that time; says how many. In steps, each of which others' writes wait
+/// for, with pauses in which those get their turn; what an interrupted one left is ended by the next. Only the first step that
+/// changes something is `audited`: the log is to say it once.
+pub async fn withdraw_sign_ups(
+    store: &Store,
+    audited: &Store,
+    key: KeyId,
+    since: Timestamp,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let (mut place, mut ended) = (PendingPlace::START, 0);
+    loop {
+        let begun = Instant::now();
+        let store = if ended == 0 { audited } else { store };
+        let (Some(last), some) = store.run(Withdraw { key, since, after: place, now }).await? else { return Ok(ended) };
+        (place, ended) = (last, ended + some);
+        tokio::time::sleep(begun.elapsed()).await;
+    }
+}

@@ -1,0 +1,215 @@
+//! Who may use the operator's page, their links and sessions; as SQL.
+
+use crate::domain::operator::{
+    AddedOperator, LinkState, MAX_OPERATORS, MAX_SESSIONS_PER_OPERATOR, OperatorLink, OperatorName, OperatorRecord,
+};
+use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
+
+/// Whether there is an operator at all.
+#[derive(Debug)]
+pub struct AreThereOperators;
+
+impl Unit for AreThereOperators {
+    type Done = bool;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        Ok(sql.row("SELECT 1 FROM operators LIMIT 1", values![], |_| Ok(())).await?.is_some())
+    }
+}
+
+#[derive(Debug)]
+pub struct HasOperator(pub OperatorName);
+
+impl Unit for HasOperator {
+    type Done = bool;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        Ok(sql.row("SELECT 1 FROM operators WHERE name = $1", values![self.0.as_str()], |_| Ok(())).await?.is_some())
+    }
+}
+
+/// All of them, oldest first.
+#[derive(Debug)]
+pub struct ListOperators(pub Timestamp);
+
+impl Unit for ListOperators {
+    type Done = Vec<OperatorRecord>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let list = "SELECT name, created_at, signed_in_at,
+                        CASE WHEN link_hash IS NOT NULL AND link_used_at IS NULL AND link_expires_at > $1
+                             THEN link_expires_at END AS link_until,
+                        (SELECT count(*) FROM operator_sessions s WHERE s.operator_id = operators.id AND s.expires_at > $1) AS sessions
+                    FROM operators ORDER BY id";
+        sql.rows(list, values![self.0], record).await
+    }
+}
+
+/// Adds an operator with a link to sign in with.
+#[derive(Debug)]
+pub struct AddOperator {
+    pub name: OperatorName,
+    pub link_hash: String,
+    pub link_until: Timestamp,
+    pub now: Timestamp,
+}
+
+impl Unit for AddOperator {
+    type Done = AddedOperator;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<AddedOperator, Failure> {
+        sql.lock("operators").await?;
+        let known = "SELECT 1 FROM operators WHERE name = $1";
+        if sql.row(known, values![self.name.as_str()], |_| Ok(())).await?.is_some() {
+            return Ok(AddedOperator::Exists);
+        }
+        let count = sql.row("SELECT count(*) FROM operators", values![], |row| row.get::<i64>(0)).await?;
+        if expected(count)? >= i64::from(MAX_OPERATORS) {
+            return Ok(AddedOperator::Full);
+        }
+        let add = "INSERT INTO operators (name, created_at, link_hash, link_expires_at) VALUES ($1, $2, $3, $4)";
+        sql.execute(add, values![self.name.as_str(), self.now, &self.link_hash, self.link_until]).await?;
+        Ok(AddedOperator::Added)
+    }
+}
+
+/// Gives an operator a new link; the one before works no more. False if there is no such operator.
+#[derive(Debug)]
+pub struct LinkOperator {
+    pub name: OperatorName,
+    pub link_hash: String,
+    pub link_until: Timestamp,
+}
+
+impl Unit for LinkOperator {
+    type Done = bool;
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let link = "UPDATE operators SET link_hash = $2, link_expires_at = $3, link_used_at = NULL WHERE name = $1";
+        Ok(sql.execute(link, values![self.name.as_str(), &self.link_hash, self.link_until]).await? == 1)
+    }
+}
+
+/// Removes an operator with their link and sessions. False if there is none of that name.
+#[derive(Debug)]
+pub struct RemoveOperator(pub OperatorName);
+
+impl Unit for RemoveOperator {
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        // Their row first: whoever is signing in at this moment waits for it, and then finds no operator.
+        let find = "SELECT id FROM operators WHERE name = $1 FOR UPDATE";
+        let Some(id) = sql.row(find, values![self.0.as_str()], |row| row.get::<i64>(0)).await? else {
+            return Ok(false);
+        };
+        sql.execute("DELETE FROM operator_sessions WHERE operator_id = $1", values![id]).await?;
+        Ok(sql.execute("DELETE FROM operators WHERE id = $1", values![id]).await? == 1)
+    }
+}
+
+/// Whose link it is, and whether it works; none if it is nobody's, or no longer the newest.
+#[derive(Debug)]
+pub struct FindOperatorLink(pub String, pub Timestamp);
+
+impl Unit for FindOperatorLink {
+    type Done = Option<OperatorLink>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(hash, now) = self;
+        let find = "SELECT name, link_used_at IS NOT NULL AS used, link_expires_at > $2 AS lasts FROM operators WHERE link_hash = $1";
+        let link = |row: &Row<'_>| {
+            let state = match (row.get("used")?, row.get("lasts")?) {
+                (true, _) => LinkState::Used,
+                (false, true) => LinkState::Works,
+                (false, false) => LinkState::Expired,
+            };
+            Ok(OperatorLink { name: name(row)?, state })
+        };
+        sql.row(find, values![hash, *now], link).await
+    }
+}
+
+/// Uses a link, once, for a session of that hash. False if the link does not work.
+#[derive(Debug)]
+pub struct UseOperatorLink {
+    pub link_hash: String,
+    pub session_hash: String,
+    pub until: Timestamp,
+    pub now: Timestamp,
+}
+
+impl Unit for UseOperatorLink {
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let take = "UPDATE operators SET link_used_at = $2, signed_in_at = $2
+                    WHERE link_hash = $1 AND link_used_at IS NULL AND link_expires_at > $2 RETURNING id";
+        let Some(id) = sql.row(take, values![&self.link_hash, self.now], |row| row.get::<i64>(0)).await? else {
+            return Ok(false);
+        };
+        let add = "INSERT INTO operator_sessions (operator_id, hash, expires_at) VALUES ($1, $2, $3)";
+        sql.execute(add, values![id, &self.session_hash, self.until]).await?;
+        forget_old(sql, id, self.now).await?;
+        Ok(true)
+    }
+}
+
+/// Who is signed in with a session.
+#[derive(Debug)]
+pub struct FindOperatorSession(pub String, pub Timestamp);
+
+impl Unit for FindOperatorSession {
+    type Done = Option<OperatorName>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(hash, now) = self;
+        let find = "SELECT o.name FROM operator_sessions s JOIN operators o ON o.id = s.operator_id
+                    WHERE s.hash = $1 AND s.expires_at > $2";
+        sql.row(find, values![hash, *now], name).await
+    }
+}
+
+#[derive(Debug)]
+pub struct EndOperatorSession(pub String);
+
+impl Unit for EndOperatorSession {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        sql.execute("DELETE FROM operator_sessions WHERE hash = $1", values![&self.0]).await.map(|_| ())
+    }
+}
+
+/// Whatever has ended, anybody's, and the oldest of one operator past those that they may have.
+async fn forget_old(sql: &mut dyn Sql, operator: i64, now: Timestamp) -> Result<(), Failure> {
+    sql.execute("DELETE FROM operator_sessions WHERE expires_at <= $1", values![now]).await?;
+    let oldest = "DELETE FROM operator_sessions WHERE operator_id = $1 AND id NOT IN
+                      (SELECT id FROM operator_sessions WHERE operator_id = $1 ORDER BY id DESC LIMIT $2)";
+    sql.execute(oldest, values![operator, MAX_SESSIONS_PER_OPERATOR]).await.map(|_| ())
+}
+
+fn name(row: &Row<'_>) -> Result<OperatorName, Failure> {
+    row.parsed("name", |text| text.parse().ok())
+}
+
+fn record(row: &Row<'_>) -> Result<OperatorRecord, Failure> {
+    Ok(OperatorRecord {
+        name: name(row)?,
+        created_at: row.get("created_at")?,
+        signed_in_at: row.get("signed_in_at")?,
+        link_until: row.get("link_until")?,
+        sessions: row.get("sessions")?,
+    })
+}

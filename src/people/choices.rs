@@ -1,0 +1,129 @@
+//! A member's own page: what is kept of them, and what they change there themselves; as SQL.
+
+use crate::domain::language::Language;
+use crate::domain::mail::{MailKind, PersonRef};
+use crate::domain::person::{Answers, PersonFile};
+use crate::domain::secret::session::{Nonce, SessionCookie};
+use crate::domain::time::Timestamp;
+use crate::mail::sources::use_once;
+use crate::membership::answers::{answers_of, set_answers, switch_mail};
+use crate::people::records::{file_of, last_sign_ups};
+use crate::store::sql::{Failure, How, Sql, Unit, values};
+
+/// What is kept of whoever has the session; of what hangs on them the last sign-ups, and the one that they joined by.
+#[derive(Debug)]
+pub struct FindOwn(pub SessionCookie, pub Timestamp);
+
+impl Unit for FindOwn {
+    type Done = Option<PersonFile>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Self(session, now) = self;
+        let find = "SELECT id FROM people WHERE session = $1 AND erased_at IS NULL AND state <> 'invited'
+                    AND NOT EXISTS (SELECT 1 FROM used_once WHERE name = $2)";
+        let values = values![session.nonce.as_str(), &session.name];
+        let person: Option<i64> = sql.row(find, values, |row| row.get(0)).await?;
+        let Some(person) = person else { return Ok(None) };
+        let Some(mut file) = file_of(sql, person, *now).await? else { return Ok(None) };
+        file.sign_ups = last_sign_ups(sql, &file.person, *now).await?;
+        Ok(Some(file))
+    }
+}
+
+/// Whether the holder of the session wants mail of these kinds; others stay as they are. False if nobody has it.
+#[derive(Debug)]
+pub struct ChooseMail(pub Nonce, pub Vec<(MailKind, bool)>);
+
+impl Unit for ChooseMail {
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(session, chosen) = self;
+        let find = "SELECT id FROM people WHERE session = $1 AND erased_at IS NULL";
+        let person = sql.row(find, values![session.as_str()], |row| row.get(0)).await?;
+        let Some(person) = person else { return Ok(false) };
+        switch_mail(sql, person, chosen).await
+    }
+}
+
+/// Switches a kind of mail off for the person of a link; false if there is none.
+#[derive(Debug)]
+pub struct Unsubscribe(pub PersonRef, pub MailKind);
+
+impl Unit for Unsubscribe {
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(person, kind) = self;
+        let find = "SELECT 1 FROM people WHERE id = $1 AND created_at = $2 AND erased_at IS NULL";
+        match sql.row(find, values![person.id, person.created_at], |_| Ok(())).await? {
+            Some(()) => switch_mail(sql, person.id, &[(*kind, false)]).await,
+            None => Ok(false),
+        }
+    }
+}
+
+/// The language that the holder of the session reads; false if nobody has it.
+#[derive(Debug)]
+pub struct ChooseLanguage(pub Nonce, pub Language);
+
+impl Unit for ChooseLanguage {
+    type Done = bool;
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(session, language) = self;
+        let choose = "UPDATE people SET language = $2 WHERE session = $1 AND erased_at IS NULL";
+        Ok(sql.execute(choose, values![session.as_str(), language.code()]).await? == 1)
+    }
+}
+
+/// Ends the session of one browser: its cookie is good for nothing from now on.
+#[derive(Debug)]
+pub struct EndSession(pub SessionCookie);
+
+impl Unit for EndSession {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        use_once(sql, &self.0.name, self.0.ends_at).await.map(|_| ())
+    }
+}
+
+/// Ends every session of whoever has this one, by giving them another nonce; false if nobody has it.
+#[derive(Debug)]
+pub struct EndSessions(pub Nonce, pub Nonce);
+
+impl Unit for EndSessions {
+    type Done = bool;
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(session, another) = self;
+        let end = "UPDATE people SET session = $2 WHERE session = $1";
+        Ok(sql.execute(end, values![session.as_str(), another.as_str()]).await? == 1)
+    }
+}
+
+/// Replaces a member's answers; false if nobody who is a member has the session.
+#[derive(Debug)]
+pub struct ChangeAnswers {
+    pub session: Nonce,
+    pub answers: Answers,
+    pub now: Timestamp,
+}
+
+impl Unit for ChangeAnswers {
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Some(member) = answers_of(sql, &self.session).await? else { return Ok(false) };
+        set_answers(sql, &member, &self.answers, self.now).await?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,167 @@
+//! Who was erased and when, as keyed hashes in a file beside the database: whoever restores yesterday's backup has to erase
+//! them again, and the backup cannot know.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::domain::time::Timestamp;
+use crate::private_files::{file_to_append, folder_of, make_folder};
+
+/// The file, a line for each erasure: when, in milliseconds since 1970, the mark of the address, and a random id. An erasure that was
+/// refused after its line was written gets a second line, which ends with `refused`: the file only grows. The id ties the two
+/// together, whichever other lines of the same hour are merged in from another node.
+#[derive(Debug, Clone)]
+pub struct ErasureLog(PathBuf);
+
+const REFUSED: &str = " refused";
+
+/// A line that was written, for an erasure that may still be refused.
+#[derive(Debug)]
+pub struct ErasureLine(String);
+
+impl ErasureLog {
+    /// In the service's data folder.
+    pub fn beside(data: &Path) -> Self {
+        Self(data.join("erasures"))
+    }
+
+    /// A file that was kept elsewhere.
+    pub fn at(file: &Path) -> Self {
+        Self(file.to_owned())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes an erasure down and waits until the disk has it. `id` is random.
+    pub fn append(&self, mark: &str, id: &str, now: Timestamp) -> io::Result<ErasureLine> {
+        let line = format!("{} {mark} {id}", now.as_millis());
+        self.append_line(&line)?;
+        Ok(ErasureLine(line))
+    }
+
+    /// Nobody was erased after all.
+    pub fn take_back(&self, line: &ErasureLine) -> io::Result<()> {
+        self.append_line(&format!("{}{REFUSED}", line.0))
+    }
+
+    fn append_line(&self, line: &str) -> io::Result<()> {
+        let mut file = self.open()?;
+        let mut last = [b'\n'];
+        if file.metadata()?.len() > 0 {
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+        }
+        // A line that a power cut left unfinished spoils no other.
+        let begin = if last == [b'\n'] { "" } else { "\n" };
+        file.write_all(format!("{begin}{line}\n").as_bytes())?;
+        file.sync_data()
+    }
+
+    /// Nothing else has made the folder where the records are elsewhere.
+    fn open(&self) -> io::Result<File> {
+        make_folder(folder_of(&self.0))?;
+        file_to_append(&self.0)
+    }
+
+    /// Every erasure that was not refused with its time, which is the end of its hour; a line that is none of ours is passed over.
+    pub fn all(&self) -> io::Result<Vec<(Timestamp, String)>> {
+        let file = match File::open(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            file => file?,
+        };
+        let (mut lines, mut refused) = (Vec::new(), HashSet::new());
+        for line in BufReader::new(file).lines() {
+            let line = line?;
+            match line.strip_suffix(REFUSED) {
+                Some(line) => _ = refused.insert(line.to_owned()),
+                None => lines.push(line),
+            }
+        }
+        let erased = lines.iter().filter(|line| !refused.contains(*line)).filter_map(|line| read(line));
+        Ok(erased.map(|(at, mark)| (at, mark.to_owned())).collect())
+    }
+
+    /// Whether a file that is there holds a line of ours, of an erasure or of one that was refused.
+    pub fn is_one(&self) -> io::Result<bool> {
+        for line in BufReader::new(File::open(&self.0)?).lines() {
+            if read(&line?).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes in what another log holds and this one does not, and waits until the disk has it.
+    pub fn merge(&self, other: &Self) -> io::Result<()> {
+        let mut file = self.open()?;
+        let mut own = String::new();
+        file.read_to_string(&mut own)?;
+        let theirs = std::fs::read_to_string(&other.0)?;
+        let known: HashSet<_> = own.lines().collect();
+        let mut more = if own.is_empty() || own.ends_with('\n') { String::new() } else { "\n".to_owned() };
+        for line in theirs.lines().filter(|line| read(line).is_some() && !known.contains(line)) {
+            more.push_str(line);
+            more.push('\n');
+        }
+        file.write_all(more.as_bytes())?;
+        file.sync_data()
+    }
+}
+
+fn read(line: &str) -> Option<(Timestamp, &str)> {
+    let mut words = line.split(' ');
+    let at = Timestamp::from_millis(words.next()?.parse().ok()?);
+    Some((at, words.next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_log_takes_in_what_another_knows_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, theirs) = (ErasureLog::beside(folder.path()), ErasureLog::at(&folder.path().join("old")));
+        let at = Timestamp::from_millis;
+        ours.append("a", "x", at(1)).unwrap();
+        std::fs::write(theirs.path(), "1 a x\nno line of ours\n5 b\n7 c\n").unwrap();
+        let mut torn = OpenOptions::new().append(true).open(ours.path()).unwrap();
+        torn.write_all(b"3").unwrap();
+        for _ in 0..2 {
+            ours.merge(&theirs).unwrap();
+            assert_eq!(std::fs::read_to_string(ours.path()).unwrap(), "1 a x\n3\n5 b\n7 c\n");
+        }
+        let marks = |from| ours.all().unwrap().into_iter().skip(from).map(|(_, mark)| mark).collect::<Vec<_>>();
+        assert_eq!(marks(0), ["a", "b", "c"]);
+        let mut torn = OpenOptions::new().append(true).open(ours.path()).unwrap();
+        torn.write_all(b"8").unwrap();
+        ours.append("d", "y", at(9)).unwrap();
+        assert_eq!(marks(2), ["c", "d"]);
+    }
+
+    #[test]
+    fn what_was_refused_is_no_erasure_and_takes_no_other_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, theirs) = (ErasureLog::beside(folder.path()), ErasureLog::at(&folder.path().join("old")));
+        let (hour, marks) = (Timestamp::from_millis(1), |log: &ErasureLog| log.all().unwrap().len());
+        let refused = ours.append("a", "x", hour).unwrap();
+        assert_eq!(marks(&ours), 1, "a crash here loses nothing");
+        // Another node erases the same person in the same hour.
+        theirs.append("a", "y", hour).unwrap();
+        ours.take_back(&refused).unwrap();
+        assert!(marks(&ours) == 0 && ours.is_one().unwrap());
+        for _ in 0..2 {
+            theirs.merge(&ours).unwrap();
+            assert_eq!(marks(&theirs), 1);
+        }
+        ours.append("a", "z", hour).unwrap();
+        assert_eq!(marks(&ours), 1, "asked for again, and done");
+    }
+}

@@ -1,0 +1,280 @@
+//! Leaving and being erased, and coming back after it; as SQL.
+//!
+//! What stays of a person who was erased is a tombstone: their row without a name, so that the code is nobody else's, what
+//! they are credited with stays right, and whoever joins again is known to have been a member.
+
+use crate::campaigns::{participation, qualify};
+use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState, RewardsDue, Waiver};
+use crate::domain::secret::mark::{AddressMarks, is_tombstone, tombstone};
+use crate::domain::sign_up::{DecidedHow, SUPPRESSED_FOR};
+use crate::domain::time::Timestamp;
+use crate::mail::outbox;
+use crate::membership::count::{count_member, people_of};
+use crate::partners::idempotency;
+use crate::rewards::standing;
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
+
+/// Ends a membership; the person's row is locked, and the count is the caller's to change, last.
+pub(crate) async fn depart(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<bool, Failure> {
+    qualify::qualify_before_change(sql, person, now).await?;
+    let leave = "UPDATE people SET state = 'left', left_at = $2 WHERE id = $1 AND state = 'member'";
+    let was_member = sql.execute(leave, values![person, now]).await? == 1;
+    if was_member {
+        participation::end_participations(sql, person, now).await?;
+    }
+    Ok(was_member)
+}
+
+/// Tells the audit log whom a unit is about.
+pub(crate) async fn name_account(sql: &mut dyn Sql, person: i64, account: &AccountId) -> Result<(), Failure> {
+    let name = "UPDATE people SET account = coalesce(account, $2) WHERE id = $1 RETURNING account";
+    let account: Option<String> = sql.row(name, values![person, account.as_str()], |row| row.get(0)).await?;
+    sql.about(&format!("account {}", account.unwrap_or_default()));
+    Ok(())
+}
+
+/// Whose mailbox an address is, so that what is decided about one mailbox waits its turn; none if nobody has the address.
+pub(crate) async fn lock_mailbox_of(sql: &mut dyn Sql, email_normalized: &str) -> Result<Option<String>, Failure> {
+    let mailbox = "SELECT mailbox FROM people WHERE email_normalized = $1";
+    let mailbox: Option<String> = sql.row(mailbox, values![email_normalized], |row| row.get(0)).await?;
+    if let Some(mailbox) = &mailbox {
+        sql.lock(mailbox).await?;
+    }
+    Ok(mailbox)
+}
+
+/// Ends the membership of whoever has that address, at once. `account` is what the audit log calls them, unless they
+/// have a name there.
+#[derive(Debug)]
+pub struct Leave {
+    pub email_normalized: String,
+    /// What the audit log calls them, if they have no name there yet.
+    pub account: AccountId,
+    pub now: Timestamp,
+}
+
+impl Unit for Leave {
+    type Done = Leaving;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Leaving, Failure> {
+        let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(Leaving::Unknown) };
+        let find = "SELECT id, state FROM people WHERE email_normalized = $1 FOR UPDATE";
+        let found = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.parsed("state", PersonState::from_name)?));
+        let Some((person, state)) = sql.row(find, values![&self.email_normalized], found).await? else {
+            return Ok(Leaving::Unknown);
+        };
+        if !depart(sql, person, self.now).await? {
+            return Ok(Leaving::NotAMember(state));
+        }
+        name_account(sql, person, &self.account).await?;
+        // Whoever leaves is asked nothing more; coming back is a new sign-up.
+        let mail = "DELETE FROM outbox WHERE sign_up_id IN
+                        (SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'pending')";
+        sql.execute(mail, values![person]).await?;
+        forget_sign_in_mail(sql, person).await?;
+        forget_campaign_mail(sql, person).await?;
+        let withdraw = "UPDATE sign_ups SET state = 'expired', decided_at = $2, decided_how = $3
+                        WHERE person_id = $1 AND state = 'pending'";
+        let withdrawn = sql.execute(withdraw, values![person, self.now, DecidedHow::Leaving.name()]).await?;
+        count_member(sql, &mailbox, -1).await?;
+        Ok(Leaving::Left { withdrawn })
+    }
+}
+
+/// Deletes what is kept of whoever has that address, but for a tombstone that knows it by its marks. Refused while
+/// rewards are due to them, unless somebody gives those up.
+#[derive(Debug)]
+pub struct Erase {
+    pub email_normalized: String,
+    pub marks: AddressMarks,
+    pub account: AccountId,
+    /// The rewards that are due are given up.
+    pub waiver: Option<Waiver>,
+    pub now: Timestamp,
+}
+
+/// One step of it: everything of somebody of whom little is kept, else a part; `is_whole` says which. Repeat it until it is.
+impl Unit for Erase {
+    type Done = Option<Result<Erased, RewardsDue>>;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(None) };
+        let find = "SELECT id, code FROM people WHERE email_normalized = $1 FOR UPDATE";
+        let found =
+            sql.row(find, values![&self.email_normalized], |row| Ok((row.get::<i64>("id")?, row.get("code")?))).await?;
+        let Some((person, code)) = found else { return Ok(None) };
+        let waived_cents = match standing::waive(sql, person, self.waiver.as_ref(), self.now).await? {
+            Ok(cents) => cents,
+            Err(cents) => return Ok(Some(Err(RewardsDue { cents }))),
+        };
+        name_account(sql, person, &self.account).await?;
+        // While their answers can still be taken out of the figures.
+        let was_member = depart(sql, person, self.now).await?;
+        // Not where retention forgets somebody: who never joined would be told from a member by what a repeat is answered.
+        let keys = idempotency::forget_person(sql, person, ERASED_AT_ONCE).await?;
+        let deleted = anonymize(sql, person, &mailbox, &self.marks, keys < u64::from(ERASED_AT_ONCE), self.now).await?;
+        let DeletedActivity { sign_ups, mails, is_whole } = deleted;
+        let erased = Erased { was_member, code, waived_cents, sign_ups, mails, mailbox_is_shared: false, is_whole };
+        if !is_whole {
+            if was_member {
+                count_member(sql, &mailbox, -1).await?;
+            }
+            return Ok(Some(Ok(erased)));
+        }
+        // Whoever else gets mail there as a member is not silenced with them.
+        let (others, mailbox_is_shared) = people_of(sql, &mailbox).await?;
+        let until = self.now.end_of_day().plus(SUPPRESSED_FOR);
+        if others == 0 {
+            sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![&mailbox]).await?;
+        } else if !mailbox_is_shared {
+            outbox::suppress(sql, &mailbox, until).await?;
+        }
+        if !mailbox_is_shared {
+            outbox::suppress(sql, &tombstone(&self.marks.mailbox), until).await?;
+        }
+        if was_member {
+            count_member(sql, &mailbox, -1).await?;
+        }
+        Ok(Some(Ok(Erased { mailbox_is_shared, ..erased })))
+    }
+}
+
+/// Rows of one kind that a step deletes or changes at the most: a sign-up that shares the commit does not notice.
+const ERASED_AT_ONCE: u32 = 200;
+
+/// Deletes the mail that waits for a person's requests to sign in, of which there are a few; says how much.
+async fn forget_sign_in_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Failure> {
+    let mail = "DELETE FROM outbox WHERE sign_in_id IN
+                    (SELECT id FROM sign_ins WHERE person_id = $1 ORDER BY created_at LIMIT $2)";
+    sql.execute(mail, values![person, ERASED_AT_ONCE]).await
+}
+
+/// Deletes the mail about campaigns that waits for a person, and that it was queued; says how much waited. Of each campaign there
+/// are a few at the most.
+async fn forget_campaign_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Failure> {
+    let waiting = "DELETE FROM outbox WHERE campaign_mail_id IN (SELECT id FROM campaign_mails WHERE person_id = $1)";
+    let waiting = sql.execute(waiting, values![person]).await?;
+    sql.execute("DELETE FROM campaign_mails WHERE person_id = $1", values![person]).await?;
+    Ok(waiting)
+}
+
+/// What was deleted with a person.
+pub(crate) struct DeletedActivity {
+    sign_ups: u64,
+    mails: u64,
+    /// Whether that was all.
+    pub is_whole: bool,
+}
+
+/// The sign-ups of a person that a step is about.
+macro_rules! some_sign_ups {
+    ($columns:literal) => {
+        concat!("(SELECT ", $columns, " FROM sign_ups WHERE person_id = $1 ORDER BY id LIMIT $2)")
+    };
+}
+
+/// Deletes a person's sign-ups, requests to sign in and mail, some at a time.
+pub(crate) async fn delete_activity(sql: &mut dyn Sql, person: i64) -> Result<DeletedActivity, Failure> {
+    let values = values![person, ERASED_AT_ONCE];
+    let mail = concat!("DELETE FROM outbox WHERE sign_up_id IN ", some_sign_ups!("id"));
+    let mails = sql.execute(mail, values).await? + forget_sign_in_mail(sql, person).await?;
+    let mails = mails + forget_campaign_mail(sql, person).await?;
+    let sign_ins = "DELETE FROM sign_ins WHERE id IN
+                        (SELECT id FROM sign_ins WHERE person_id = $1 ORDER BY created_at LIMIT $2)";
+    let sign_ins = sql.execute(sign_ins, values).await?;
+    let declined = concat!(
+        "UPDATE api_keys SET declined = declined + (SELECT count(*) FROM ",
+        some_sign_ups!("key_id, state"),
+        " s WHERE s.key_id = api_keys.id AND s.state = 'declined') WHERE id IN (SELECT s.key_id FROM ",
+        some_sign_ups!("key_id, state"),
+        " s WHERE s.state = 'declined')"
+    );
+    sql.execute(declined, values).await?;
+    let sign_ups = concat!("DELETE FROM sign_ups WHERE id IN ", some_sign_ups!("id"));
+    let sign_ups = sql.execute(sign_ups, values).await?;
+    Ok(DeletedActivity { sign_ups, mails, is_whole: sign_ups.max(sign_ins) < u64::from(ERASED_AT_ONCE) })
+}
+
+/// Leaves a tombstone where a person was, once all that hangs on them is deleted (`rest_is_gone`: what the caller deletes);
+/// else deletes some of it. Their row is locked, and they are no member any more.
+pub(crate) async fn anonymize(
+    sql: &mut dyn Sql,
+    person: i64,
+    mailbox: &str,
+    marks: &AddressMarks,
+    rest_is_gone: bool,
+    now: Timestamp,
+) -> Result<DeletedActivity, Failure> {
+    let deleted = delete_activity(sql, person).await?;
+    let uncredited = uncredit_spellings(sql, person, mailbox).await?;
+    if !(rest_is_gone && deleted.is_whole && uncredited < u64::from(ERASED_AT_ONCE)) {
+        return Ok(DeletedActivity { is_whole: false, ..deleted });
+    }
+    // While they have an account.
+    standing::forget_referrer(sql, person).await?;
+    let anonymize = "
+        UPDATE people SET email = '', email_normalized = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
+            joined_at = CASE WHEN joined_at IS NULL THEN NULL ELSE 0 END, undeliverable_until = NULL, soft_bounces = 0,
+            erased_at = $4, session = NULL, wrong_codes = 0, wrong_codes_day = 0, own_us_state = NULL,
+            own_categories = NULL, own_comments = NULL, answered_at = NULL, unwanted_mail = '', wanted_mail = '',
+            language = NULL
+        WHERE id = $1";
+    let (address, tombstone) = (tombstone(&marks.address), tombstone(&marks.mailbox));
+    // To the day alone: to the millisecond it would lead to the row of the audit log that says who was erased then.
+    sql.execute(anonymize, values![person, &address, &tombstone, now.start_of_day()]).await?;
+    participation::forget_times(sql, person, now.start_of_day()).await?;
+    // What a mailbox wants not to be sent goes with the last who has it.
+    let stops = "DELETE FROM stopped_partners WHERE mailbox = $1
+                 AND NOT EXISTS (SELECT 1 FROM people WHERE email_normalized = $1 AND mailbox = $1)
+                 AND NOT EXISTS (SELECT 1 FROM people WHERE mailbox = $1 AND mailbox <> email_normalized)";
+    sql.execute(stops, values![mailbox]).await?;
+    Ok(deleted)
+}
+
+/// Nobody is credited for another spelling of the mailbox of somebody who was a member: soon it cannot be seen any more that
+/// one was. Some at a time; says how many.
+async fn uncredit_spellings(sql: &mut dyn Sql, person: i64, mailbox: &str) -> Result<u64, Failure> {
+    let plain = "UPDATE people SET uncredited = TRUE WHERE email_normalized = $2 AND mailbox = $2 AND state = 'invited'
+                 AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
+    sql.execute(plain, values![person, mailbox]).await?;
+    let tagged = "UPDATE people SET uncredited = TRUE WHERE id IN
+                      (SELECT id FROM people
+                       WHERE mailbox = $2 AND mailbox <> email_normalized AND state = 'invited' AND uncredited = FALSE LIMIT $3)
+                  AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
+    sql.execute(tagged, values![person, mailbox, ERASED_AT_ONCE]).await
+}
+
+/// Lets mail go to whoever has that normalized address, or its tombstone, whatever kept it from them.
+#[derive(Debug)]
+pub struct Unsuppress {
+    pub email_normalized: String,
+    pub account: AccountId,
+}
+
+impl Unit for Unsuppress {
+    type Done = Option<Lifted>;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<Lifted>, Failure> {
+        let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(None) };
+        let suppression = outbox::lift_silence(sql, &mailbox).await?;
+        let lift = "UPDATE mailboxes SET complained_at = NULL WHERE mailbox = $1 AND complained_at IS NOT NULL";
+        let complaint = sql.execute(lift, values![&mailbox]).await? > 0;
+        let lift = "UPDATE people SET undeliverable_until = NULL, soft_bounces = 0
+                    WHERE email_normalized = $1 AND (undeliverable_until IS NOT NULL OR soft_bounces > 0)";
+        let undeliverable = sql.execute(lift, values![&self.email_normalized]).await? > 0;
+        let lift = "DELETE FROM stopped_partners WHERE mailbox = $1";
+        let partners = sql.execute(lift, values![&mailbox]).await? > 0;
+        let lifted = Lifted { suppression, complaint, undeliverable, partners };
+        // A tombstone has no name there, and gets none.
+        if lifted != Lifted::default() && !is_tombstone(&self.email_normalized) {
+            let find = "SELECT id FROM people WHERE email_normalized = $1";
+            if let Some(person) = sql.row(find, values![&self.email_normalized], |row| row.get(0)).await? {
+                name_account(sql, person, &self.account).await?;
+            }
+        }
+        Ok(Some(lifted))
+    }
+}

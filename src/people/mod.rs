@@ -1,0 +1,173 @@
+//! Leaving, being erased and being mailed again: one code for the operator's commands and the member's own page.
+
+pub mod choices;
+pub mod erasures;
+pub mod export;
+pub mod forget;
+pub mod leave;
+pub mod own_page;
+pub mod records;
+pub mod retention;
+pub mod sign_in;
+pub mod test_data;
+
+use tokio::time::Instant;
+
+use crate::domain::email::EmailAddress;
+use crate::domain::figure::money;
+use crate::domain::person::{ActivityPlace, Erased, Leaving, Lifted, PersonFile, RewardsDue, Waiver};
+use crate::domain::secret::mark::AddressMarker;
+use crate::domain::time::Timestamp;
+use crate::people::erasures::ErasureLog;
+use crate::people::leave::{Erase, Leave, Unsuppress};
+use crate::people::records::{FindPerson, FindPersonBriefly, ListActivity, NamePerson};
+use crate::rewards::new_account;
+use crate::rewards::standing::FindRewardHistory;
+use crate::store::{Store, StoreError};
+
+/// Why somebody was not erased.
+#[derive(Debug, thiserror::Error)]
+pub enum NotErased {
+    #[error("nothing was erased: the list of erasures beside the database cannot be written: {0}")]
+    Log(std::io::Error),
+    /// Rewards are to be paid first, or given up.
+    #[error("nothing was erased: {amount} in rewards is due to this person", amount = money(.0.cents))]
+    RewardsDue(RewardsDue),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Ends a membership, because the person asks for it.
+pub async fn leave(store: &Store, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
+    store.run(Leave { email_normalized: email.normalized(), account: new_account()?, now }).await
+}
+
+/// Adds what hangs on a person to their file, page by page.
+pub async fn fill(store: &Store, mut file: PersonFile, now: Timestamp) -> Result<PersonFile, StoreError> {
+    file.sign_ups.clear();
+    let mut place = Some(ActivityPlace::default());
+    while let Some(after) = place {
+        let page = store.run(ListActivity { person: file.person.id, after, now }).await?;
+        file.sign_ups.extend(page.sign_ups);
+        file.sign_ins.extend(page.sign_ins);
+        file.requests.extend(page.requests);
+        place = page.next;
+    }
+    file.reward_history = store.run(FindRewardHistory(file.person.id, file.person.account.clone())).await?;
+    Ok(file)
+}
+
+#[derive(Debug)]
+pub struct People {
+    store: Store,
+    marker: AddressMarker,
+    erasures: ErasureLog,
+}
+
+impl People {
+    pub fn new(store: Store, marker: AddressMarker, erasures: ErasureLog) -> Self {
+        Self { store, marker, erasures }
+    }
+
+    /// Everything that is kept of whoever has that address; of someone who was erased, what stayed.
+    pub async fn find(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
+        let found = match self.store.run(FindPerson(email.normalized(), now)).await? {
+            None => self.store.run(FindPerson(self.marker.tombstone(email), now)).await?,
+            found => found,
+        };
+        match found {
+            Some(file) => fill(&self.store, file, now).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The same without more than their last sign-ups. Where these people are audited, the log says that they were looked at.
+    pub async fn look_up(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
+        let normalized = match self.store.run(NamePerson(email.normalized(), new_account()?)).await? {
+            true => email.normalized(),
+            false => self.marker.tombstone(email),
+        };
+        self.store.run(FindPersonBriefly(normalized, now)).await
+    }
+
+    pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
+        leave(&self.store, email, now).await
+    }
+
+    /// Lets mail go to whoever has that address, or had it before they were erased, whatever kept it from them.
+    pub async fn unsuppress(&self, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
+        match self.store.run(Unsuppress { email_normalized: email.normalized(), account: new_account()? }).await? {
+            None => {
+                self.store
+                    .run(Unsuppress { email_normalized: self.marker.tombstone(email), account: new_account()? })
+                    .await
+            }
+            lifted => Ok(lifted),
+        }
+    }
+
+    /// Deletes what is kept of whoever has that address; none if nobody has. It is written down beside the database first:
+    /// who restores an older copy of the records has to know. `waiver` gives up the rewards that are due to them.
+    pub async fn erase(
+        &self,
+        email: &EmailAddress,
+        waiver: Option<Waiver>,
+        now: Timestamp,
+    ) -> Result<Option<Erased>, NotErased> {
+        let Some(file) = self.store.run(FindPerson(email.normalized(), now)).await? else { return Ok(None) };
+        // Before anything is written down; the store asks again.
+        let due = file.rewards.due_cents;
+        if due > waiver.as_ref().map_or(0, |waiver| waiver.most_cents) {
+            return Err(NotErased::RewardsDue(RewardsDue { cents: due }));
+        }
+        let marks = self.marker.marks(email);
+        let (mark, id) = (marks.address.clone(), new_account()?);
+        // To the hour: its moment would lead to whoever the audit log says was erased then.
+        let at = now.end_of_hour();
+        let line = self.log(move |log| log.append(&mark, id.as_str(), at)).await?;
+        let (account, mut so_far) = (new_account()?, None);
+        // In steps, each of which others' writes wait for, with pauses in which those get their turn. Interrupted, it goes on when
+        // it is asked for again.
+        let mut begun = Instant::now();
+        while let Some(step) = self
+            .store
+            .run(Erase {
+                email_normalized: email.normalized(),
+                marks: marks.clone(),
+                account: account.clone(),
+                waiver: waiver.clone(),
+                now,
+            })
+            .await?
+        {
+            let step = match step {
+                Ok(step) => step,
+                Err(due) => {
+                    // Only where nothing is gone yet. An error of the store leaves the line: nobody knows what was committed.
+                    if so_far.is_none() {
+                        self.log(move |log| log.take_back(&line)).await?;
+                    }
+                    return Err(NotErased::RewardsDue(due));
+                }
+            };
+            let is_whole = step.is_whole;
+            so_far = Some(step.after(so_far));
+            if is_whole {
+                break;
+            }
+            tokio::time::sleep(begun.elapsed()).await;
+            begun = Instant::now();
+        }
+        Ok(so_far)
+    }
+
+    /// Writes to the log of erasures, which waits for the disk.
+    async fn log<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&ErasureLog) -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T, NotErased> {
+        let erasures = self.erasures.clone();
+        let written = tokio::task::spawn_blocking(move || write(&erasures)).await;
+        written.map_err(std::io::Error::other).and_then(|written| written).map_err(NotErased::Log)
+    }
+}

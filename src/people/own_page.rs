@@ -1,0 +1,261 @@
+//! A member's own page: signing in by mail, the session, and what they do there themselves.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::domain::campaign::{CampaignMail, CampaignSlug};
+use crate::domain::email::EmailAddress;
+use crate::domain::language::Language;
+use crate::domain::mail::MailKind;
+use crate::domain::mail::lane::Lane;
+use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes, Waiver};
+use crate::domain::secret::Secret;
+use crate::domain::secret::mark::AddressMarker;
+use crate::domain::secret::session::{NONCE, Nonce, SessionCookie, SessionMaker, SignedInBy};
+use crate::domain::secret::token::{Purpose, TokenMaker};
+use crate::domain::sign_in::{SESSION_FOR, SignInCode};
+use crate::domain::time::Timestamp;
+use crate::membership::pad_response_time;
+use crate::people::choices::{
+    ChangeAnswers, ChooseLanguage, ChooseMail, EndSession, EndSessions, FindOwn, Unsubscribe,
+};
+use crate::people::erasures::ErasureLog;
+use crate::people::sign_in::{
+    AskSignIn, EnterByJoining, FindCampaignOfSignIn, FindSignIn, SignedIn, TryCode, UseSignIn,
+};
+use crate::people::{NotErased, People};
+use crate::store::audit::{Act, BY_THEMSELVES};
+use crate::store::{Store, StoreError};
+use crate::{random, rewards};
+
+/// Answers about signing in leave at multiples of this, whatever the address's state: longer than any of them takes.
+const RESPONSE_TIME_STEP: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub struct OwnPages {
+    store: Store,
+    sessions: SessionMaker,
+    tokens: TokenMaker,
+    marker: AddressMarker,
+    erasures: ErasureLog,
+    /// How long what is known of people is kept, as the pages say it.
+    pub times: RetentionTimes,
+}
+
+/// A session that begins.
+#[derive(Debug)]
+pub struct Entered {
+    pub cookie: String,
+    /// What every form of it carries.
+    pub token: String,
+    /// The campaign that they came from.
+    pub campaign: Option<CampaignSlug>,
+}
+
+impl OwnPages {
+    pub fn new(store: Store, secret: &Secret, erasures: ErasureLog, times: RetentionTimes) -> Self {
+        let (sessions, tokens, marker) =
+            (SessionMaker::new(secret), TokenMaker::new(secret), AddressMarker::new(secret));
+        Self { store, sessions, tokens, marker, erasures, times }
+    }
+
+    /// Somebody wants to sign in with an address, in a browser that has a nonce or gets one now. What is done about it depends
+    /// on whose address it is; what is answered, and when, does not.
+    pub async fn ask(
+        &self,
+        email: &EmailAddress,
+        browser: Option<&str>,
+        campaign: Option<CampaignSlug>,
+        lane: Lane,
+        now: Timestamp,
+    ) -> Result<Nonce, StoreError> {
+        let nonce = browser.and_then(Nonce::read).map_or_else(new_nonce, Ok)?;
+        let begun = Instant::now();
+        let asked = self
+            .store
+            .run(AskSignIn {
+                email_normalized: email.normalized(),
+                mailbox: email.mailbox(),
+                browser: self.sessions.browser(&nonce, email),
+                campaign,
+                lane,
+                now,
+            })
+            .await;
+        pad_response_time(begun, RESPONSE_TIME_STEP).await;
+        // The worker finds the mail within a second. Woken at once, it would tell by its work that there is some.
+        asked?;
+        Ok(nonce)
+    }
+
+    /// Whether a token is of one of our links; asks nobody.
+    pub fn is_link(&self, token: &str) -> bool {
+        self.tokens.read_sign_in(token).is_some()
+    }
+
+    /// Whom a link would sign in; none once it was used or has ended.
+    pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<EmailAddress>, StoreError> {
+        match self.tokens.read_sign_in(token) {
+            Some(sign_in) => self.store.run(FindSignIn(sign_in, now)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The campaign that a link leads back to, however it ended.
+    pub async fn campaign_of_link(&self, token: &str) -> Result<Option<CampaignSlug>, StoreError> {
+        match self.tokens.read_sign_in(token) {
+            Some(sign_in) => self.store.run(FindCampaignOfSignIn(sign_in)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The button behind a link was pressed. The session; none if the link works no more.
+    pub async fn enter_by_link(&self, token: &str, now: Timestamp) -> Result<Option<Entered>, StoreError> {
+        let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };
+        let signed_in = self.store.run(UseSignIn { sign_in, by_code: false, session: new_nonce()?, now }).await?;
+        Ok(signed_in.map(|signed_in| self.enter(signed_in, SignedInBy::Mail, now)))
+    }
+
+    /// A code was typed, in the browser that asked. The session; none if the code is not right, or no longer.
+    pub async fn enter_by_code(
+        &self,
+        email: &EmailAddress,
+        browser: Option<&str>,
+        code: SignInCode,
+        now: Timestamp,
+    ) -> Result<Option<Entered>, StoreError> {
+        let begun = Instant::now();
+        let signed_in = self.compare_code(email, browser, code, now).await;
+        pad_response_time(begun, RESPONSE_TIME_STEP).await;
+        Ok(signed_in?.map(|signed_in| self.enter(signed_in, SignedInBy::Mail, now)))
+    }
+
+    /// A member was made by the press of a button, which `token` belongs to. The session that comes of it; none if they are no
+    /// member any more. The caller knows that it was this very press, and that our own page sent it.
+    pub async fn enter_by_joining(
+        &self,
+        purpose: Purpose,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<Entered>, StoreError> {
+        let Some(sign_up) = self.tokens.read(purpose, token) else { return Ok(None) };
+        let session = self.store.run(EnterByJoining(sign_up, new_nonce()?)).await?;
+        Ok(session.map(|session| self.enter(SignedIn { session, campaign: None }, SignedInBy::Joining, now)))
+    }
+
+    async fn compare_code(
+        &self,
+        email: &EmailAddress,
+        browser: Option<&str>,
+        code: SignInCode,
+        now: Timestamp,
+    ) -> Result<Option<SignedIn>, StoreError> {
+        let Some(browser) = browser.and_then(Nonce::read) else { return Ok(None) };
+        let open = self.store.run(TryCode(self.sessions.browser(&browser, email), now)).await?;
+        let right = open.into_iter().rev().find(|sign_in| self.tokens.sign_in_code(*sign_in).matches(&code));
+        match right {
+            Some(sign_in) => self.store.run(UseSignIn { sign_in, by_code: true, session: new_nonce()?, now }).await,
+            None => Ok(None),
+        }
+    }
+
+    fn enter(&self, signed_in: SignedIn, by: SignedInBy, now: Timestamp) -> Entered {
+        Entered {
+            cookie: self.sessions.cookie(&signed_in.session, now.plus(SESSION_FOR), by),
+            token: self.csrf_token(&signed_in.session),
+            campaign: signed_in.campaign,
+        }
+    }
+
+    /// The session that a cookie is proof of; whether anybody has it is the store's to say.
+    pub fn session(&self, cookie: &str, now: Timestamp) -> Option<SessionCookie> {
+        self.sessions.read_cookie(cookie, now)
+    }
+
+    /// What every form of a session carries.
+    pub fn csrf_token(&self, session: &Nonce) -> String {
+        self.sessions.csrf_token(session)
+    }
+
+    pub fn is_csrf_token(&self, session: &Nonce, token: &str) -> bool {
+        self.sessions.is_csrf_token(session, token)
+    }
+
+    /// What is kept of whoever has the session, without what hangs on them; none if nobody has.
+    pub async fn find(&self, session: &SessionCookie, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
+        self.store.run(FindOwn(session.clone(), now)).await
+    }
+
+    /// Their file with all that hangs on them.
+    pub async fn fill(&self, file: PersonFile, now: Timestamp) -> Result<PersonFile, StoreError> {
+        crate::people::fill(&self.store, file, now).await
+    }
+
+    pub async fn change_answers(&self, session: &Nonce, answers: Answers, now: Timestamp) -> Result<bool, StoreError> {
+        self.store.run(ChangeAnswers { session: session.clone(), answers, now }).await
+    }
+
+    /// Whether whoever has the session wants mail of these kinds; others stay as they are.
+    pub async fn choose_mail(&self, session: &Nonce, chosen: &[(MailKind, bool)]) -> Result<bool, StoreError> {
+        self.store.run(ChooseMail(session.clone(), chosen.to_vec())).await
+    }
+
+    /// The kind of mail that a link switches off; none if the token is none of ours. Asks nobody.
+    pub fn unsubscribe_kind(&self, token: &str) -> Option<CampaignMail> {
+        self.tokens.read_unsubscribe(token).map(|(kind, _)| kind)
+    }
+
+    /// The link was followed and its button pressed, or a mail program's own. The kind that is switched off now; none if the token is
+    /// none of ours, or about nobody any more.
+    pub async fn unsubscribe(&self, token: &str) -> Result<Option<CampaignMail>, StoreError> {
+        let Some((kind, person)) = self.tokens.read_unsubscribe(token) else { return Ok(None) };
+        Ok(self.store.run(Unsubscribe(person, kind.into())).await?.then_some(kind))
+    }
+
+    pub async fn choose_language(&self, session: &Nonce, language: Language) -> Result<bool, StoreError> {
+        self.store.run(ChooseLanguage(session.clone(), language)).await
+    }
+
+    /// Ends the session of one browser, and of whoever copied its cookie.
+    pub async fn sign_out(&self, session: &SessionCookie) -> Result<(), StoreError> {
+        self.store.run(EndSession(session.clone())).await
+    }
+
+    /// Ends every session of whoever has this one.
+    pub async fn sign_out_everywhere(&self, session: &Nonce) -> Result<bool, StoreError> {
+        self.store.run(EndSessions(session.clone(), new_nonce()?)).await
+    }
+
+    pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
+        self.people("own page: leave", now).leave(email, now).await
+    }
+
+    /// Refused while more rewards are due to them than they give up, in cents; a group that is full by now counts.
+    pub async fn erase(
+        &self,
+        email: &EmailAddress,
+        person: i64,
+        waived_cents: i64,
+        now: Timestamp,
+    ) -> Result<Option<Erased>, NotErased> {
+        // Not audited: it follows from the rules, not from what they ask for.
+        rewards::form_groups(&self.store, person, now).await?;
+        let waiver = Waiver { by: BY_THEMSELVES.to_owned(), most_cents: waived_cents };
+        self.people("own page: erase", now).erase(email, Some(waiver), now).await
+    }
+
+    /// Lets mail reach them again, whatever they or a mail server said before.
+    pub async fn unsuppress(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<Lifted>, StoreError> {
+        self.people("own page: mail again", now).unsuppress(email).await
+    }
+
+    fn people(&self, command: &'static str, now: Timestamp) -> People {
+        let act = Act { who: BY_THEMSELVES.to_owned(), command, about: String::new(), at: now, change: None };
+        People::new(self.store.clone().audited(act), self.marker.clone(), self.erasures.clone())
+    }
+}
+
+fn new_nonce() -> Result<Nonce, StoreError> {
+    Ok(Nonce::from_random(&random::bytes::<NONCE>()?))
+}

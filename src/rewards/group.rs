@@ -1,0 +1,313 @@
+//! Groups of referred members: forming them, which of them are rewarded, and what a void makes of them; as SQL.
+
+use crate::campaigns::qualify::{check_due, check_joined, check_referred, note_regrouping};
+use crate::campaigns::records::{terms, terms_columns};
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::catalog::ReferralTerms;
+use crate::domain::person::AccountId;
+use crate::domain::reward::GroupState;
+use crate::domain::reward::ledger::LedgerKind;
+use crate::domain::time::Timestamp;
+use crate::rewards::ledger::{LOCK, book};
+use crate::rewards::place::{Referrer, count_rewarded, move_up, reward, set_state};
+use crate::rewards::settle::recall;
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
+
+/// Groups that one step forms at the most.
+const FORMED_AT_ONCE: u32 = 20;
+
+/// What became of a void.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Voided {
+    /// Of their group: none where they were in none. `reversed_cents` is what the referrer loses by it, `payout` the external id of what
+    /// pays for it and is not settled.
+    Done {
+        group: Option<GroupState>,
+        reversed_cents: i64,
+        payout: Option<String>,
+    },
+    /// They were before.
+    Already,
+    UnknownPerson,
+    UnknownCampaign,
+    /// Nobody is credited for them.
+    NotReferred,
+    /// They never took part in the campaign.
+    NotInCampaign,
+}
+
+/// Those of a referrer who wait for a group in a campaign, in the order in which groups are formed.
+macro_rules! waiting {
+    ($columns:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM qualifications WHERE referrer_id = $1 AND campaign_id = $2 AND group_id IS NULL AND voided_at IS NULL
+             AND qualified_at IS NOT NULL ORDER BY qualified_at, person_id LIMIT $3"
+        )
+    };
+}
+
+/// Forms some groups of the referrer who was noted first; says whether there was anything to do.
+pub(crate) async fn form_groups(sql: &mut dyn Sql, account: &AccountId, now: Timestamp) -> Result<bool, Failure> {
+    let next = "SELECT referrer_id FROM regroupings ORDER BY id LIMIT 1";
+    match sql.row(next, values![], |row| row.get::<i64>(0)).await? {
+        Some(person) => form_groups_of(sql, person, account, now).await,
+        None => Ok(false),
+    }
+}
+
+/// Forms some groups of one referrer; says whether there was anything to do. Over all campaigns the group that was full first comes
+/// first: which of them are rewarded does not depend on when this is done.
+pub(crate) async fn form_groups_of(
+    sql: &mut dyn Sql,
+    person: i64,
+    account: &AccountId,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    let noted = concat!(
+        "SELECT g.id, g.campaign_id, c.slug, ",
+        terms_columns!(),
+        " FROM regroupings g JOIN campaigns c ON c.id = g.campaign_id WHERE g.referrer_id = $1 ORDER BY g.campaign_id FOR UPDATE OF g"
+    );
+    let read = |row: &Row<'_>| {
+        Ok((row.get::<i64>("id")?, row.get::<i64>("campaign_id")?, row.get::<String>("slug")?, terms(row)?))
+    };
+    let noted = sql.rows(noted, values![person], read).await?;
+    if noted.is_empty() {
+        return Ok(false);
+    }
+    let of = noted.iter().filter_map(|(_, campaign, slug, terms)| {
+        Some(Referrer { person, campaign: *campaign, slug, terms: (*terms)? })
+    });
+    let of: Vec<_> = of.collect();
+    // Whoever is erased holds their row: they earn before that or not at all.
+    let there = "SELECT 1 FROM people WHERE id = $1 AND erased_at IS NULL FOR UPDATE";
+    let is_there = sql.row(there, values![person], |_| Ok(())).await?.is_some();
+    for _ in 0..FORMED_AT_ONCE {
+        let next = if is_there { first_full(sql, &of).await? } else { None };
+        let Some(next) = next else {
+            // One by one: who is noted meanwhile is looked at in the next step.
+            for (id, ..) in &noted {
+                sql.execute("DELETE FROM regroupings WHERE id = $1", values![*id]).await?;
+            }
+            break;
+        };
+        form_group(sql, next, account, now).await?;
+    }
+    Ok(true)
+}
+
+/// In which of these campaigns a group was full first; none where no group is.
+async fn first_full<'a>(sql: &mut dyn Sql, of: &'a [Referrer<'a>]) -> Result<Option<&'a Referrer<'a>>, Failure> {
+    let mut first: Option<(Timestamp, &Referrer<'_>)> = None;
+    for referrer in of {
+        let Referrer { person, campaign, terms, .. } = referrer;
+        let full = concat!(
+            "SELECT count(*) AS number_of, max(qualified_at) AS full_at FROM (",
+            waiting!("qualified_at"),
+            ") waiting"
+        );
+        let read = |row: &Row<'_>| Ok((row.get::<u32>("number_of")?, row.get::<Option<Timestamp>>("full_at")?));
+        let found = sql.row(full, values![*person, *campaign, terms.group_size], read).await?;
+        if let Some((count, Some(full_at))) = found
+            && count == terms.group_size
+            && first.is_none_or(|(at, _)| full_at < at)
+        {
+            first = Some((full_at, referrer));
+        }
+    }
+    Ok(first.map(|(_, referrer)| referrer))
+}
+
+/// Forms a group of those who wait longest.
+async fn form_group(
+    sql: &mut dyn Sql,
+    referrer: &Referrer<'_>,
+    account: &AccountId,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let Referrer { person, campaign, terms, .. } = referrer;
+    let add =
+        "INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) VALUES ($1, $2, $3, $4) RETURNING id";
+    let values = values![*person, *campaign, GroupState::Capped.name(), now.start_of_day()];
+    let group = sql.insert(add, values).await?.ok_or(Failure::Overtaken)?;
+    let fill = concat!("UPDATE qualifications SET group_id = $4 WHERE id IN (", waiting!("id"), ")");
+    sql.execute(fill, values![*person, *campaign, terms.group_size, group]).await?;
+    reward(sql, group, referrer, account, now).await.map(|_| ())
+}
+
+/// Takes somebody out of what their referrer earns in a campaign, for ever.
+#[derive(Debug)]
+pub struct VoidPerson {
+    pub email_normalized: String,
+    pub campaign: CampaignSlug,
+    pub reason: String,
+    pub who: String,
+    pub now: Timestamp,
+}
+
+/// What is known of somebody who is to be voided.
+struct VoidedPerson {
+    person: i64,
+    account: Option<String>,
+    referrer: Option<i64>,
+    /// Their row of `qualifications`, its group and whether they were voided before.
+    qualification: Option<(i64, Option<i64>, bool)>,
+    takes_part: bool,
+}
+
+impl Unit for VoidPerson {
+    type Done = Voided;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Voided, Failure> {
+        sql.lock(LOCK).await?;
+        let campaign = concat!("SELECT c.id, ", terms_columns!(), " FROM campaigns c WHERE c.slug = $1");
+        let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, terms(row)?));
+        let found = sql.row(campaign, values![self.campaign.as_str()], read).await?;
+        let Some((campaign, terms)) = found else { return Ok(Voided::UnknownCampaign) };
+        let Some(known) = self.find(sql, campaign).await? else { return Ok(Voided::UnknownPerson) };
+        if let Some(account) = &known.account {
+            sql.about(&format!("account {account} in {}", self.campaign));
+        }
+        let group = match known.qualification {
+            Some((_, _, true)) => return Ok(Voided::Already),
+            Some((id, group, false)) => {
+                let void = "UPDATE qualifications SET voided_at = $2, group_id = NULL WHERE id = $1";
+                sql.execute(void, values![id, self.now.start_of_day()]).await?;
+                group
+            }
+            None if known.referrer.is_none() => return Ok(Voided::NotReferred),
+            None if !known.takes_part => return Ok(Voided::NotInCampaign),
+            None => {
+                let void = "INSERT INTO qualifications (campaign_id, person_id, referrer_id, voided_at) VALUES ($1, $2, $3, $4)
+                            ON CONFLICT (campaign_id, person_id) DO NOTHING";
+                let values = values![campaign, known.person, known.referrer, self.now.start_of_day()];
+                // Whoever leaves at this moment may have been counted first.
+                if sql.execute(void, values).await? == 0 {
+                    return Err(Failure::Overtaken);
+                }
+                None
+            }
+        };
+        let (Some(group), Some(terms)) = (group, terms) else {
+            return Ok(Voided::Done { group: None, reversed_cents: 0, payout: None });
+        };
+        self.open_group(sql, group, campaign, terms).await
+    }
+}
+
+impl VoidPerson {
+    async fn find(&self, sql: &mut dyn Sql, campaign: i64) -> Result<Option<VoidedPerson>, Failure> {
+        let find = "SELECT p.id AS person, p.account, p.referrer_id, q.id, q.group_id, q.voided_at,
+                        EXISTS (SELECT 1 FROM participations part WHERE part.campaign_id = $2 AND part.person_id = p.id) AS takes_part
+                    FROM people p LEFT JOIN qualifications q ON q.person_id = p.id AND q.campaign_id = $2
+                    WHERE p.email_normalized = $1";
+        let read = |row: &Row<'_>| {
+            let qualification = match row.get::<Option<i64>>("id")? {
+                Some(id) => Some((id, row.get("group_id")?, row.get::<Option<Timestamp>>("voided_at")?.is_some())),
+                None => None,
+            };
+            Ok(VoidedPerson {
+                person: row.get("person")?,
+                account: row.get("account")?,
+                referrer: row.get("referrer_id")?,
+                qualification,
+                takes_part: row.get("takes_part")?,
+            })
+        };
+        sql.row(find, values![&self.email_normalized, campaign], read).await
+    }
+
+    /// Lets the others of a group count again; what it earned is reversed, and where it was not paid its place goes to another.
+    async fn open_group(
+        &self,
+        sql: &mut dyn Sql,
+        group: i64,
+        campaign: i64,
+        terms: ReferralTerms,
+    ) -> Result<Voided, Failure> {
+        // A payout whose file is not written yet has paid nothing.
+        let account = "SELECT p.account FROM reward_groups g JOIN people p ON p.id = g.referrer_id WHERE g.id = $1 FOR UPDATE OF p";
+        let account: Option<Option<String>> = sql.row(account, values![group], |row| row.get(0)).await?;
+        if let Some(account) = account.flatten() {
+            recall(sql, &account, &self.who, self.now).await?;
+        }
+        let find = "SELECT g.referrer_id, g.state, g.payout_id, p.account FROM reward_groups g JOIN people p ON p.id = g.referrer_id
+                    WHERE g.id = $1";
+        let read = |row: &Row<'_>| {
+            let state = row.parsed("state", GroupState::from_name)?;
+            let payout = row.get::<Option<i64>>("payout_id")?;
+            Ok((row.get::<i64>("referrer_id")?, state, payout, row.get::<Option<String>>("account")?))
+        };
+        let (person, before, payout, account) = sql.row(find, values![group], read).await?.ok_or(Failure::Overtaken)?;
+        let after = match before {
+            GroupState::Accrued if payout.is_some() => GroupState::Reversed,
+            GroupState::Accrued | GroupState::Capped => GroupState::Dissolved,
+            // Nobody earns by it any more.
+            other => return Ok(Voided::Done { group: Some(other), reversed_cents: 0, payout: None }),
+        };
+        if let Some(account) = &account {
+            sql.about(&format!("account {account} in {}", self.campaign));
+        }
+        set_state(sql, group, after).await?;
+        sql.execute("UPDATE qualifications SET group_id = NULL WHERE group_id = $1", values![group]).await?;
+        let mut reversed_cents = 0;
+        if let (GroupState::Accrued, Some(account)) = (before, &account) {
+            reversed_cents = terms.reward_cents();
+            let reversal = (LedgerKind::Reversal, -reversed_cents);
+            book(sql, account, Some(campaign), reversal, (&self.who, &self.reason), self.now).await?;
+            if after == GroupState::Dissolved {
+                count_rewarded(sql, person, -1, -reversed_cents).await?;
+                move_up(sql, person, account, self.now).await?;
+            }
+        }
+        note_regrouping(sql, person, campaign).await?;
+        let out = "SELECT external_id FROM payouts WHERE id = $1 AND state = 'out'";
+        let payout = sql.row(out, values![payout], |row| row.get(0)).await?;
+        Ok(Voided::Done { group: Some(after), reversed_cents, payout })
+    }
+}
+
+/// After everybody whom somebody referred.
+const ALL_CHECKED: i64 = i64::MAX;
+
+/// Takes rewards a step further: checks some people whose hold is over, or forms some groups once nobody is left to be checked.
+/// Says whether there may be more to do. `account` is for a referrer who has none yet.
+#[derive(Debug)]
+pub struct StepRewards(pub AccountId, pub Timestamp);
+
+impl Unit for StepRewards {
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(account, now) = self;
+        sql.lock(LOCK).await?;
+        Ok(check_joined(sql, *now).await? || check_due(sql, *now).await? || form_groups(sql, account, *now).await?)
+    }
+}
+
+/// The same for one referrer: checks some of those whom they referred, after that one, or forms some of their groups once
+/// everybody was checked (`after` is `ALL_CHECKED`). Says where the next step begins; none where nothing is left.
+#[derive(Debug)]
+pub struct StepReferrer {
+    pub person: i64,
+    pub after: i64,
+    pub account: AccountId,
+    pub now: Timestamp,
+}
+
+impl Unit for StepReferrer {
+    type Done = Option<i64>;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<i64>, Failure> {
+        sql.lock(LOCK).await?;
+        if self.after != ALL_CHECKED {
+            return Ok(Some(check_referred(sql, self.person, self.after, self.now).await?.unwrap_or(ALL_CHECKED)));
+        }
+        Ok(form_groups_of(sql, self.person, &self.account, self.now).await?.then_some(ALL_CHECKED))
+    }
+}

@@ -1,0 +1,39 @@
+//! Rewards: who counts for whom, groups, the ledger and payouts; as SQL.
+//!
+//! Whatever forms groups or moves money holds the lock `LOCK` until it is over, so that a referrer's groups are counted right. Those
+//! who leave or withdraw do not wait for it: they only note whom they counted for.
+
+use crate::domain::reward::ledger::LedgerKind;
+use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, Sql, values};
+
+/// What everybody holds who forms groups or moves money.
+pub(crate) const LOCK: &str = "rewards";
+
+/// Who the ledger says wrote what follows from the rules by itself.
+pub(crate) const BY_RULE: &str = "rules";
+
+/// Adds a line to the ledger.
+pub(crate) async fn book(
+    sql: &mut dyn Sql,
+    account: &str,
+    campaign: Option<i64>,
+    (kind, cents): (LedgerKind, i64),
+    (who, why): (&str, &str),
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let add = "INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    sql.execute(add, values![account, campaign, kind.name(), cents, now, who, why]).await?;
+    note_change(sql, account).await
+}
+
+/// What an account is due or paid changed, or whose it is: the next roll-up adds it up again. A row of its own, so that nobody waits.
+pub(crate) async fn note_change(sql: &mut dyn Sql, account: &str) -> Result<(), Failure> {
+    sql.execute("INSERT INTO account_changes (account) VALUES ($1)", values![account]).await.map(|_| ())
+}
+
+/// What an account is due, in cents.
+pub(crate) async fn balance(sql: &mut dyn Sql, account: &str) -> Result<i64, Failure> {
+    let sum = "SELECT CAST(coalesce(sum(amount_cents), 0) AS BIGINT) FROM reward_ledger WHERE account = $1";
+    Ok(sql.row(sum, values![account], |row| row.get(0)).await?.unwrap_or(0))
+}
