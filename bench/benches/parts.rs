@@ -21,10 +21,9 @@ use unionhall::limiter::{Bucket, Class, Limiter, Subject};
 use unionhall::log::{Format, Level, Log};
 use unionhall::mail::Delivery;
 use unionhall::mcp::{McpServer, RpcContext};
-use unionhall::operations::CONTRACT_TOOLS;
-use unionhall::operations::decode;
 use unionhall::operations::dispatch::Dispatcher;
 use unionhall::operations::sign_up_user::InviteRequest;
+use unionhall::operations::{CONTRACT_TOOLS, decode};
 use unionhall::store::Store;
 use unionhall::store::sqlite::SqliteStore;
 

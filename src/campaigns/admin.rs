@@ -5,22 +5,15 @@ use std::time::Duration;
 use super::worker::take_due_sheets;
 use super::{Edited, Made, Noted, Stepped, TakenStep};
 use crate::campaigns::negotiation::AddOfferDraft;
-use crate::campaigns::negotiation::AddRound;
-use crate::campaigns::records::AreMailingsOpen;
-use crate::campaigns::records::FindCampaign;
-use crate::campaigns::records::ListCampaigns;
-use crate::campaigns::records::ListOfferDrafts;
-use crate::campaigns::records::ListRounds;
-use crate::campaigns::states::EditCampaign;
-use crate::campaigns::states::MakeCampaign;
-use crate::campaigns::states::StepByDate;
-use crate::campaigns::states::StepCampaign;
+use crate::campaigns::records::{FindCampaign, ListCampaigns};
+use crate::campaigns::states::{EditCampaign, MakeCampaign, StepByDate, StepCampaign};
 use crate::clock::Clock;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
-use crate::domain::campaign::record::{CampaignFile, CampaignRecord, NegotiationRound, OfferDraft};
+use crate::domain::campaign::record::{CampaignFile, CampaignRecord};
 use crate::domain::campaign::{BadFile, CampaignSlug};
 use crate::domain::time::Timestamp;
+use crate::store::sql::Unit;
 use crate::store::{Store, StoreError, StoreReply};
 
 #[derive(Debug)]
@@ -40,6 +33,11 @@ impl CampaignAdmin {
         Self { store, audited }
     }
 
+    /// What changes nothing.
+    pub fn ask<Q: Unit>(&self, query: Q) -> StoreReply<'_, Q::Done> {
+        self.store.ask(query)
+    }
+
     /// All of them, in the order in which they were made; days that are over have acted before.
     pub async fn list(&self, now: Timestamp) -> Result<Vec<CampaignRecord>, StoreError> {
         self.act_by_date(now).await?;
@@ -51,16 +49,6 @@ impl CampaignAdmin {
         self.store.run(FindCampaign(slug.clone())).await
     }
 
-    /// The same without acting, for a page: the service acts every minute.
-    pub fn look(&self, slug: &CampaignSlug) -> StoreReply<'_, Option<CampaignFile>> {
-        self.store.run(FindCampaign(slug.clone()))
-    }
-
-    /// All of them, likewise.
-    pub fn look_at_all(&self) -> StoreReply<'_, Vec<CampaignRecord>> {
-        self.store.run(ListCampaigns)
-    }
-
     /// The service does so every minute; a command may come before it, or without it.
     pub async fn act_by_date(&self, now: Timestamp) -> Result<u64, StoreError> {
         let mut steps = 0;
@@ -68,11 +56,6 @@ impl CampaignAdmin {
             steps += 1;
         }
         Ok(steps)
-    }
-
-    /// Whether a mailing is not finished.
-    pub fn are_mailings_open(&self) -> StoreReply<'_, bool> {
-        self.store.run(AreMailingsOpen)
     }
 
     /// Makes a draft of the operator's file, which was read before.
@@ -109,18 +92,6 @@ impl CampaignAdmin {
         let time = || now.plus(Duration::from_micros(clock.tick().as_micros()));
         take_due_sheets(&self.store, Some(slug), time).await?;
         Ok(self.find(slug, now).await?.map(|file| file.campaign))
-    }
-
-    pub fn rounds(&self, slug: &CampaignSlug) -> StoreReply<'_, Vec<NegotiationRound>> {
-        self.store.run(ListRounds(slug.clone()))
-    }
-
-    pub fn offer_drafts(&self, slug: &CampaignSlug) -> StoreReply<'_, Vec<OfferDraft>> {
-        self.store.run(ListOfferDrafts(slug.clone()))
-    }
-
-    pub fn record_round(&self, slug: &CampaignSlug, round: NegotiationRound) -> StoreReply<'_, Noted> {
-        self.store.run(AddRound { slug: slug.clone(), round })
     }
 
     /// Keeps an offer that a negotiator proposes, as a file that `campaigns offer` takes.

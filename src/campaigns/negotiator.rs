@@ -4,6 +4,8 @@
 
 use super::Noted;
 use super::admin::CampaignAdmin;
+use crate::campaigns::negotiation::AddRound;
+use crate::campaigns::records::{ListOfferDrafts, ListRounds};
 use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
 use crate::domain::campaign::{BadFile, CampaignSlug};
 use crate::domain::time::Timestamp;
@@ -30,7 +32,7 @@ impl Negotiator {
     /// What was noted so far, the oldest first.
     pub async fn notes(&self, slug: &CampaignSlug) -> Result<(Vec<NegotiationRound>, Vec<OfferDraft>), StoreError> {
         let admin = CampaignAdmin::new(self.store.clone());
-        Ok((admin.rounds(slug).await?, admin.offer_drafts(slug).await?))
+        Ok((admin.ask(ListRounds(slug.clone())).await?, admin.ask(ListOfferDrafts(slug.clone())).await?))
     }
 
     /// A campaign with what was counted last.
@@ -39,7 +41,8 @@ impl Negotiator {
     }
 
     pub async fn record_round(&self, slug: &CampaignSlug, round: NegotiationRound) -> Result<Noted, StoreError> {
-        self.noting("negotiator round", slug, &round.client, round.at).record_round(slug, round).await
+        let store = self.noting("negotiator round", slug, &round.client, round.at);
+        store.run(AddRound { slug: slug.clone(), round }).await
     }
 
     /// Keeps a proposal, as a file that `campaigns offer` takes.
@@ -50,12 +53,12 @@ impl Negotiator {
         file: &str,
         now: Timestamp,
     ) -> Result<Result<Noted, BadFile>, StoreError> {
-        self.noting("negotiator draft", slug, client, now).propose(slug, client, file, now).await
+        CampaignAdmin::new(self.noting("negotiator draft", slug, client, now)).propose(slug, client, file, now).await
     }
 
-    fn noting(&self, command: &'static str, slug: &CampaignSlug, client: &str, at: Timestamp) -> CampaignAdmin {
+    fn noting(&self, command: &'static str, slug: &CampaignSlug, client: &str, at: Timestamp) -> Store {
         let about = format!("{slug}, client \"{client}\" (self-asserted)");
         let act = Act { who: WHO.to_owned(), command, about, at, change: None };
-        CampaignAdmin::new(self.store.clone().audited(act) as _)
+        self.store.audited(act)
     }
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use crate::campaigns::records::FindCampaignsVersion;
-use crate::campaigns::records::ListCampaigns;
+use crate::campaigns::records::{FindCampaignsVersion, ListCampaigns};
 use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignSlug, CampaignState};

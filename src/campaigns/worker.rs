@@ -6,9 +6,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::campaigns::records::ListCampaigns;
-use crate::campaigns::sheet::CountPart;
-use crate::campaigns::sheet::KeepSheet;
-use crate::campaigns::sheet::ListDueSheets;
+use crate::campaigns::sheet::{CountPart, KeepSheet, ListDueSheets};
 use crate::campaigns::states::StepByDate;
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignSlug;

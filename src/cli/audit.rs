@@ -8,6 +8,7 @@ use crate::config::StoreSettings;
 use crate::domain::api_key::Mode;
 use crate::domain::time::Timestamp;
 use crate::operator::{Act, AuditEntry, AuditPlace, Operator};
+use crate::store::audit::{ListAuditAfter, ListAuditBefore};
 
 #[derive(Debug, Args)]
 pub(super) struct ShowAudit {
@@ -93,7 +94,8 @@ impl ShowAudit {
     async fn print_last(&self, operator: &Operator, until: Timestamp) -> anyhow::Result<usize> {
         let (mut last, mut before) = (Vec::new(), AuditPlace::start_of(until));
         while last.len() <= LAST {
-            let entries = operator.audit_before(Timestamp::from_millis(0), before, PAGE).await?;
+            let entries =
+                operator.ask(ListAuditBefore { since: Timestamp::from_millis(0), before, most: PAGE }).await?;
             let Some(end) = entries.last() else { break };
             before = end.place();
             last.extend(entries.into_iter().filter(|entry| self.asks_for(entry)));
@@ -115,7 +117,7 @@ impl ShowAudit {
     async fn print_all(&self, operator: &Operator, since: Timestamp, until: Timestamp) -> anyhow::Result<usize> {
         let (mut printed, mut after) = (0, AuditPlace::start_of(since));
         loop {
-            let entries = operator.audit_after(after, until, PAGE).await?;
+            let entries = operator.ask(ListAuditAfter { after, until, most: PAGE }).await?;
             let Some(end) = entries.last() else { return Ok(printed) };
             after = end.place();
             for entry in entries.iter().filter(|entry| self.asks_for(entry)) {

@@ -14,9 +14,11 @@ use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, Mode, NotAKeyId};
 use crate::domain::mail::budget::SourceStatus;
 use crate::domain::partner::name::PartnerName;
 use crate::domain::time::{Timestamp, parse_span};
-use crate::keys::{KeyFigures, Keys, NewKey};
+use crate::keys::records::FindKey;
+use crate::keys::{KeyFigures, NewKey, records};
+use crate::mail::sources::ListSourceStatuses;
+use crate::operator::Operator;
 use crate::operator::partner::{self, KeyPartner};
-use crate::operator::{Act, Operator};
 use crate::random;
 
 #[derive(Debug, Subcommand)]
@@ -135,17 +137,6 @@ fn grace(text: &str) -> Result<Duration, String> {
     parse_span(text).ok_or_else(|| "write a time such as 24h, 30m, 7d or 0s".to_owned())
 }
 
-/// Runs one piece of work on the keys, which is written down as that act.
-fn with_keys<T>(
-    settings: &StoreSettings,
-    mode: Mode,
-    prepare: Prepare,
-    act: Act,
-    work: impl AsyncFnOnce(Keys) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    with_records(settings, mode, prepare, async |operator| work(operator.audited(act).keys()).await)
-}
-
 fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
     if task.expires.is_some_and(|end| end <= now) {
         bail!("--expires lies in the past: the key would never work");
@@ -242,7 +233,7 @@ fn is_meant(task: &IssueKey, alike: &str) -> anyhow::Result<bool> {
 
 fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
     let (keys, sources) = with_records(&task.store, Mode::of_flag(task.test), Prepare::Expect, async |operator| {
-        Ok((operator.keys().list().await?, operator.source_statuses(now).await?))
+        Ok((operator.ask(records::ListKeys).await?, operator.ask(ListSourceStatuses(now)).await?))
     })?;
     let budget = task.budget.budget();
     // The budget is the partner's, over all its keys.
@@ -329,7 +320,7 @@ fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail:
 
 /// The key of that id.
 pub(super) async fn find(operator: &Operator, id: KeyId) -> anyhow::Result<KeyRecord> {
-    operator.keys().find(id).await?.with_context(|| no_such_key(id))
+    operator.ask(FindKey(id)).await?.with_context(|| no_such_key(id))
 }
 
 fn no_such_key(id: KeyId) -> String {
@@ -339,7 +330,9 @@ fn no_such_key(id: KeyId) -> String {
 fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let (id, mode) = (task.id.id, task.id.mode(task.test));
     let act = act("keys revoke", format!("key {id}"), now);
-    let found = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| Ok(keys.revoke(id, now).await?))?;
+    let found = with_records(&task.store, mode, Prepare::Expect, async |operator| {
+        Ok(operator.audited(act).run(records::RevokeKey(id, now)).await?)
+    })?;
     let revoked = found.with_context(|| mode.in_commands(&no_such_key(id)))?;
     partner::revoked(&revoked, mode, now).iter().try_for_each(|line| print_line(line))?;
     if let Some(hint) = partner::rotated_before(&revoked.key) {
@@ -355,8 +348,8 @@ fn rotate(task: &RotateKey, now: Timestamp) -> anyhow::Result<()> {
     let (id, mode) = (task.id.id, task.id.mode(task.test));
     let key = ApiKey::of_mode(mode, &random::bytes()?);
     let act = act("keys rotate", format!("key {id} by {}", key.id()), now);
-    let rotated = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| {
-        Ok(keys.rotate(id, &key, task.grace, task.expires, false, now).await?)
+    let rotated = with_records(&task.store, mode, Prepare::Expect, async |operator| {
+        Ok(operator.audited(act).keys().rotate(id, &key, task.grace, task.expires, false, now).await?)
     })?;
     print_aside(&format!("Key {} replaces {id}, which works until {}.", key.id(), rotated.old_ends));
     if let Some(new_ends) = rotated.new_ends {

@@ -16,7 +16,10 @@ use crate::domain::mail::report::{ReportKind, ReportOutcome};
 use crate::domain::mail::{HeldMail, MailId, WaitingMail};
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::time::Timestamp;
+use crate::mail::outbox;
+use crate::mail::outbox::{DropHeld, ReleaseHeld, RetryFailed};
 use crate::mail::report::mime;
+use crate::membership::mail_report::NoteReport;
 use crate::operator::{Operator, partner};
 
 #[derive(Debug, Subcommand)]
@@ -125,7 +128,7 @@ pub(super) fn run(command: MailCommand) -> anyhow::Result<()> {
 }
 
 fn list(task: &ListMail) -> anyhow::Result<()> {
-    let mails = with_live_records(&task.store, async |operator| Ok(operator.list_mail().await?))?;
+    let mails = with_live_records(&task.store, async |operator| Ok(operator.ask(outbox::ListMail).await?))?;
     if task.json {
         let rows: Vec<_> = mails.iter().map(as_json).collect();
         return print_line(&serde_json::to_string_pretty(&rows)?);
@@ -163,7 +166,7 @@ fn retry(task: &RetryMail) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let Some(id) = task.id else { return retry_failed(task, now) };
     let act = act("mail retry", format!("mail {id}"), now);
-    let retried = async |operator: Operator| Ok(operator.audited(act).retry_mail(MailId(id), now).await?);
+    let retried = async |operator: Operator| Ok(operator.audited(act).run(outbox::RetryMail(MailId(id), now)).await?);
     if !with_live_records(&task.store, retried)? {
         bail!("there is no mail {id} in the outbox; `unionhall mail list` shows what waits");
     }
@@ -175,10 +178,11 @@ fn retry_failed(task: &RetryMail, now: Timestamp) -> anyhow::Result<()> {
     let act = act("mail retry", about, now);
     let count = with_live_records(&task.store, async |operator| {
         // Written down once, however many steps there are.
-        let mut step = operator.audited(act).retry_failed_mail(MailId(0), task.to.clone(), now).await?;
+        let mut step =
+            operator.audited(act).run(RetryFailed { after: MailId(0), domain: task.to.clone(), now }).await?;
         let mut count = step.count;
         while let Some(after) = step.next {
-            step = operator.retry_failed_mail(after, task.to.clone(), now).await?;
+            step = operator.run(RetryFailed { after, domain: task.to.clone(), now }).await?;
             count += step.count;
         }
         Ok(count)
@@ -194,7 +198,7 @@ fn release(task: &HeldChoice) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let which = task.which();
     let act = act("mail release", task.about(), now);
-    let released = async |operator: Operator| Ok(operator.audited(act).release_held(which, now).await?);
+    let released = async |operator: Operator| Ok(operator.audited(act).run(ReleaseHeld(which, now)).await?);
     let count = with_live_records(&task.store, released)?;
     print_line(&partner::released(count))
 }
@@ -203,7 +207,7 @@ fn drop_held(task: &HeldChoice) -> anyhow::Result<()> {
     let which = task.which();
     let now = Clock::start().now().time;
     let act = act("mail drop", task.about(), now);
-    let dropped = async |operator: Operator| Ok(operator.audited(act).drop_held(which, now).await?);
+    let dropped = async |operator: Operator| Ok(operator.audited(act).run(DropHeld(which, now)).await?);
     let count = with_live_records(&task.store, dropped)?;
     print_line(&partner::dropped(count))
 }
@@ -220,7 +224,7 @@ fn feedback(task: &Feedback) -> anyhow::Result<()> {
         match mime::read(&report, task.recipient.as_deref(), &TokenMaker::new(&secret), now) {
             Ok(report) => {
                 let act = act("mail feedback", format!("{:?} of a mail", report.kind), now);
-                Ok(Ok((report.kind, operator.audited(act).note_report(report, now).await?)))
+                Ok(Ok((report.kind, operator.audited(act).run(NoteReport { report, now }).await?)))
             }
             Err(why) => Ok(Err(why)),
         }

@@ -14,7 +14,7 @@ use crate::domain::operator::{AddedOperator, MAX_OPERATORS, OperatorName, Operat
 use crate::domain::secret::session::Nonce;
 use crate::domain::text::did_you_mean;
 use crate::domain::time::Timestamp;
-use crate::operator::Operator;
+use crate::operator::{Operator, accounts};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum OperatorCommand {
@@ -116,7 +116,7 @@ fn print_link(task: &NamedOperator, token: &Nonce) -> anyhow::Result<()> {
 }
 
 fn list(task: &ListOperators, now: Timestamp) -> anyhow::Result<()> {
-    let all = with_live_records(&task.store, async |operator| Ok(operator.list_operators(now).await?))?;
+    let all = with_live_records(&task.store, async |operator| Ok(operator.ask(accounts::ListOperators(now)).await?))?;
     if task.json {
         let rows: Vec<_> = all.iter().map(as_json).collect();
         return print_line(&serde_json::to_string_pretty(&rows)?);
@@ -151,8 +151,8 @@ fn remove(task: &RemoveOperator, now: Timestamp) -> anyhow::Result<()> {
     let name = &task.name;
     let act = act("operator remove", name.to_string(), now);
     let last = with_live_records(&task.store, async |operator| {
-        match operator.audited(act).remove_operator(name.clone()).await? {
-            true => Ok(operator.list_operators(now).await?.is_empty()),
+        match operator.audited(act).run(accounts::RemoveOperator(name.clone())).await? {
+            true => Ok(operator.ask(accounts::ListOperators(now)).await?.is_empty()),
             false => Err(nobody(&operator, name, now).await?),
         }
     })?;
@@ -165,7 +165,7 @@ fn remove(task: &RemoveOperator, now: Timestamp) -> anyhow::Result<()> {
 
 /// There is no operator of that name.
 async fn nobody(operator: &Operator, name: &OperatorName, now: Timestamp) -> anyhow::Result<anyhow::Error> {
-    let all = operator.list_operators(now).await?;
+    let all = operator.ask(accounts::ListOperators(now)).await?;
     let near = did_you_mean(name.as_str(), all.iter().map(|known| known.name.as_str()), str::to_lowercase);
     Ok(anyhow::anyhow!("there is no operator called {name};{near} `unionhall operator list` shows them"))
 }

@@ -7,6 +7,7 @@ use crate::config::{Records, StoreSettings, read_secret};
 use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::secret::Secret;
+use crate::installation::{ClaimSecret, CompareSecret};
 use crate::operator::{Claim, Operator};
 use crate::random;
 
@@ -51,7 +52,7 @@ pub(super) async fn compare(
     let secret = find(settings, given)?;
     // Nothing is made with no secret, so that none is another than any.
     let fingerprint = secret.as_ref().map(Secret::fingerprint).unwrap_or_default();
-    match operator.whose_secret(fingerprint).await? {
+    match operator.ask(CompareSecret(fingerprint)).await? {
         Claim::Another if secret.is_none() => Err(missing(settings)?),
         Claim::Another => Err(another(settings)?),
         same_or_first => Ok(same_or_first),
@@ -73,7 +74,7 @@ pub(super) async fn known(
         Mode::Live => secret,
         Mode::Test => secret.of_sandbox(),
     };
-    match operator.whose_secret(secret.fingerprint()).await? {
+    match operator.ask(CompareSecret(secret.fingerprint())).await? {
         Claim::Another => Err(another(settings)?),
         Claim::First if mode == Mode::Live => {
             bail!("nothing was made with the secret yet: start the service once, then try again")
@@ -97,7 +98,7 @@ pub(super) async fn claim(
             (Secret::new(&text)?, true)
         }
     };
-    match operator.claim_secret(secret.fingerprint()).await? {
+    match operator.run(ClaimSecret(secret.fingerprint())).await? {
         Claim::First if made => Ok(Claimed { secret, origin: SecretOrigin::Made }),
         Claim::First => Ok(Claimed { secret, origin: SecretOrigin::Given }),
         Claim::Same => Ok(Claimed { secret, origin: SecretOrigin::Known }),

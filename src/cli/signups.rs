@@ -13,6 +13,8 @@ use crate::config::{MailBudgetSettings, StoreSettings};
 use crate::domain::api_key::{KeyId, KeyStatus};
 use crate::domain::mail::budget::{FORM, MailBudget, SourceStatus, source_name};
 use crate::domain::time::Timestamp;
+use crate::installation::{AreSignUpsPaused, PauseSignUps};
+use crate::mail::sources::ListSourceStatuses;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SignupsCommand {
@@ -63,7 +65,7 @@ pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let act = act(if pause { "signups pause" } else { "signups resume" }, String::new(), now);
     let changed =
-        with_live_records(&settings, async |operator| Ok(operator.audited(act).pause_sign_ups(pause).await?))?;
+        with_live_records(&settings, async |operator| Ok(operator.audited(act).run(PauseSignUps(pause)).await?))?;
     print_line(match (pause, changed) {
         (true, true) => "Sign-ups are paused. `unionhall signups resume` turns them on again.",
         (true, false) => "Sign-ups were already paused.",
@@ -112,7 +114,7 @@ const JUST_REVOKED: Duration = Duration::from_secs(60);
 fn status(task: &ShowStatus) -> anyhow::Result<()> {
     let (now, budget) = (Clock::start().now().time, task.budget.budget());
     let (paused, mut sources) = with_live_records(&task.store, async |operator| {
-        Ok((operator.are_sign_ups_paused().await?, operator.source_statuses(now).await?))
+        Ok((operator.ask(AreSignUpsPaused).await?, operator.ask(ListSourceStatuses(now)).await?))
     })?;
     if !sources.iter().any(|source| source.source == FORM) {
         sources.insert(0, SourceStatus { source: FORM.to_owned(), ..SourceStatus::default() });

@@ -13,6 +13,7 @@ use crate::domain::catalog::category::Category;
 use crate::domain::mail::budget::{day_of, source_name};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
+use crate::figures::{ListDemand, ListSourceDays, ListSources, ListTopReferrers};
 use crate::operator::Funnel;
 use crate::operator::demand::{DemandRow, SMALLEST, by_category, by_state};
 
@@ -83,24 +84,27 @@ pub(super) fn run(task: &ShowStats) -> anyhow::Result<()> {
         operator.catch_up_figures(clock).await?;
         let since = task.since.map(day_of);
         match task.by {
-            None => whole(task, operator.member_count().await?, &operator.sources_since(since.unwrap_or(0)).await?),
+            None => whole(task, operator.member_count().await?, &operator.ask(ListSources(since.unwrap_or(0))).await?),
             Some(By::Day) => {
                 let since = since.unwrap_or(today - DAYS + 1);
                 let mut days: BTreeMap<i64, Funnel> = BTreeMap::new();
-                for source in operator.source_days_since(since).await? {
+                for source in operator.ask(ListSourceDays(since)).await? {
                     *days.entry(source.day).or_default() += source.funnel;
                 }
                 by_days(task, &days)
             }
-            Some(By::Partner) => by_partner(task, operator.sources_since(since.unwrap_or(0)).await?),
+            Some(By::Partner) => by_partner(task, operator.ask(ListSources(since.unwrap_or(0))).await?),
             Some(By::State) => {
-                cells(task, "STATE", "state", cell_rows(by_state(&operator.demand().await?, task.category)))
+                cells(task, "STATE", "state", cell_rows(by_state(&operator.ask(ListDemand).await?, task.category)))
             }
-            Some(By::Category) => {
-                cells(task, "CATEGORY", "category", cell_rows(by_category(&operator.demand().await?, task.state)))
-            }
+            Some(By::Category) => cells(
+                task,
+                "CATEGORY",
+                "category",
+                cell_rows(by_category(&operator.ask(ListDemand).await?, task.state)),
+            ),
             Some(By::Referrer) => {
-                let top = operator.top_referrers(TOP).await?;
+                let top = operator.ask(ListTopReferrers(TOP)).await?;
                 let rows = top.iter().map(|(code, members)| (code.to_string(), code.to_string(), Some(*members)));
                 cells(task, "REFERRER", "referrer", rows.collect())
             }

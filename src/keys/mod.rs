@@ -16,21 +16,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::bearer::bearer;
 use crate::domain::api_key::{ApiKey, IssuedKey, KeyId, KeyRecord, KeyStatus, Mode};
-use crate::domain::partner::name::{PartnerId, PartnerName};
+use crate::domain::partner::name::PartnerName;
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
-use crate::keys::records::FindKey;
-use crate::keys::records::IssueKey;
-pub use crate::keys::records::KeyFigures;
-pub use crate::keys::records::KeyUse;
-use crate::keys::records::ListKeys;
-use crate::keys::records::ListKeysOf;
-use crate::keys::records::ListKeysWithFigures;
-use crate::keys::records::RevokeKey;
-pub use crate::keys::records::RevokedKey;
-use crate::keys::records::RotateKey;
-use crate::keys::records::RotatedKey;
-use crate::keys::records::TouchKey;
+use crate::keys::records::{FindKey, IssueKey, RotateKey, RotatedKey, TouchKey};
+pub use crate::keys::records::{KeyFigures, KeyUse, RevokedKey};
 use crate::store::{Store, StoreError};
 
 /// How long what was read of a key is believed.
@@ -231,33 +221,8 @@ impl Keys {
         due.map(|(id, key)| (*id, key.uses.take(), last_at(key))).collect()
     }
 
-    /// All keys, oldest first, each with what came of its sign-ups.
-    pub async fn list(&self) -> Result<Vec<(KeyRecord, KeyFigures)>, StoreError> {
-        self.store.run(ListKeys).await
-    }
-
-    /// The newest keys of a partner; how many people declined is not counted for each.
-    pub async fn of_partner(&self, partner: PartnerId, most: u32) -> Result<Vec<(KeyRecord, KeyFigures)>, StoreError> {
-        self.store.run(ListKeysWithFigures(partner, most)).await
-    }
-
-    /// The key of that id, without what came of it.
-    pub async fn find(&self, id: KeyId) -> Result<Option<KeyRecord>, StoreError> {
-        self.store.run(FindKey(id)).await
-    }
-
     pub async fn issue(&self, key: &ApiKey, new: NewKey, now: Timestamp) -> Result<(), StoreError> {
         self.store.run(IssueKey(new.issued(key, now))).await
-    }
-
-    /// The newest keys of a partner.
-    pub async fn list_of(&self, partner: PartnerId, most: u32) -> Result<Vec<KeyRecord>, StoreError> {
-        self.store.run(ListKeysOf(partner, most)).await
-    }
-
-    /// Ends a key now; none if there is no such key.
-    pub async fn revoke(&self, id: KeyId, now: Timestamp) -> Result<Option<RevokedKey>, StoreError> {
-        self.store.run(RevokeKey(id, now)).await
     }
 
     /// Gives a key a successor with the same partner and limit, and lets it end after `grace`. Where its partner asks for that, once,

@@ -9,9 +9,7 @@ use crate::domain::mail::budget::{FORM, MailBudget};
 use crate::domain::secret::Secret;
 use crate::domain::secret::proof::{ENTROPY, ProofCheck, ProofMaker};
 use crate::domain::time::Tick;
-use crate::mail::sources::FindFormReputation;
-use crate::mail::sources::SpendProof;
-use crate::mail::sources::SpentProof;
+use crate::mail::sources::{FindFormReputation, SpendProof, SpentProof};
 use crate::random;
 use crate::store::{Store, StoreError};
 

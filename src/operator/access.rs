@@ -10,27 +10,19 @@ use super::running::RunningFindings;
 use super::{Act, Operator};
 use crate::clock::Moment;
 use crate::domain::api_key::ApiKey;
-use crate::domain::operator::{
-    AddedOperator, LINK_FOR, LinkState, OPERATOR_SESSION_FOR, OperatorLink, OperatorName, OperatorRecord,
-};
+use crate::domain::operator::{AddedOperator, LINK_FOR, LinkState, OPERATOR_SESSION_FOR, OperatorLink, OperatorName};
 use crate::domain::secret::Secret;
 use crate::domain::secret::operator::{FormOwner, OperatorProofs, token_hash};
 use crate::domain::secret::session::{NONCE, Nonce};
 use crate::domain::time::{Tick, Timestamp};
-use crate::operator::accounts::AddOperator;
-use crate::operator::accounts::AreThereOperators;
-use crate::operator::accounts::EndOperatorSession;
-use crate::operator::accounts::FindOperatorLink;
-use crate::operator::accounts::FindOperatorSession;
-use crate::operator::accounts::HasOperator;
-use crate::operator::accounts::LinkOperator;
-use crate::operator::accounts::ListOperators;
-use crate::operator::accounts::RemoveOperator;
-use crate::operator::accounts::UseOperatorLink;
+use crate::operator::accounts::{
+    AddOperator, AreThereOperators, EndOperatorSession, FindOperatorLink, FindOperatorSession, HasOperator,
+    LinkOperator, UseOperatorLink,
+};
 use crate::people::People;
 use crate::people::erasures::ErasureLog;
 use crate::random;
-use crate::store::{StoreError, StoreReply};
+use crate::store::StoreError;
 
 /// How long it is believed that there are operators, or none: anybody may ask, and the store is asked once in this time.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
@@ -59,15 +51,6 @@ impl Operator {
             .run(LinkOperator { name: name.clone(), link_hash: token_hash(&token), link_until: now.plus(LINK_FOR) })
             .await?;
         Ok(linked.then_some(token))
-    }
-
-    pub fn list_operators(&self, now: Timestamp) -> StoreReply<'_, Vec<OperatorRecord>> {
-        self.store.run(ListOperators(now))
-    }
-
-    /// Ends their links and sessions too. False if there is none of that name.
-    pub fn remove_operator(&self, name: OperatorName) -> StoreReply<'_, bool> {
-        self.store.run(RemoveOperator(name))
     }
 }
 

@@ -17,15 +17,10 @@ use crate::domain::mail::budget::{SourceStatus, day_of};
 use crate::domain::referral::ReferralCode;
 use crate::domain::reward::report::{OnTheWay, RewardTotals};
 use crate::domain::time::{Tick, Timestamp};
-use crate::figures::CountReferredMembers;
-use crate::figures::ListDays;
-use crate::figures::ListDemand;
-use crate::figures::ListSources;
-use crate::figures::ListTopReferrers;
 use crate::figures::accounts::FindRewardTotals;
-use crate::mail::sources::FindMailFigures;
-use crate::mail::sources::ListSourceStatuses;
+use crate::figures::{CountReferredMembers, ListDays, ListDemand, ListSources, ListTopReferrers};
 pub use crate::mail::sources::MailFigures;
+use crate::mail::sources::{FindMailFigures, ListSourceStatuses};
 use crate::rewards::report::FindOnTheWay;
 use crate::store::StoreError;
 

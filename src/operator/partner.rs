@@ -9,6 +9,7 @@ use crate::domain::time::Timestamp;
 pub use crate::keys::{NewKey, NotRotated, RevokedKey};
 use crate::store::StoreError;
 
+use crate::partners::records::ListPartners;
 pub use crate::partners::self_service::MAX_COUNTED;
 
 /// Whom a new key is for. A name that looks like another partner's is more often a slip than a second partner.
@@ -22,7 +23,7 @@ pub enum KeyPartner {
 
 impl Operator {
     pub async fn find_key_partner(&self, name: &PartnerName) -> Result<KeyPartner, StoreError> {
-        let mut partners = self.partners().list().await?;
+        let mut partners = self.ask(ListPartners).await?;
         if let Some(at) = partners.iter().position(|partner| partner.name == name.as_str()) {
             return Ok(KeyPartner::Known(partners.swap_remove(at)));
         }
@@ -32,7 +33,7 @@ impl Operator {
 
     /// The partner of that number.
     pub async fn find_partner(&self, id: PartnerId) -> Result<Option<PartnerRecord>, StoreError> {
-        Ok(self.partners().list().await?.into_iter().find(|partner| partner.id == id))
+        Ok(self.ask(ListPartners).await?.into_iter().find(|partner| partner.id == id))
     }
 }
 

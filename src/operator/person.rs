@@ -14,11 +14,10 @@ use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::sign_up::SignUpState;
 use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
-use crate::people::NotErased;
-use crate::people::People;
 use crate::people::records::FindPerson;
-use crate::people::records::FindPersonBriefly;
+use crate::people::{NotErased, People};
 use crate::rewards;
+use crate::rewards::payout::ListPayoutsOut;
 use crate::store::StoreError;
 
 /// Somebody who was erased, and what is still being paid to them.
@@ -29,15 +28,6 @@ pub struct ErasedPerson {
 }
 
 impl Operator {
-    /// What is kept of whoever has that address, with no more than their last sign-ups; not of somebody who was erased.
-    pub async fn find_person_briefly(
-        &self,
-        email: &EmailAddress,
-        now: Timestamp,
-    ) -> Result<Option<PersonFile>, StoreError> {
-        self.store.run(FindPersonBriefly(email.normalized(), now)).await
-    }
-
     /// Forms the groups of a referrer that are full by now, so that what is due to them is known.
     pub async fn form_groups(&self, person: i64, now: Timestamp) -> Result<(), StoreError> {
         rewards::form_groups(&self.store, person, now).await
@@ -54,7 +44,7 @@ impl Operator {
         // While something still leads from them to their payouts.
         let found = self.store.run(FindPerson(email.normalized(), now)).await?;
         let being_paid = match found.and_then(|file| file.person.account) {
-            Some(account) => self.rewards().payouts_out(account).await?,
+            Some(account) => self.ask(ListPayoutsOut(account)).await?,
             None => Vec::new(),
         };
         let erased = people.erase(email, waiver, now).await?;

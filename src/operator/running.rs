@@ -13,6 +13,7 @@ use crate::domain::figure::capped;
 use crate::domain::mail::MOST_COUNTED;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
+use crate::installation::{AreSignUpsPaused, FindLastBackup};
 use crate::mail::sources::FindMailFigures;
 use crate::store::StoreError;
 
@@ -151,7 +152,7 @@ async fn of_records(
     backup_every: Duration,
 ) -> Result<Vec<Finding>, StoreError> {
     let mut found = Vec::new();
-    if operator.are_sign_ups_paused().await? {
+    if operator.ask(AreSignUpsPaused).await? {
         let fix = "turn them on again: `unionhall signups resume`";
         found.push(Finding::warn("sign-ups", "they are paused: agents cannot sign anybody up", fix));
     }
@@ -172,7 +173,7 @@ async fn of_records(
         found.push(Finding::warn(MAIL, message, "see why: `unionhall mail list`"));
     }
     if state.is_public {
-        found.push(match operator.last_backup().await {
+        found.push(match operator.ask(FindLastBackup).await {
             Ok(at) => findings::judge_backup(at, state.now, backup_every),
             Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
         });

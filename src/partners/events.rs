@@ -12,8 +12,7 @@ use crate::domain::partner::event::{BadCursor, EventCursors, MAX_WAITING, Partne
 use crate::domain::partner::name::PartnerId;
 use crate::domain::secret::Secret;
 use crate::domain::webhook::signature::message_id;
-use crate::partners::event_log::EventsAfter;
-use crate::partners::event_log::NumberEvents;
+use crate::partners::event_log::{EventsAfter, NumberEvents};
 use crate::store::{Store, StoreError};
 
 /// How often whoever waits looks for what other nodes committed, and at the most after something happened on this node: it may

@@ -17,20 +17,13 @@ pub mod worker;
 
 use tokio::time::Instant;
 
-use crate::domain::email::EmailAddress;
 use crate::domain::mail::MailId;
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
-use crate::domain::partner::{NamedSignUp, PartnerRecord, SignUpStatus};
+use crate::domain::partner::{NamedSignUp, SignUpStatus};
 use crate::domain::time::Timestamp;
 use crate::mail::outbox::hold::ReleaseSuspended;
-use crate::partners::records::FindStatus;
-use crate::partners::records::ListPartners;
-use crate::partners::records::ListStatuses;
-use crate::partners::records::ResumePartner;
-use crate::partners::records::SetContact;
-use crate::partners::records::SetMailsADay;
-use crate::partners::records::SuspendPartner;
+use crate::partners::records::{FindStatus, ListStatuses};
 pub use crate::store::StoreError;
 use crate::store::{Store, StoreReply};
 
@@ -55,26 +48,6 @@ impl Partners {
         Self { store }
     }
 
-    /// All partners, by name.
-    pub fn list(&self) -> StoreReply<'_, Vec<PartnerRecord>> {
-        self.store.run(ListPartners)
-    }
-
-    /// Whom to write to about a partner from now on; false if there is no such partner.
-    pub async fn set_contact(&self, name: &str, contact: Option<EmailAddress>) -> Result<bool, StoreError> {
-        self.store.run(SetContact { name: name.to_owned(), contact }).await
-    }
-
-    /// Stops a partner: its keys, its mail and its webhooks. False if it was suspended before.
-    pub fn suspend(&self, partner: PartnerId, now: Timestamp) -> StoreReply<'_, bool> {
-        self.store.run(SuspendPartner(partner, now))
-    }
-
-    /// Lifts that; false if it was not suspended.
-    pub fn resume(&self, partner: PartnerId, now: Timestamp) -> StoreReply<'_, bool> {
-        self.store.run(ResumePartner(partner, now))
-    }
-
     /// Lets all mail go that was held because the partner was suspended; says how much. In steps, with pauses in which others write.
     pub async fn release_suspended(&self, partner: PartnerId, now: Timestamp) -> Result<u64, StoreError> {
         let (mut after, mut released, mut begun) = (MailId(0), 0, Instant::now());
@@ -86,14 +59,9 @@ impl Partners {
         Ok(released)
     }
 
-    /// The mails a day that the partner may cause; none for the general rule.
-    pub fn set_mails_a_day(&self, partner: PartnerId, mails: Option<u32>) -> StoreReply<'_, ()> {
-        self.store.run(SetMailsADay(partner, mails))
-    }
-
     /// What came of a sign-up that the partner gave that name to; none where it gave it to none.
-    pub async fn status(&self, partner: PartnerId, key: IdempotencyKey) -> Result<Option<NamedSignUp>, StoreError> {
-        self.store.run(FindStatus { partner, key }).await
+    pub fn status(&self, partner: PartnerId, key: IdempotencyKey) -> StoreReply<'_, Option<NamedSignUp>> {
+        self.store.run(FindStatus { partner, key })
     }
 
     /// The partner's own, oldest first, from that time on and after that one; none where there is no such one to begin after. Only

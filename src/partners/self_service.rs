@@ -20,16 +20,13 @@ use crate::domain::time::Timestamp;
 use crate::domain::webhook::OLD_SECRET_SIGNS_FOR;
 use crate::domain::webhook::signature::WebhookSecret;
 use crate::domain::webhook::url::EndpointUrl;
-use crate::keys::records::FindKey;
+use crate::keys::records::{FindKey, ListKeysOf, RevokeKey};
 use crate::keys::{Keys, NotRotated, RevokedKey, Rotated};
 use crate::outbound::{GuardedClient, OUTBOUND_TIMEOUT};
-use crate::partners::changes::ClaimChange;
-use crate::partners::changes::ListUsage;
-use crate::partners::changes::UnclaimChange;
 pub use crate::partners::changes::UsageDay;
-use crate::partners::endpoints::DELIVERY_BATCH;
-use crate::partners::endpoints::ListEndpointsOf;
+use crate::partners::changes::{ClaimChange, ListUsage, UnclaimChange};
 pub use crate::partners::endpoints::MAX_COUNTED;
+use crate::partners::endpoints::{DELIVERY_BATCH, ListEndpointsOf};
 use crate::random;
 use crate::store::audit::Act;
 use crate::store::{Store, StoreError};
@@ -234,7 +231,7 @@ impl SelfService {
 
     /// The partner's newest keys.
     pub async fn keys(&self, by: &Partner) -> Result<Vec<KeyRecord>, NotDone> {
-        Ok(Keys::of_mode(self.store.clone(), self.mode).list_of(by.id, MAX_LISTED_KEYS).await?)
+        Ok(self.store.run(ListKeysOf(by.id, MAX_LISTED_KEYS)).await?)
     }
 
     /// A successor of the key that is presented, told this once. What is refused does not count: with a key that was rotated nobody
@@ -251,7 +248,8 @@ impl SelfService {
         let successor = ApiKey::of_mode(self.mode, &random::bytes().map_err(StoreError::from)?);
         let change = self.claim(by, ChangeKind::KeyRotated, now).await?;
         let about = format!("key {} by {}", by.key, successor.id());
-        let keys = self.audited_keys(act(by, "keys rotate", about, Some(change), now));
+        let audited = self.store.audited(act(by, "keys rotate", about, Some(change), now));
+        let keys = Keys::of_mode(audited, self.mode);
         match keys.rotate(by.key, &successor, grace, None, true, now).await {
             Ok(rotated) => {
                 self.notifier.notify_contact();
@@ -270,8 +268,8 @@ impl SelfService {
                 ClaimedChange::Counted(change) => Some(change),
                 ClaimedChange::Full(_) | ClaimedChange::Over(_) => None,
             };
-        let keys = self.audited_keys(act(by, "keys revoke", format!("key {}", by.key), change, now));
-        let revoked = keys.revoke(by.key, now).await?;
+        let act = act(by, "keys revoke", format!("key {}", by.key), change, now);
+        let revoked = self.store.audited(act).run(RevokeKey(by.key, now)).await?;
         self.notifier.notify_contact();
         revoked.ok_or(NotDone::NotFound("There is no such key."))
     }
@@ -321,12 +319,8 @@ impl SelfService {
     }
 
     fn webhooks(&self, act: Act) -> Webhooks {
-        let (store, audited) = (self.store.clone(), self.store.clone().audited(act));
+        let (store, audited) = (self.store.clone(), self.store.audited(act));
         Webhooks::new(store, audited as _, self.secret.clone(), Arc::clone(&self.client), self.mode)
-    }
-
-    fn audited_keys(&self, act: Act) -> Keys {
-        Keys::of_mode(self.store.clone().audited(act) as _, self.mode)
     }
 
     /// There is something to deliver, and to mail.

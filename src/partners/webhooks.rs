@@ -11,17 +11,10 @@ use crate::domain::webhook::signature::{WebhookSecret, message_id, signatures};
 use crate::domain::webhook::url::{BadEndpoint, EndpointUrl};
 use crate::domain::webhook::{self, EventKind, OLD_SECRET_SIGNS_FOR};
 use crate::outbound::{GuardedClient, OutboundAnswer, OutboundError, OutboundRefusal};
-use crate::partners::endpoints::AddEndpoint;
-use crate::partners::endpoints::EmptyEndpoint;
-use crate::partners::endpoints::EnableEndpoint;
-use crate::partners::endpoints::FindEndpoint;
-use crate::partners::endpoints::ListEndpoints;
-use crate::partners::endpoints::RecoverEvents;
-use crate::partners::endpoints::RemoveEndpoint;
-use crate::partners::endpoints::ResendEvent;
-use crate::partners::endpoints::RestartDeliveries;
-use crate::partners::endpoints::RetireEndpoint;
-use crate::partners::endpoints::RotateEndpoint;
+use crate::partners::endpoints::{
+    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, ListEndpoints, RecoverEvents, RemoveEndpoint,
+    ResendEvent, RestartDeliveries, RetireEndpoint, RotateEndpoint,
+};
 use crate::store::{Store, StoreError};
 
 #[derive(Debug)]

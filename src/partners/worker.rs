@@ -24,17 +24,11 @@ use crate::log::Log;
 use crate::mail::compose::Composer;
 use crate::mail::{SendError, Transport};
 use crate::outbound::{GuardedClient, OutboundAnswer};
-use crate::partners::changes::LeaseChanges;
-use crate::partners::changes::NoteMailed;
-use crate::partners::deliveries::LeaseDeliveries;
-use crate::partners::deliveries::ReleaseDeliveries;
-use crate::partners::deliveries::SettleDelivery;
-use crate::partners::endpoints::EmptyEndpoint;
-use crate::partners::endpoints::FindRemovedEndpoint;
-use crate::partners::endpoints::LeaseToTell;
-use crate::partners::endpoints::ListDueEndpoints;
-use crate::partners::endpoints::NoteTold;
-use crate::partners::endpoints::RemoveEndpoint;
+use crate::partners::changes::{LeaseChanges, NoteMailed};
+use crate::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
+use crate::partners::endpoints::{
+    EmptyEndpoint, FindRemovedEndpoint, LeaseToTell, ListDueEndpoints, NoteTold, RemoveEndpoint,
+};
 use crate::store::{Store, StoreError};
 
 /// Places of all endpoints of one partner, and of all that failed the last time, of which each has one.

@@ -252,7 +252,7 @@ impl OwnPages {
 
     fn people(&self, command: &'static str, now: Timestamp) -> People {
         let act = Act { who: BY_THEMSELVES.to_owned(), command, about: String::new(), at: now, change: None };
-        People::new(self.store.clone().audited(act), self.marker.clone(), self.erasures.clone())
+        People::new(self.store.audited(act), self.marker.clone(), self.erasures.clone())
     }
 }
 

@@ -9,8 +9,7 @@ use super::RewardAdmin;
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::time::Timestamp;
-use crate::rewards::payout::BeginBatch;
-use crate::rewards::payout::FillBatch;
+use crate::rewards::payout::{BeginBatch, FillBatch, ListPayouts};
 use crate::store::StoreError;
 use crate::supervise::pause_after_step;
 
@@ -83,7 +82,7 @@ impl RewardAdmin {
             return Ok(Err(error));
         }
         loop {
-            let page = self.payouts_of(batch, after).await?;
+            let page = self.ask(ListPayouts(batch, after)).await?;
             for payout in &page.payouts {
                 written.has_asked_for |= external_id == Some(&payout.external_id);
                 if payout.state != PayoutState::Out {

@@ -20,42 +20,24 @@ pub use self::answer::{CheckedAnswer, PaidWithin, numbered};
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::email::EmailAddress;
 use crate::domain::person::AccountId;
-use crate::domain::reward::RewardAccount;
-use crate::domain::reward::payout::PayoutRecord;
-use crate::domain::reward::report::{CampaignRewards, OnTheWay};
-use crate::domain::reward::review::ReviewedReferrer;
+use crate::domain::reward::report::CampaignRewards;
 use crate::domain::reward::settlement::{ProviderAnswer, Settlement};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
 use crate::random;
-use crate::rewards::group::StepReferrer;
-use crate::rewards::group::VoidPerson;
 pub use crate::rewards::group::Voided;
-pub use crate::rewards::payout::BatchRecord;
-use crate::rewards::payout::BeginBatch;
-use crate::rewards::payout::CloseBatch;
-use crate::rewards::payout::FillBatch;
-use crate::rewards::payout::FindBatch;
-use crate::rewards::payout::FindNextBatch;
-use crate::rewards::payout::FindPayouts;
-use crate::rewards::payout::ListPayouts;
-use crate::rewards::payout::ListPayoutsOut;
-pub use crate::rewards::payout::NextBatch;
-use crate::rewards::payout::NoteWritten;
-pub use crate::rewards::payout::PayoutPage;
-pub use crate::rewards::payout::WhichBatch;
+use crate::rewards::group::{StepReferrer, VoidPerson};
+pub use crate::rewards::payout::{BatchRecord, NextBatch, PayoutPage, WhichBatch};
+use crate::rewards::payout::{BeginBatch, CloseBatch, FillBatch, FindBatch, FindPayouts, NoteWritten};
 use crate::rewards::report::AddUpCampaign;
-use crate::rewards::report::FindOnTheWay;
-use crate::rewards::report::ListReviewedReferrers;
 use crate::rewards::settle::SettlePayouts;
 pub use crate::rewards::settle::SettledPayouts;
-use crate::rewards::standing::ListPaidBetween;
-use crate::rewards::standing::ListRewardAccounts;
+use crate::store::sql::Unit;
 use crate::store::{Store, StoreError, StoreReply};
 use crate::supervise::pause_after_step;
 
 /// Rows of a list that are read at once.
-const PAGE: u32 = 500;
+pub const PAGE: u32 = 500;
 
 /// Batches that are not settled, of which the operator is shown.
 const MOST_OPEN_BATCHES: usize = 20;
@@ -79,6 +61,11 @@ impl RewardAdmin {
     /// The same; of what is done in steps the log has one row.
     pub fn audited(store: Store, audited: Store) -> Self {
         Self { store, audited }
+    }
+
+    /// What changes nothing.
+    pub fn ask<Q: Unit>(&self, query: Q) -> StoreReply<'_, Q::Done> {
+        self.store.ask(query)
     }
 
     /// Does what the service does every half minute; a command may come before it, or without it.
@@ -110,21 +97,6 @@ impl RewardAdmin {
         }
     }
 
-    /// A page of accounts after that one, in their order.
-    pub fn accounts(&self, after: &str) -> StoreReply<'_, Vec<RewardAccount>> {
-        self.store.run(ListRewardAccounts(after.to_owned(), PAGE))
-    }
-
-    /// A page of accounts after that one that were paid something between two times; `paid_cents` is what that was.
-    pub fn paid_between(&self, since: Timestamp, until: Timestamp, after: &str) -> StoreReply<'_, Vec<RewardAccount>> {
-        self.store.run(ListPaidBetween { since, until, after: after.to_owned(), most: PAGE })
-    }
-
-    /// Referred members who take part and are in no group yet.
-    pub fn on_the_way(&self) -> StoreReply<'_, OnTheWay> {
-        self.store.run(FindOnTheWay(OnTheWay::MOST))
-    }
-
     /// Groups and money of a campaign.
     pub async fn campaign(&self, slug: &CampaignSlug) -> Result<CampaignRewards, StoreError> {
         let mut all = CampaignRewards::default();
@@ -132,15 +104,6 @@ impl RewardAdmin {
             all = self.store.run(AddUpCampaign(slug.clone(), all)).await?;
         }
         Ok(all)
-    }
-
-    /// A page of referrers after that person who have groups that are not paid.
-    pub fn reviewed(&self, after: i64) -> StoreReply<'_, Vec<ReviewedReferrer>> {
-        self.store.run(ListReviewedReferrers(after))
-    }
-
-    pub fn find_batch(&self, which: WhichBatch) -> StoreReply<'_, Option<BatchRecord>> {
-        self.store.run(FindBatch(which))
     }
 
     /// The oldest batches that have payouts out, and whether there are more.
@@ -156,20 +119,10 @@ impl RewardAdmin {
         Ok((found, false))
     }
 
-    /// The batch that [`Self::make_batch`] would give.
-    pub fn next_batch(&self) -> StoreReply<'_, NextBatch> {
-        self.store.run(FindNextBatch)
-    }
-
     /// The batch that a payout is in; none where there is no such payout.
     pub async fn batch_of(&self, external_id: &str) -> Result<Option<i64>, StoreError> {
         let found = self.store.run(FindPayouts(vec![external_id.to_owned()])).await?;
         Ok(found.first().map(|payout| payout.batch))
-    }
-
-    /// Payouts to an account that are not settled, and whose file may be out.
-    pub fn payouts_out(&self, account: AccountId) -> StoreReply<'_, Vec<PayoutRecord>> {
-        self.store.run(ListPayoutsOut(account))
     }
 
     /// A batch of all that is due, or the one whose file was never written; none if nothing is due. Killed between any two steps, it
@@ -187,11 +140,6 @@ impl RewardAdmin {
     /// A batch's file is written from now on.
     pub fn close_batch(&self, batch: i64, now: Timestamp) -> StoreReply<'_, ()> {
         self.store.run(CloseBatch(batch, now))
-    }
-
-    /// A page of a batch's payouts after that id.
-    pub fn payouts_of(&self, batch: i64, after: i64) -> StoreReply<'_, PayoutPage> {
-        self.store.run(ListPayouts(batch, after))
     }
 
     /// The batch's file is there now.

@@ -12,9 +12,7 @@ use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::time::Timestamp;
 use crate::membership::count::CountSandboxMembers;
-use crate::sandbox::inbox::FindInInbox;
-use crate::sandbox::inbox::ListInbox;
-use crate::sandbox::inbox::ListInboxPartners;
+use crate::sandbox::inbox::{FindInInbox, ListInbox, ListInboxPartners};
 use crate::store::{Store, StoreError};
 
 /// Mails of a partner's inbox at a time, at the most.

@@ -27,9 +27,8 @@ pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 use self::sql::{How, Job, JobDone, JobReply, Unit, result_of};
 use crate::random::NoRandom;
 use crate::store::postgres::PostgresStore;
-pub use crate::store::postgres::batch::BatchOutcome;
-pub use crate::store::postgres::batch::Batched;
 use crate::store::postgres::batch::Batcher;
+pub use crate::store::postgres::batch::{BatchOutcome, Batched};
 
 /// Units of work that share a commit at the most: past this a bigger batch gains little and its first unit waits longer.
 pub const WRITE_BATCH: usize = 256;
@@ -76,6 +75,12 @@ impl Store {
     /// Does the unit whole or not at all. This part is compiled for each unit: it is to stay this small.
     pub fn run<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
         self.run_job(U::HOW, <dyn Job>::of(unit)).map(result_of)
+    }
+
+    /// Asks what changes nothing: a unit that could is refused by the compiler.
+    pub fn ask<Q: Unit>(&self, query: Q) -> StoreReply<'_, Q::Done> {
+        const { assert!(Q::HOW.only_reads(), "a question changes nothing") };
+        self.run(query)
     }
 
     fn run_job(&self, how: How, job: Box<dyn Job>) -> JobReply<'_> {

@@ -2,10 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use unionhall::store::StoreFigures;
 use unionhall::store::sql::{How, Job, JobReply};
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Engine, StoreReply};
+use unionhall::store::{Engine, StoreFigures, StoreReply};
 
 #[derive(Debug)]
 pub(crate) struct Counting {

@@ -5,7 +5,12 @@ use crate::config::quoted;
 use crate::domain::api_key::{KeyRecord, KeyStatus};
 use crate::domain::partner::endpoint::EndpointRecord;
 use crate::domain::time::Timestamp;
+use crate::installation::AreSignUpsPaused;
+use crate::keys::records::ListKeys;
 use crate::operator::Operator;
+use crate::partners::endpoints::ListEndpoints;
+use crate::rewards::PAGE;
+use crate::rewards::standing::ListRewardAccounts;
 
 /// Keys and endpoints that are named one by one; a command lists the others.
 const NAMED: usize = 20;
@@ -29,16 +34,16 @@ impl Gap {
         held: u64,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
-        let keys = operator.keys().list().await?.into_iter().map(|(key, _)| key);
-        let endpoints = operator.list_endpoints().await?.into_iter().map(|listed| listed.endpoint);
+        let keys = operator.ask(ListKeys).await?.into_iter().map(|(key, _)| key);
+        let endpoints = operator.ask(ListEndpoints).await?.into_iter().map(|listed| listed.endpoint);
         Ok(Self {
             taken_at,
             held,
             keys: keys.filter(|key| key.status(now) == KeyStatus::Valid).collect(),
             endpoints: endpoints.collect(),
-            is_paused: operator.are_sign_ups_paused().await?,
+            is_paused: operator.ask(AreSignUpsPaused).await?,
             has_campaigns: !operator.campaigns().list(now).await?.is_empty(),
-            has_rewards: !operator.rewards().accounts("").await?.is_empty(),
+            has_rewards: !operator.ask(ListRewardAccounts(String::new(), PAGE)).await?.is_empty(),
         })
     }
 

@@ -33,6 +33,7 @@ use crate::store::sqlite::{Examined, SqliteSnapshot};
 
 pub(super) use self::restore::{RestoreSettings, run as restore};
 pub(super) use self::resume::{ResumeSettings, run as resume};
+use crate::installation::NoteBackup;
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").args(["file", "done", "to"]).required(true)))]
@@ -89,7 +90,7 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
 /// Lets monitoring know how old the last backup is.
 fn note(task: &BackupSettings, now: Timestamp, how: &str) -> anyhow::Result<()> {
     let act = act("backup", how.to_owned(), now);
-    with_live_records(&task.store, async |operator| Ok(operator.audited(act).note_backup(now).await?))
+    with_live_records(&task.store, async |operator| Ok(operator.audited(act).run(NoteBackup(now)).await?))
 }
 
 /// The database to be copied.

@@ -17,8 +17,11 @@ use crate::domain::email::EmailAddress;
 use crate::domain::person::Waiver;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::installation::FindLatestRecord;
 use crate::operator::Operator;
 use crate::operator::resume::Resume;
+use crate::people::records::ListPeopleAfter;
+use crate::store::audit::AppendAudit;
 use crate::store::migration::Prepare;
 use crate::store::postgres::PostgresStore;
 use crate::store::{Store, WRITE_BATCH};
@@ -69,14 +72,14 @@ async fn resume(
 ) -> anyhow::Result<()> {
     let flags = task.store.as_flags();
     if task.complete {
-        operator.append_audit(act("resume", "treated as complete".to_owned(), now)).await?;
+        operator.run(AppendAudit(act("resume", "treated as complete".to_owned(), now))).await?;
         store.note_identity().await?;
         print_line("The records are treated as complete: no sign-up, person, key or mail was changed.")?;
         return print_line(&format!("\nNext: unionhall serve{flags}"));
     }
     let secret = secret::known(&task.store, Mode::Live, task.secret.given()?, operator).await?;
     let logs = ErasureLogs::find(&task.store.data, &task.erasures)?;
-    let taken_at = operator.latest_record().await?.unwrap_or(now).min(now);
+    let taken_at = operator.ask(FindLatestRecord).await?.unwrap_or(now).min(now);
     // Before the records can be served: whoever was erased is never seen again.
     let Again { erased, perhaps } = erase_again(&logs, operator, &secret, now).await?;
     logs.keep()?;
@@ -139,7 +142,7 @@ async fn erase_again(
     let people = audited.people(secret, logs.here.clone());
     let (mut after, mut again) = (0, Again::default());
     loop {
-        let page = operator.people_after(after, None, PAGE).await?;
+        let page = operator.ask(ListPeopleAfter { id: after, state: None, most: PAGE }).await?;
         let Some(last) = page.last() else { return Ok(again) };
         after = last.id;
         for person in &page {

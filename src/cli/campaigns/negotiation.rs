@@ -4,6 +4,7 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::{NamedCampaign, PrintDemand, PrintDraft, find};
+use crate::campaigns::records::{ListOfferDrafts, ListRounds};
 use crate::cli::{print_aside, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::documents::demand_sheet;
@@ -31,7 +32,7 @@ pub(super) fn rounds(task: &NamedCampaign) -> anyhow::Result<()> {
     let (now, slug) = (Clock::start().now().time, &task.slug);
     let rounds = with_live_records(&task.store, async |operator| {
         find(&operator, slug, now).await?;
-        Ok(operator.campaigns().rounds(slug).await?)
+        Ok(operator.ask(ListRounds(slug.clone())).await?)
     })?;
     if task.json {
         let row = |NegotiationRound { at, client, supplier, asked, answered }: &NegotiationRound| json!({ "at": at, "client": client, "supplier": supplier, "asked": asked, "answered": answered });
@@ -54,7 +55,7 @@ pub(super) fn drafts(task: &PrintDraft) -> anyhow::Result<()> {
     let (now, slug) = (Clock::start().now().time, &task.slug);
     let drafts = with_live_records(&task.store, async |operator| {
         find(&operator, slug, now).await?;
-        Ok(operator.campaigns().offer_drafts(slug).await?)
+        Ok(operator.ask(ListOfferDrafts(slug.clone())).await?)
     })?;
     if task.json {
         let row = |(n, OfferDraft { at, client, file, .. }): (usize, &OfferDraft)| json!({ "number": n + 1, "at": at, "client": client, "file": file });

@@ -4,8 +4,7 @@ use anyhow::bail;
 
 use super::{ActivateCampaign, NoteArgs, OpenCampaign, StepArgs, find};
 use crate::campaigns::TakenStep;
-use crate::campaigns::operator_step::RefusedStep;
-use crate::campaigns::operator_step::StepNote;
+use crate::campaigns::operator_step::{RefusedStep, StepNote};
 use crate::cli::audit::act;
 use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;

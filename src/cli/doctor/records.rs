@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::campaigns::records::AreMailingsOpen;
 use crate::cli::findings::{Finding, Grade};
 use crate::cli::{files, open_records, open_store, secret};
 use crate::clock::Clock;
@@ -9,6 +10,7 @@ use crate::config::{Records, SandboxRecords, ServeSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::installation::{FindLastBackup, FindLatestRecord};
 use crate::operator::findings::{BACKUP, SEE_TO_IT, judge_backup, of_payouts};
 use crate::operator::{Claim, Operator};
 use crate::store::WRITE_BATCH;
@@ -73,7 +75,7 @@ pub(super) async fn examine(
         Records::Postgres(address) => found.extend(of_postgres(address).await),
     }
     if is_public {
-        found.push(match operator.last_backup().await {
+        found.push(match operator.ask(FindLastBackup).await {
             Ok(at) => judge_backup(at, Clock::start().now().time, settings.backup.backup_every),
             Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
         });
@@ -90,7 +92,7 @@ pub(super) async fn examine(
 pub(super) async fn does_campaign_mail_wait(settings: &ServeSettings) -> bool {
     let Ok(store) = open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await else { return false };
     let operator = Operator::new(store, Mode::Live);
-    let waits = operator.campaigns().are_mailings_open().await.unwrap_or(false);
+    let waits = operator.ask(AreMailingsOpen).await.unwrap_or(false);
     let _told_before = operator.close().await;
     waits
 }
@@ -120,7 +122,7 @@ fn grade(error: &anyhow::Error) -> Grade {
 /// The database is on this machine and has its clock; what was written before may have had another.
 async fn clock_of_records(operator: &Operator) -> Finding {
     let now = Clock::start().now().time;
-    match operator.latest_record().await {
+    match operator.ask(FindLatestRecord).await {
         Ok(Some(latest)) if latest.since(now) > CLOCKS_DISAGREE => Finding::warn(
             CLOCK,
             format!("it says {now}, and the latest record was written at {latest}"),

@@ -12,6 +12,8 @@ use crate::config::StoreSettings;
 use crate::domain::person::{NO_TIME, PersonRecord, PersonState};
 use crate::domain::text::csv_field;
 use crate::domain::time::Timestamp;
+use crate::people::records::ListPeopleAfter;
+use crate::store::audit::AppendAudit;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
@@ -88,7 +90,7 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
     let written = with_live_records(&task.store, async |operator| {
         // Before the first line: whoever takes everybody's address along is written down, even if they stop half-way.
         let what = state.map_or("everybody", PersonState::name).to_owned();
-        operator.append_audit(act("members export", what, now)).await?;
+        operator.run(AppendAudit(act("members export", what, now))).await?;
         let all = operator.member_count().await?;
         let mut bar = Bar::on_terminal(|people| people.to_string()).filter(|_| state == Some(PersonState::Member));
         let mut out = BufWriter::new(std::io::stdout().lock());
@@ -98,7 +100,7 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
         }
         let (mut last, mut done) = (0, 0);
         loop {
-            let page = operator.people_after(last, state, PAGE).await?;
+            let page = operator.ask(ListPeopleAfter { id: last, state, most: PAGE }).await?;
             let Some(end) = page.last() else { break };
             last = end.id;
             done += page.len() as u64;

@@ -23,9 +23,9 @@ use crate::domain::person::{Leaving, Lifted, PersonRecord, Waiver};
 use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::operator::Operator;
-use crate::people::NotErased;
-use crate::people::People;
 use crate::people::erasures::ErasureLog;
+use crate::people::records::ListSignUpsOf;
+use crate::people::{NotErased, People, records};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MembersCommand {
@@ -192,7 +192,8 @@ fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
         Some(code) => code.to_string(),
         None => text,
     };
-    let found = with_live_records(&task.store, async |operator| Ok(operator.find_people(text, LISTED).await?))?;
+    let found =
+        with_live_records(&task.store, async |operator| Ok(operator.ask(records::FindPeople(text, LISTED)).await?))?;
     if task.json {
         return found.iter().try_for_each(|person| print_line(&export::as_json(person).to_string()));
     }
@@ -221,7 +222,7 @@ fn find_signed_up(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
         };
         let (mut before, mut listed) = (SignUpId(i64::MAX), 0);
         loop {
-            let page = operator.sign_ups_of(whose, before, now, PAGE).await?;
+            let page = operator.ask(ListSignUpsOf { whose, before, now, most: PAGE }).await?;
             let Some(last) = page.last() else { return Ok(listed) };
             before = last.id;
             if listed == 0 && !task.json {

@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::config::{StoreSettings, quoted};
 use crate::domain::api_key::Mode;
 use crate::operator::partner;
+use crate::partners::records::{ResumePartner, SetMailsADay, SuspendPartner};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct NamedPartner {
@@ -63,7 +64,7 @@ pub(super) fn suspend(task: &NamedPartner) -> anyhow::Result<()> {
     let before = task.records.with(async |operator| {
         let partner = find(&operator, name).await?;
         let act = act("partners suspend", name.clone(), now);
-        operator.audited(act).partners().suspend(partner.id, now).await?;
+        operator.audited(act).run(SuspendPartner(partner.id, now)).await?;
         Ok(partner.suspended_at)
     })?;
     if let Some(since) = before {
@@ -93,7 +94,7 @@ pub(super) fn resume(task: &NamedPartner) -> anyhow::Result<()> {
     let (resumed, released) = task.records.with(async |operator| {
         let partner = find(&operator, name).await?;
         let act = act("partners resume", name.clone(), now);
-        let resumed = operator.audited(act).partners().resume(partner.id, now).await?;
+        let resumed = operator.audited(act).run(ResumePartner(partner.id, now)).await?;
         // Also where it was lifted before: the mail of a command that was interrupted is still held.
         Ok((resumed, operator.partners().release_suspended(partner.id, now).await?))
     })?;
@@ -113,7 +114,7 @@ pub(super) fn set_mail_budget(task: &SetMailBudget) -> anyhow::Result<()> {
     with_live_records(&task.store, async |operator| {
         let partner = find(&operator, name).await?;
         let act = act("partners mail-budget", format!("{name}: {figure}"), now);
-        Ok(operator.audited(act).partners().set_mails_a_day(partner.id, mails).await?)
+        Ok(operator.audited(act).run(SetMailsADay(partner.id, mails)).await?)
     })?;
     print_line(&match mails {
         None => {

@@ -16,7 +16,11 @@ use crate::domain::email::EmailAddress;
 use crate::domain::partner::PartnerRecord;
 use crate::domain::partner::name::folded;
 use crate::domain::text::did_you_mean;
+use crate::keys::records::ListKeys;
 use crate::operator::Operator;
+use crate::partners::endpoints::ListEndpoints;
+use crate::partners::records;
+use crate::partners::records::SetContact;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PartnersCommand {
@@ -121,7 +125,7 @@ fn as_json(partner: &PartnerRecord) -> serde_json::Value {
 }
 
 fn list(task: &ListPartners) -> anyhow::Result<()> {
-    let partners = task.records.with(async |operator| Ok(operator.partners().list().await?))?;
+    let partners = task.records.with(async |operator| Ok(operator.ask(records::ListPartners).await?))?;
     if task.json {
         let rows: Vec<_> = partners.iter().map(as_json).collect();
         return print_line(&serde_json::to_string_pretty(&rows)?);
@@ -150,7 +154,7 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let (partner, keys, endpoints) = task.records.with(async |operator| {
         let partner = find(&operator, &task.name).await?;
-        Ok((partner, operator.keys().list().await?, operator.list_endpoints().await?))
+        Ok((partner, operator.ask(ListKeys).await?, operator.ask(ListEndpoints).await?))
     })?;
     let keys = keys.iter().filter(|(key, _)| key.partner.as_str() == partner.name);
     let endpoints = endpoints.iter().filter(|listed| listed.endpoint.partner == partner.name);
@@ -194,7 +198,7 @@ fn contact(task: &SetContactArgs) -> anyhow::Result<()> {
     let act = act("partners contact", format!("{about} {}", task.name), now);
     task.records.with(async |operator| {
         let partner = find(&operator, &task.name).await?;
-        Ok(operator.audited(act).partners().set_contact(&partner.name, email.clone()).await?)
+        Ok(operator.audited(act).run(SetContact { name: partner.name.to_owned(), contact: email.clone() }).await?)
     })?;
     print_line(&match &email {
         Some(_) => {
@@ -209,7 +213,7 @@ fn contact(task: &SetContactArgs) -> anyhow::Result<()> {
 
 /// The partner of that name; where there is none, the error names those that may be meant.
 pub(super) async fn find(operator: &Operator, name: &str) -> anyhow::Result<PartnerRecord> {
-    let mut partners = operator.partners().list().await?;
+    let mut partners = operator.ask(records::ListPartners).await?;
     if let Some(at) = partners.iter().position(|partner| partner.name == name) {
         return Ok(partners.swap_remove(at));
     }

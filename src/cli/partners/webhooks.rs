@@ -15,6 +15,7 @@ use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::url::EndpointUrl;
 use crate::operator::Act;
+use crate::partners::endpoints;
 use crate::partners::self_service::MAX_COUNTED;
 use crate::partners::webhooks::{Effort, Webhooks};
 use crate::random;
@@ -157,7 +158,7 @@ fn add(task: &AddEndpointArgs, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn list(task: &ListEndpoints) -> anyhow::Result<()> {
-    let endpoints = task.records.with(async |operator| Ok(operator.list_endpoints().await?))?;
+    let endpoints = task.records.with(async |operator| Ok(operator.ask(endpoints::ListEndpoints).await?))?;
     if task.json {
         let rows: Vec<_> = endpoints.iter().map(as_json).collect();
         return print_line(&serde_json::to_string_pretty(&rows)?);

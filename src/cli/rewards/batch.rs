@@ -15,6 +15,7 @@ use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
 use crate::private_files::folder_of;
 use crate::rewards::file::WrittenRows;
+use crate::rewards::payout::{FindBatch, FindNextBatch};
 use crate::rewards::{BatchRecord, NextBatch, PaidWithin, RewardAdmin, WhichBatch, numbered};
 
 /// More payouts than anybody makes at once.
@@ -90,10 +91,10 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
 
 /// Refuses the name of a file that holds another batch than the one that comes into it, before anything is put into that.
 async fn check_name(rewards: &RewardAdmin, path: &Path, first: &str) -> anyhow::Result<()> {
-    let next = match rewards.next_batch().await? {
+    let next = match rewards.ask(FindNextBatch).await? {
         NextBatch::New => return Err(holds_another(path, None)),
         NextBatch::Unwritten(id) => Some(id),
-        NextBatch::NothingDue => rewards.find_batch(WhichBatch::NewestOut).await?.map(|last| last.id),
+        NextBatch::NothingDue => rewards.ask(FindBatch(WhichBatch::NewestOut)).await?.map(|last| last.id),
     };
     ensure!(next.is_none() || rewards.batch_of(first).await? == next, holds_another(path, next));
     Ok(())
@@ -113,8 +114,8 @@ async fn choose(
     now: Timestamp,
 ) -> anyhow::Result<Option<(BatchRecord, Cause)>> {
     if let Some(id) = asked {
-        let Some(batch) = rewards.find_batch(WhichBatch::Numbered(id)).await? else {
-            match rewards.find_batch(WhichBatch::Last).await? {
+        let Some(batch) = rewards.ask(FindBatch(WhichBatch::Numbered(id))).await? else {
+            match rewards.ask(FindBatch(WhichBatch::Last)).await? {
                 Some(last) => bail!("there is no batch {id}; the last one is {}", last.id),
                 None => bail!("there is no batch {id}, and no other; `unionhall rewards batch new FILE` makes one"),
             }
@@ -127,7 +128,7 @@ async fn choose(
         return Ok(Some((batch, Cause::Asked)));
     }
     if let Some(id) = rewards.make_batch(who, now).await? {
-        let made = rewards.find_batch(WhichBatch::Numbered(id)).await?;
+        let made = rewards.ask(FindBatch(WhichBatch::Numbered(id))).await?;
         let batch = made.context("the batch that was made is gone")?;
         if batch.payouts > 0 {
             let cause = if batch.created_at == now { Cause::New } else { Cause::Unfinished };
@@ -136,7 +137,7 @@ async fn choose(
         // Everything went to what had been paid too much. Nobody is to go on with it.
         rewards.note_written(id, now).await?;
     }
-    let last = rewards.find_batch(WhichBatch::NewestOut).await?;
+    let last = rewards.ask(FindBatch(WhichBatch::NewestOut)).await?;
     Ok(last.map(|batch| (batch, Cause::NothingNew)))
 }
 

@@ -10,7 +10,10 @@ use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::report::OnTheWay;
 use crate::domain::time::Timestamp;
-use crate::rewards::{BatchRecord, RewardAdmin};
+use crate::rewards::report::FindOnTheWay;
+use crate::rewards::standing::{ListPaidBetween, ListRewardAccounts};
+use crate::rewards::{BatchRecord, PAGE, RewardAdmin};
+use crate::store::audit::AppendAudit;
 
 /// The sums of all accounts.
 #[derive(Debug, Default)]
@@ -51,7 +54,7 @@ async fn each(
 ) -> anyhow::Result<()> {
     let mut after = String::new();
     loop {
-        let page = rewards.accounts(&after).await?;
+        let page = rewards.ask(ListRewardAccounts(after.to_owned(), PAGE)).await?;
         let Some(last) = page.last() else { return Ok(()) };
         last.account.as_str().clone_into(&mut after);
         page.iter().try_for_each(&mut visit)?;
@@ -61,7 +64,7 @@ async fn each(
 pub(super) fn run(task: &ListAccounts) -> anyhow::Result<()> {
     with_rewards(&task.store, async |operator, now| {
         let rewards = operator.rewards();
-        let (mut totals, on_the_way) = (AccountTotals::default(), rewards.on_the_way().await?);
+        let (mut totals, on_the_way) = (AccountTotals::default(), rewards.ask(FindOnTheWay(OnTheWay::MOST)).await?);
         let open = rewards.open_batches().await?;
         each(&rewards, |account| {
             totals.add(account);
@@ -70,7 +73,7 @@ pub(super) fn run(task: &ListAccounts) -> anyhow::Result<()> {
         .await?;
         if totals.accounts > 0 {
             // Like `rewards tax`.
-            operator.append_audit(act("rewards list", counted(totals.accounts, "account"), now)).await?;
+            operator.run(AppendAudit(act("rewards list", counted(totals.accounts, "account"), now))).await?;
         }
         if task.json {
             print_line(&totals_json(&totals, &on_the_way).to_string())?;
@@ -189,11 +192,11 @@ pub(super) fn tax(task: &SumYear) -> anyhow::Result<()> {
     let (since, until) = (begins(task.year)?, begins(task.year + 1)?);
     let (accounts, cents) = with_rewards(&task.store, async |operator, now| {
         // Like `members export`: whoever takes addresses along is written down.
-        operator.append_audit(act("rewards tax", task.year.to_string(), now)).await?;
+        operator.run(AppendAudit(act("rewards tax", task.year.to_string(), now))).await?;
         print_line("account,email,paid_cents,currency")?;
         let (rewards, mut after, mut accounts, mut cents) = (operator.rewards(), String::new(), 0, 0);
         loop {
-            let page = rewards.paid_between(since, until, &after).await?;
+            let page = rewards.ask(ListPaidBetween { since, until, after: after.to_owned(), most: PAGE }).await?;
             let Some(last) = page.last() else { return Ok((accounts, cents)) };
             last.account.as_str().clone_into(&mut after);
             for RewardAccount { account, email, paid_cents, .. } in &page {

@@ -6,6 +6,8 @@ use crate::cli::print_line;
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::review::{Pattern, PatternKind, ReviewedMember, ReviewedReferrer};
 use crate::rewards::RewardAdmin;
+use crate::rewards::report::ListReviewedReferrers;
+use crate::store::audit::AppendAudit;
 
 pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
     let disposable = task.disposable.read()?;
@@ -19,7 +21,7 @@ pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
         .await?;
         if shown > 0 {
             // Like `rewards tax`.
-            operator.append_audit(act("rewards review", counted(shown, "referrer"), now)).await?;
+            operator.run(AppendAudit(act("rewards review", counted(shown, "referrer"), now))).await?;
             each(&rewards, |referrer| {
                 let patterns = referrer.patterns(&disposable);
                 let lines = if patterns.is_empty() { Vec::new() } else { lines(referrer, &patterns) };
@@ -43,7 +45,7 @@ async fn each(
 ) -> anyhow::Result<()> {
     let mut after = 0;
     loop {
-        let page = rewards.reviewed(after).await?;
+        let page = rewards.ask(ListReviewedReferrers(after)).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.person;
         page.iter().try_for_each(&mut visit)?;

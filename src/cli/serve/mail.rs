@@ -21,8 +21,7 @@ use crate::mail::worker::Outbox;
 use crate::mail::{Delivery, MailNotifier, Transport};
 use crate::partners::worker::ContactMail;
 use crate::store::Store;
-use crate::supervise;
-use crate::{campaigns, lease_queue, random};
+use crate::{campaigns, lease_queue, random, supervise};
 
 /// The way that mail takes from here.
 pub(super) struct Post {

@@ -43,11 +43,9 @@ use crate::operator::Operator;
 use crate::partners::worker::{WebhookNotifier, WebhookWorker};
 use crate::people::erasures::ErasureLog;
 use crate::people::retention;
-use crate::rewards;
 use crate::server::{FindsSandbox, HttpService, HttpSettings, NodeResources, listener, metrics_listener};
 use crate::store::migration::Prepare;
-use crate::supervise;
-use crate::{campaigns, random};
+use crate::{campaigns, random, rewards, supervise};
 
 /// How long the end waits for mail on its way, beside the last requests. What takes longer is sent again after the next
 /// start.

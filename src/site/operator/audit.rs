@@ -10,6 +10,7 @@ use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::operator::{AuditEntry, AuditPlace};
 use crate::site::{PageResult, Visit, field};
+use crate::store::audit::ListAuditBefore;
 
 const HERE: OperatorSection = OperatorSection::Audit;
 
@@ -93,7 +94,8 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let before = before.unwrap_or(AuditPlace::start_of(until));
     let (mut entries, mut older, mut looked_back_to) = (Vec::new(), None, None);
     if mistakes.is_empty() {
-        let looked = found.stored(HERE, found.operator().audit_before(since, before, ROWS_LOOKED_AT).await)?;
+        let looked =
+            found.stored(HERE, found.operator().ask(ListAuditBefore { since, before, most: ROWS_LOOKED_AT }).await)?;
         let is_whole = looked.len() < ROWS_LOOKED_AT as usize;
         let end = looked.last().map(AuditEntry::place);
         entries = looked.into_iter().filter(|entry| filter.matches(entry)).take(ROWS_SHOWN + 1).collect();

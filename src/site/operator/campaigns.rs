@@ -8,9 +8,8 @@ use super::frame::{OperatorFrame, OperatorSection, render};
 use super::overview::{FixPart, fix_parts};
 use super::session::{OperatorVisit, Question};
 use crate::campaigns::TakenStep;
-use crate::campaigns::operator_step::StepNote;
-use crate::campaigns::operator_step::read_note;
-use crate::campaigns::operator_step::terms_words;
+use crate::campaigns::operator_step::{StepNote, read_note, terms_words};
+use crate::campaigns::records::{FindCampaign, ListCampaigns, ListOfferDrafts, ListRounds};
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord, HistoryEntry, NegotiationRound, OfferDraft};
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
@@ -45,7 +44,7 @@ struct CampaignRow<'a> {
 
 pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let found = OperatorVisit::look(visit, request.headers()).await?;
-    let mut campaigns = found.stored(HERE, found.operator().campaigns().look_at_all().await)?;
+    let mut campaigns = found.stored(HERE, found.operator().ask(ListCampaigns).await)?;
     campaigns.sort_by_key(|campaign| (campaign.closed_at.is_some(), std::cmp::Reverse(campaign.id)));
     let page = CampaignListPage {
         frame: found.frame(HERE),
@@ -108,9 +107,9 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let found = OperatorVisit::look(visit, request.headers()).await?;
     let slug = slug_of(&found)?;
     let (admin, now) = (found.operator().campaigns(), visit.now.time);
-    let file = found.stored(HERE, admin.look(&slug).await)?.ok_or_else(|| missing(&found))?;
-    let drafts = found.stored(HERE, admin.offer_drafts(&slug).await)?;
-    let rounds = found.stored(HERE, admin.rounds(&slug).await)?;
+    let file = found.stored(HERE, admin.ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;
+    let drafts = found.stored(HERE, admin.ask(ListOfferDrafts(slug.clone())).await)?;
+    let rounds = found.stored(HERE, admin.ask(ListRounds(slug.clone())).await)?;
     let campaign = &file.campaign;
     let next = campaign.next_words(now);
     let can_publish = campaign.state.after(CampaignStep::Offer).is_ok();
@@ -261,7 +260,8 @@ pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     };
     let asked = asked_step(&found, &slug, &step, &draft).await?;
     let mails = no_mail != "yes";
-    let file = found.stored(HERE, found.operator().campaigns().look(&slug).await)?.ok_or_else(|| missing(&found))?;
+    let file =
+        found.stored(HERE, found.operator().ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;
     let state = file.campaign.state;
     let after = match state.after(asked.taken.step()) {
         Ok(after) => after,
@@ -360,7 +360,7 @@ async fn asked_step(found: &OperatorVisit<'_>, slug: &CampaignSlug, step: &str, 
 
 /// The draft of that number, to be published as it is.
 async fn offered(found: &OperatorVisit<'_>, slug: &CampaignSlug, draft: &str) -> PageResult<AskedStep> {
-    let drafts = found.stored(HERE, found.operator().campaigns().offer_drafts(slug).await)?;
+    let drafts = found.stored(HERE, found.operator().ask(ListOfferDrafts(slug.clone())).await)?;
     let number = draft.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let Some(draft) = number.and_then(|at| drafts.get(at)) else {
         return Err(found.refuse(HERE, &format!("{slug} has no such draft of an offer.")).into());

@@ -9,7 +9,10 @@ use crate::domain::figure::{counted, grouped};
 use crate::domain::mail::HeldMail;
 use crate::domain::mail::budget::{FORM, SourceStatus};
 use crate::http::request::body::SentBody;
+use crate::mail::outbox::{DropHeld, ReleaseHeld};
+use crate::mail::sources::ListSourceStatuses;
 use crate::operator::partner;
+use crate::partners::records::ListPartners;
 use crate::site::{PageResult, Visit, field};
 
 const HERE: OperatorSection = OperatorSection::Mail;
@@ -56,7 +59,7 @@ impl MailSource {
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let found = OperatorVisit::look(visit, request.headers()).await?;
-    let mut statuses = found.stored(HERE, found.operator().source_statuses(visit.now.time).await)?;
+    let mut statuses = found.stored(HERE, found.operator().ask(ListSourceStatuses(visit.now.time)).await)?;
     statuses.sort_by_key(|status| std::cmp::Reverse(status.held));
     let more = statuses.len().saturating_sub(SOURCES_SHOWN);
     statuses.truncate(SOURCES_SHOWN);
@@ -71,7 +74,7 @@ pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     let (which, about) = if source == FORM {
         (HeldMail::OfTheForm, "the form".to_owned())
     } else {
-        let partners = found.stored(HERE, found.operator().partners().list().await)?;
+        let partners = found.stored(HERE, found.operator().ask(ListPartners).await)?;
         match partners.into_iter().find(|partner| partner.name == source) {
             Some(partner) if partner.suspended_at.is_some() => {
                 let why = "The partner is suspended: its mail waits until that is lifted on the page Partners.";
@@ -84,11 +87,11 @@ pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     let now = visit.now.time;
     let done = match field(&fields, "act").as_deref() {
         Some("release") => {
-            let mails = found.acting("mail release", about).release_held(which, now).await;
+            let mails = found.acting("mail release", about).run(ReleaseHeld(which, now)).await;
             partner::released(found.stored(HERE, mails)?)
         }
         Some("drop") => {
-            let statuses = found.stored(HERE, found.operator().source_statuses(now).await)?;
+            let statuses = found.stored(HERE, found.operator().ask(ListSourceStatuses(now)).await)?;
             let status = statuses.into_iter().find(|status| status.source == source).unwrap_or_default();
             let at_least = if status.held_in_part { "at least " } else { "" };
             let says = [
@@ -108,7 +111,7 @@ pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
             };
             // No more is deleted than they read.
             found.require_sure(HERE, &question, &fields)?;
-            let mails = found.acting("mail drop", about).drop_held(which, now).await;
+            let mails = found.acting("mail drop", about).run(DropHeld(which, now)).await;
             partner::dropped(found.stored(HERE, mails)?)
         }
         _ => return Ok(found.refuse(HERE, "The form says neither release nor drop.")),

@@ -7,6 +7,7 @@ use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
 use crate::http::request::body::SentBody;
 use crate::http::request::host::is_local;
+use crate::installation::{AreSignUpsPaused, PauseSignUps};
 use crate::operator::findings::{Finding, Grade};
 use crate::operator::running::{FoundProblems, RunningState};
 use crate::site::view::operator::OverviewPart;
@@ -60,7 +61,7 @@ pub(super) fn fix_parts(fix: &str) -> Vec<FixPart<'_>> {
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let found = OperatorVisit::look(visit, request.headers()).await?;
     let FoundProblems { at, findings } = look(&found).await;
-    let are_sign_ups_paused = found.stored(HERE, found.operator().are_sign_ups_paused().await)?;
+    let are_sign_ups_paused = found.stored(HERE, found.operator().ask(AreSignUpsPaused).await)?;
     let overview = found.access.overview(visit.now).await.inspect_err(|error| visit.report(&error.to_string())).ok();
     let page = OverviewPage {
         pictures: overview.map(|overview| render(&OverviewPart::new(&overview, &visit.app().union.catalog))),
@@ -112,7 +113,7 @@ pub async fn switch_sign_ups(visit: Visit<'_>, request: Request<SentBody<'_>>) -
         found.require_sure(HERE, &question, &fields)?;
     }
     let command = if pause { "signups pause" } else { "signups resume" };
-    found.stored(HERE, found.acting(command, "").pause_sign_ups(pause).await)?;
+    found.stored(HERE, found.acting(command, "").run(PauseSignUps(pause)).await)?;
     found.access.findings().forget().await;
     Ok(found.redirect("/operator"))
 }

@@ -14,7 +14,9 @@ use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::operator::person::lines;
 use crate::people::NotErased;
+use crate::people::records::{FindPeople, FindPersonBriefly};
 use crate::site::{PageResult, Visit, field};
+use crate::store::audit::AppendAudit;
 
 const HERE: OperatorSection = OperatorSection::People;
 
@@ -102,7 +104,7 @@ async fn look_at(found: &OperatorVisit<'_>, email: &EmailAddress) -> PageResult<
     if let Some(about) = gone {
         // Nobody's row was named, so the log does not have it yet.
         let act = crate::operator::Act { about: about.to_owned(), ..act };
-        found.stored(HERE, found.operator().append_audit(act).await)?;
+        found.stored(HERE, found.operator().run(AppendAudit(act)).await)?;
     }
     Ok(file)
 }
@@ -113,7 +115,7 @@ async fn address_of(found: &OperatorVisit<'_>, typed: &str) -> PageResult<Option
         return Ok(EmailAddress::kept(typed).ok());
     }
     let text = ReferralCode::from_pasted(typed).map_or_else(|| typed.to_lowercase(), |code| code.to_string());
-    let people = found.stored(HERE, found.operator().find_people(text.clone(), 1).await)?;
+    let people = found.stored(HERE, found.operator().ask(FindPeople(text.clone(), 1)).await)?;
     let is_meant = |person: &crate::domain::person::PersonRecord| {
         person.code.as_str() == text || person.account.as_ref().is_some_and(|account| account.as_str() == text)
     };
@@ -140,7 +142,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     let Ok(email) = EmailAddress::kept(email.trim()) else { return Ok(nobody()) };
     let typed = field(&fields, "typed").unwrap_or_default();
     let is_typed = EmailAddress::kept(typed.trim()).is_ok_and(|typed| typed.normalized() == email.normalized());
-    let file = found.stored(HERE, found.operator().find_person_briefly(&email, now).await)?;
+    let file = found.stored(HERE, found.operator().ask(FindPersonBriefly(email.normalized(), now)).await)?;
     // Whatever this page says of somebody is looked at, unless they are erased by it, which the log has then.
     if file.is_none() || !is_sure(&fields) || !is_typed {
         look_at(&found, &email).await?;
@@ -148,7 +150,8 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     let Some(file) = file else { return Ok(nobody()) };
     // What a full group has earned them is due, whether the worker has come to it or not.
     found.stored(HERE, found.operator().form_groups(file.person.id, now).await)?;
-    let file = found.stored(HERE, found.operator().find_person_briefly(&email, now).await)?.unwrap_or(file);
+    let file =
+        found.stored(HERE, found.operator().ask(FindPersonBriefly(email.normalized(), now)).await)?.unwrap_or(file);
     if !is_sure(&fields) {
         return Ok(ask(&found, StatusCode::OK, &file, None));
     }
@@ -167,7 +170,9 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         Ok(None) => Ok(nobody()),
         Err(NotErased::RewardsDue(_)) => {
             look_at(&found, &email).await?;
-            let file = found.stored(HERE, found.operator().find_person_briefly(&email, now).await)?.unwrap_or(file);
+            let file = found
+                .stored(HERE, found.operator().ask(FindPersonBriefly(email.normalized(), now)).await)?
+                .unwrap_or(file);
             let problem =
                 "Nothing was erased: rewards are due to them. Pay them first, or check that they give them up.";
             Ok(ask(&found, StatusCode::CONFLICT, &file, Some(problem)))

@@ -13,6 +13,7 @@ use crate::domain::reward::settlement::read_answer;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::rewards::file::MadeBatch;
+use crate::rewards::payout::FindBatch;
 use crate::rewards::{BatchRecord, PaidWithin, WhichBatch, numbered};
 use crate::site::view::operator::RewardsPart;
 use crate::site::{PageResult, Visit, field};
@@ -125,7 +126,7 @@ async fn fill(found: &OperatorVisit<'_>) -> PageResult<Result<i64, Box<Answer>>>
         }
         MadeBatch::Whole(batch) => batch,
     };
-    let made = found.stored(HERE, rewards.find_batch(WhichBatch::Numbered(batch)).await)?;
+    let made = found.stored(HERE, rewards.ask(FindBatch(WhichBatch::Numbered(batch))).await)?;
     if made.is_some_and(|made| made.payouts > 0) {
         return Ok(Ok(batch));
     }
@@ -158,7 +159,7 @@ pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
 async fn batch_of(found: &OperatorVisit<'_>) -> PageResult<BatchRecord> {
     let id = found.visit.parameter.parse::<i64>().ok().filter(|id| *id > 0);
     let batch = match id {
-        Some(id) => found.stored(HERE, found.operator().rewards().find_batch(WhichBatch::Numbered(id)).await)?,
+        Some(id) => found.stored(HERE, found.operator().ask(FindBatch(WhichBatch::Numbered(id))).await)?,
         None => None,
     };
     let says = ["There is no batch of that number.".to_owned()];

@@ -35,10 +35,8 @@ pub use self::facts::{PostgresFacts, learn};
 pub use self::sandbox::{SandboxPlace, find_sandbox, make_sandbox};
 pub use self::schema::PostgresOpenError;
 pub use self::transfer::PostgresTransfer;
-use crate::store::check::CHECK;
-use crate::store::check::Check;
-use crate::store::queue::StoreFigures;
-use crate::store::queue::WriterFigures;
+use crate::store::check::{CHECK, Check};
+use crate::store::queue::{StoreFigures, WriterFigures};
 
 #[derive(Debug)]
 pub struct PostgresStore {

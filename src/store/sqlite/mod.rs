@@ -32,8 +32,7 @@ pub use self::backup::{Examined, SqliteSnapshot};
 pub use self::quick_check::quick_check;
 pub use self::schema::SqliteOpenError;
 pub use self::transfer::SqliteTransfer;
-use crate::store::check::CHECK;
-use crate::store::check::Check;
+use crate::store::check::{CHECK, Check};
 use crate::store::queue::StoreFigures;
 
 #[derive(Debug)]

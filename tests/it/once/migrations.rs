@@ -7,8 +7,8 @@ use std::process::Command;
 
 use rusqlite::Connection;
 use unionhall::domain::time::Timestamp;
-use unionhall::installation::Claim;
-use unionhall::mail::sources::MailFigures;
+use unionhall::installation::{Claim, ClaimSecret, PauseSignUps};
+use unionhall::mail::sources::{FindMailFigures, MailFigures};
 use unionhall::store::Store;
 use unionhall::store::migration::{MIGRATIONS, Migration, Prepare};
 use unionhall::store::postgres::PostgresStore;
@@ -17,8 +17,6 @@ use unionhall::store::sqlite::SqliteStore;
 use crate::database::Database;
 use crate::open_store::OpenStore;
 use crate::server::block_on;
-use unionhall::installation::{ClaimSecret, PauseSignUps};
-use unionhall::mail::sources::FindMailFigures;
 
 /// Rows that refer to each other, in SQL for both engines.
 const FILL: &str = "

@@ -12,6 +12,7 @@ use crate::domain::partner::name::PartnerName;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 
+use crate::keys::records::{FindKey, RevokeKey};
 use crate::operator::partner::{KeyPartner, NewKey, NotRotated, after_revoking, revoked, rotated_before};
 use crate::site::operator::frame::{OperatorFrame, render};
 use crate::site::operator::session::{OperatorVisit, Question, is_sure};
@@ -45,7 +46,7 @@ async fn key_of(found: &OperatorVisit<'_>, fields: &[u8]) -> PageResult<ApiKey> 
     let Some(key) = found.access.key_of_form(&form) else {
         return Err(found.refuse(HERE, "A part of the form is missing. Load the page again.").into());
     };
-    match found.stored(HERE, found.operator().keys().find(key.id()).await)? {
+    match found.stored(HERE, found.operator().ask(FindKey(key.id())).await)? {
         None => Ok(key),
         Some(_) => Err(was_used(found, key.id()).into()),
     }
@@ -64,7 +65,7 @@ async fn issued<T>(
     key: KeyId,
     done: Result<T, crate::membership::StoreError>,
 ) -> PageResult<T> {
-    if done.is_err() && matches!(found.operator().keys().find(key).await, Ok(Some(_))) {
+    if done.is_err() && matches!(found.operator().ask(FindKey(key)).await, Ok(Some(_))) {
         return Err(was_used(found, key).into());
     }
     found.stored(HERE, done)
@@ -134,7 +135,7 @@ pub async fn revoke(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     let (found, fields) = OperatorVisit::take(visit, request).await?;
     let (id, now) = (named(&found, &fields)?, visit.now.time);
     let unknown = || found.refuse(HERE, &format!("There is no key {id}."));
-    let key = found.stored(HERE, found.operator().keys().find(id).await)?.ok_or_else(unknown)?;
+    let key = found.stored(HERE, found.operator().ask(FindKey(id)).await)?.ok_or_else(unknown)?;
     let says = [
         "Within two seconds it no longer works. It cannot be undone: the partner needs another key.".to_owned(),
         "Mail that it asked for and that has not left is held.".to_owned(),
@@ -149,7 +150,7 @@ pub async fn revoke(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
         button: "Revoke it",
     };
     found.require_sure(HERE, &question, &fields)?;
-    let key = found.acting("keys revoke", format!("key {id}")).keys().revoke(id, now).await;
+    let key = found.acting("keys revoke", format!("key {id}")).run(RevokeKey(id, now)).await;
     let key = found.stored(HERE, key)?.ok_or_else(unknown)?;
     let back = format!("/operator/partners/{}", key.key.partner_id);
     let mut lines = revoked(&key, Mode::Live, now);
@@ -173,7 +174,7 @@ struct RotatePage<'a> {
 pub async fn rotate(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (found, fields) = OperatorVisit::take(visit, request).await?;
     let id = named(&found, &fields)?;
-    let old = found.stored(HERE, found.operator().keys().find(id).await)?;
+    let old = found.stored(HERE, found.operator().ask(FindKey(id)).await)?;
     let Some(old) = old else { return Ok(found.refuse(HERE, &format!("There is no key {id}."))) };
     let back = format!("/operator/partners/{}", old.partner_id);
     if !is_sure(&fields) {

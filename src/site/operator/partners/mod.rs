@@ -16,9 +16,13 @@ use crate::domain::mail::budget::day_of;
 use crate::domain::partner::PartnerRecord;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
+use crate::figures::ListSources;
 use crate::http::request::body::SentBody;
+use crate::keys::records::ListKeysWithFigures;
 use crate::operator::Funnel;
 use crate::operator::partner::{MAX_COUNTED, waits_again};
+use crate::partners::endpoints::ListEndpoints;
+use crate::partners::records::{ListPartners, ResumePartner, SuspendPartner};
 use crate::site::{PageResult, Visit, field};
 
 const HERE: OperatorSection = OperatorSection::Partners;
@@ -82,7 +86,7 @@ struct PartnersPage<'a> {
 
 pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let found = OperatorVisit::look(visit, request.headers()).await?;
-    let mut partners = found.stored(HERE, found.operator().partners().list().await)?;
+    let mut partners = found.stored(HERE, found.operator().ask(ListPartners).await)?;
     let rates = rates(&found).await?;
     let more = partners.len().saturating_sub(PARTNERS_SHOWN);
     partners.truncate(PARTNERS_SHOWN);
@@ -102,7 +106,7 @@ pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
 /// What came of the sign-ups of every source, from the figures that are kept by day.
 async fn rates(found: &OperatorVisit<'_>) -> PageResult<Vec<(String, Funnel)>> {
     let since = day_of(found.visit.now.time) - RATE_DAYS;
-    found.stored(HERE, found.operator().sources_since(since).await)
+    found.stored(HERE, found.operator().ask(ListSources(since)).await)
 }
 
 fn of_source(rates: &[(String, Funnel)], source: &str) -> Funnel {
@@ -156,8 +160,8 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let found = OperatorVisit::look(visit, request.headers()).await?;
     let partner = find(&found, visit.parameter).await?;
     let operator = found.operator();
-    let keys = found.stored(HERE, operator.keys().of_partner(partner.id, KEYS_SHOWN).await)?;
-    let mut endpoints = found.stored(HERE, operator.list_endpoints().await)?;
+    let keys = found.stored(HERE, operator.ask(ListKeysWithFigures(partner.id, KEYS_SHOWN)).await)?;
+    let mut endpoints = found.stored(HERE, operator.ask(ListEndpoints).await)?;
     endpoints.retain(|listed| listed.endpoint.partner == partner.name);
     let time = |time: Option<Timestamp>| time.map_or_else(|| "–".to_owned(), |time| time.to_string());
     let keys: Vec<_> = keys
@@ -213,7 +217,7 @@ pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
             let is_done = partner.suspended_at.is_none() && {
                 require_sure_to_suspend(&found, &partner, &fields)?;
                 let acting = found.acting("partners suspend", name.clone());
-                found.stored(HERE, acting.partners().suspend(partner.id, now).await)?
+                found.stored(HERE, acting.run(SuspendPartner(partner.id, now)).await)?
             };
             let says = match is_done {
                 true => format!("{name} is suspended: within two seconds none of its keys works."),
@@ -224,7 +228,7 @@ pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
         }
         Some("resume") => {
             require_sure_to_resume(&found, &partner, &fields)?;
-            let resumed = found.acting("partners resume", name.clone()).partners().resume(partner.id, now).await;
+            let resumed = found.acting("partners resume", name.clone()).run(ResumePartner(partner.id, now)).await;
             let mut says = vec![match found.stored(HERE, resumed)? {
                 true => format!(
                     "{name} is no longer suspended: within two seconds its keys work again, except those that expired or were revoked."

@@ -11,8 +11,7 @@ use unionhall::domain::secret::session::Nonce;
 use unionhall::domain::union::notice::Notice;
 
 use super::*;
-use unionhall::campaigns::mailing::ForgetMails;
-use unionhall::campaigns::mailing::StepMailing;
+use unionhall::campaigns::mailing::{ForgetMails, StepMailing};
 use unionhall::campaigns::outbox::LeaseCampaignMail;
 use unionhall::campaigns::participation::PressUnit;
 use unionhall::campaigns::records::{AreMailingsOpen, FindCampaign};

@@ -6,10 +6,9 @@ use unionhall::domain::partner::endpoint::DeliveryOutcome;
 use unionhall::domain::sign_up::PendingPlace;
 use unionhall::domain::webhook::DISABLED_AFTER;
 use unionhall::keys::{Keys, NewKey};
-use unionhall::membership::withdraw::withdraw_sign_ups;
+use unionhall::membership::withdraw::{Withdraw, withdraw_sign_ups};
 use unionhall::partners::Partners;
-use unionhall::store::audit::Act;
-use unionhall::store::audit::AuditPlace;
+use unionhall::store::audit::{Act, AuditPlace, ListAuditAfter};
 
 use super::*;
 use unionhall::figures::ListSources;
@@ -19,11 +18,9 @@ use unionhall::mail::outbox::lease::Lease;
 use unionhall::mail::outbox::{DropHeld, ListMail, ReleaseHeld, RetryMail};
 use unionhall::mail::sources::ListSourceStatuses;
 use unionhall::membership::records::FindSignUp;
-use unionhall::membership::withdraw::Withdraw;
 use unionhall::partners::endpoints::{ListDueEndpoints, ListEndpoints};
 use unionhall::partners::records::{ListPartners, ResumePartner, SetMailsADay, SuspendPartner};
 use unionhall::sandbox::inbox::ListInboxPartners;
-use unionhall::store::audit::ListAuditAfter;
 
 impl Fixture {
     async fn held(&self) -> usize {
@@ -248,7 +245,7 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
         at: after(HOUR),
         change: None,
     };
-    let audited = fixture.store.clone().audited(act);
+    let audited = fixture.store.audited(act);
     let withdraw =
         async |since| withdraw_sign_ups(&fixture.store, &audited, leaked.key, since, after(HOUR)).await.unwrap();
     assert_eq!(withdraw(after(HOUR)).await, 1000 - ended.saturating_sub(100), "only what was asked for since");

@@ -33,11 +33,13 @@ use unionhall::domain::sign_up::{
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::domain::us_state::UsState;
-use unionhall::installation::Claim;
-use unionhall::keys::records::{KeyFigures, KeyUse, RotatedKey};
-use unionhall::partners::changes::UsageDay;
+use unionhall::installation::{Claim, ClaimSecret, CompareSecret, FindLatestRecord, PauseSignUps};
+use unionhall::keys::records::{
+    FindKey, IssueKey, KeyFigures, KeyUse, ListKeys, RevokeKey, RotateKey, RotatedKey, TouchKey,
+};
+use unionhall::partners::changes::{ListUsage, UsageDay};
 use unionhall::people::fill;
-use unionhall::people::forget::Retained;
+use unionhall::people::forget::{Retain, Retained};
 use unionhall::people::sign_in::SignedIn;
 use unionhall::store::migration::Prepare;
 use unionhall::store::postgres::PostgresStore;
@@ -83,15 +85,11 @@ use reward_histories::*;
 use rewards::*;
 use sandbox::*;
 use sources::*;
-use unionhall::installation::{ClaimSecret, CompareSecret, FindLatestRecord, PauseSignUps};
-use unionhall::keys::records::{FindKey, IssueKey, ListKeys, RevokeKey, RotateKey, TouchKey};
 use unionhall::mail::outbox::ListMail;
 use unionhall::mail::outbox::lease::Lease;
 use unionhall::mail::outbox::settle::Settle;
 use unionhall::membership::code::{CreateCode, FindCode};
 use unionhall::membership::records::FindSignUp;
-use unionhall::partners::changes::ListUsage;
-use unionhall::people::forget::Retain;
 
 /// Runs every case on every store, each on one of its own.
 macro_rules! suite {

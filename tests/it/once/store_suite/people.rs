@@ -2,24 +2,21 @@
 
 use unionhall::domain::person::{AccountId, Erased, Leaving, Lifted, PersonFile, PersonState};
 use unionhall::domain::secret::mark::{AddressMarker, AddressMarks};
-use unionhall::figures::{Demand, Funnel};
-use unionhall::store::audit::Act;
-use unionhall::store::audit::AuditPlace;
-use unionhall::store::audit::BY_THEMSELVES;
+use unionhall::figures::{
+    CountReferredMembers, Demand, Funnel, ListDemand, ListSourceDays, ListSources, ListTopReferrers,
+};
+use unionhall::store::audit::{Act, AuditPlace, BY_THEMSELVES, ListAuditAfter};
 
 use super::*;
 use unionhall::figures::rollup::RollUp;
-use unionhall::figures::{CountReferredMembers, ListDemand, ListSourceDays, ListSources, ListTopReferrers};
 use unionhall::installation::PauseSignUps;
 use unionhall::keys::records::ListKeys;
-use unionhall::membership::code::CreateCode;
-use unionhall::membership::code::Revive;
+use unionhall::membership::code::{CreateCode, Revive};
 use unionhall::membership::decline::Decline;
 use unionhall::membership::records::FindSignUp;
 use unionhall::people::forget::Retain;
 use unionhall::people::leave::{Erase, Leave, Unsuppress};
 use unionhall::people::records::{FindPeople, FindPerson, ListPeopleAfter, ListSignUpsOf};
-use unionhall::store::audit::ListAuditAfter;
 
 const NEVER: Timestamp = Timestamp::from_millis(i64::MAX);
 

@@ -6,9 +6,8 @@ use unionhall::domain::person::Waiver;
 use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::people::erasures::ErasureLog;
 use unionhall::people::{NotErased, People};
-use unionhall::store::StoreFigures;
 use unionhall::store::sql::{How, Job, JobReply};
-use unionhall::store::{Engine, StoreReply};
+use unionhall::store::{Engine, StoreFigures, StoreReply};
 
 use super::*;
 

@@ -2,14 +2,13 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
+use unionhall::rewards::payout::{BeginBatch, FillBatch, ListPayouts};
 
 use super::*;
 use unionhall::domain::campaign::CampaignStep;
 use unionhall::domain::reward::payout::PayoutRecord;
 use unionhall::domain::reward::settlement::Settlement;
 use unionhall::rewards::RewardAdmin;
-use unionhall::rewards::payout::ListPayouts;
-use unionhall::rewards::payout::{BeginBatch, FillBatch};
 use unionhall::rewards::settle::SettlePayouts;
 
 /// What the process that dies is to do: where the records are, which task, and after how many steps.
@@ -118,7 +117,7 @@ pub(super) async fn a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing(f
     }
     assert_eq!(made, [0, 100, 200, 240, 240], "each step is whole, and none is done twice");
     let batch = admin.make_batch("op", NOW).await.unwrap().unwrap();
-    let page = admin.payouts_of(batch, 0).await.unwrap();
+    let page = admin.ask(ListPayouts(batch, 0)).await.unwrap();
     assert_eq!((batch, page.payouts.len() as i64, page.next), (1, payouts, None));
     let twice =
         "SELECT count(*) FROM (SELECT account FROM payouts GROUP BY account, campaign_id HAVING count(*) > 1) twice";
@@ -127,7 +126,7 @@ pub(super) async fn a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing(f
     assert_eq!(page.payouts.iter().map(|payout| payout.amount_cents).sum::<i64>(), earned);
     // Killed after its file was written and before that was noted: the same file comes again.
     assert_eq!(admin.make_batch("op", NOW).await.unwrap(), Some(batch));
-    assert_eq!(admin.payouts_of(batch, 0).await.unwrap().payouts, page.payouts);
+    assert_eq!(admin.ask(ListPayouts(batch, 0)).await.unwrap().payouts, page.payouts);
     admin.note_written(batch, NOW).await.unwrap();
     assert_eq!(admin.make_batch("op", NOW).await.unwrap(), None);
 
@@ -146,7 +145,7 @@ pub(super) async fn a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing(f
     assert_eq!((number(lines), number(due)), (failed.len() as i64, failed_cents), "what failed is due again, once");
     // And goes out again, under other names.
     let batch = admin.make_batch("op", NOW).await.unwrap().unwrap();
-    let page = admin.payouts_of(batch, 0).await.unwrap();
+    let page = admin.ask(ListPayouts(batch, 0)).await.unwrap();
     assert_eq!(page.payouts.iter().map(|payout| payout.amount_cents).sum::<i64>(), failed_cents);
     let names: HashSet<_> = page.payouts.iter().map(|payout| &payout.external_id).collect();
     assert!(failed.iter().all(|payout| !names.contains(&payout.external_id)));

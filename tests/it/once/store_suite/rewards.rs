@@ -15,11 +15,11 @@ use unionhall::domain::reward::payout::{PayoutRecord, PayoutState};
 use unionhall::domain::reward::settlement::Settlement;
 use unionhall::domain::secret::session::Nonce;
 use unionhall::people::leave::{Erase, Leave};
-use unionhall::rewards::form_groups;
 use unionhall::rewards::group::VoidPerson;
+use unionhall::rewards::payout::{FindNextBatch, ListPayouts, ListPayoutsOut};
 use unionhall::rewards::settle::SettlePayouts;
 use unionhall::rewards::standing::FindRewardHistory;
-use unionhall::rewards::{NextBatch, RewardAdmin, SettledPayouts, Voided, worker};
+use unionhall::rewards::{NextBatch, RewardAdmin, SettledPayouts, Voided, form_groups, worker};
 
 const CAMPAIGN: &str = "internet-2027";
 
@@ -100,7 +100,7 @@ pub(super) async fn full_groups_are_rewarded_once_the_hold_is_over(fixture: &Fix
     let admin = fixture.reward_admin();
     let batch = admin.make_batch("op", after_hold()).await.unwrap().unwrap();
     assert_eq!(admin.make_batch("op", after_hold()).await.unwrap(), Some(batch), "its file was never written");
-    let page = admin.payouts_of(batch, 0).await.unwrap();
+    let page = admin.ask(ListPayouts(batch, 0)).await.unwrap();
     assert_eq!(
         page.payouts.iter().map(|payout| (payout.amount_cents, payout.groups)).collect::<Vec<_>>(),
         [(20_000, 2)]
@@ -180,7 +180,7 @@ impl Fixture {
         let admin = self.reward_admin();
         let Some(batch) = admin.make_batch("op", paying()).await.unwrap() else { return Vec::new() };
         admin.note_written(batch, paying()).await.unwrap();
-        admin.payouts_of(batch, 0).await.unwrap().payouts
+        admin.ask(ListPayouts(batch, 0)).await.unwrap().payouts
     }
 
     async fn settle_payout(&self, payout: &PayoutRecord, is_paid: bool) {
@@ -257,19 +257,27 @@ pub(super) async fn what_is_netted_in_full_is_in_no_batch(fixture: &Fixture) {
 pub(super) async fn a_batch_without_a_file_pays_nobody(fixture: &Fixture) {
     fixture.rewarded(2).await;
     let (admin, mut standing) = (fixture.reward_admin(), fixture.rewards_of("ana@example.com").await);
-    let next = async || admin.next_batch().await.unwrap();
+    let next = async || admin.ask(FindNextBatch).await.unwrap();
     assert_eq!(next().await, NextBatch::New);
     let batch = admin.make_batch("op", paying()).await.unwrap().unwrap();
     assert_eq!(next().await, NextBatch::Unwritten(batch));
     let account = fixture.file_at("ana@example.com".to_owned(), NOW).await.unwrap().person.account.unwrap();
-    let out = async || admin.payouts_out(account.clone()).await.unwrap();
+    let out = async || admin.ask(ListPayoutsOut(account.clone())).await.unwrap();
     assert_eq!(out().await, [], "no file may be out");
     assert_eq!(fixture.rewards_of("ana@example.com").await, standing, "all of it is due, and nothing is being paid");
     let voided = fixture.void("friend1@example.com").await;
     assert_eq!(voided, Voided::Done { group: Some(GroupState::Dissolved), reversed_cents: 10_000, payout: None });
     standing = fixture.rewards_of("ana@example.com").await;
     assert_eq!((standing.due_cents, standing.out_cents), (10_000, 0));
-    assert!(admin.payouts_of(batch, 0).await.unwrap().payouts.iter().all(|payout| payout.state == PayoutState::Failed));
+    assert!(
+        admin
+            .ask(ListPayouts(batch, 0))
+            .await
+            .unwrap()
+            .payouts
+            .iter()
+            .all(|payout| payout.state == PayoutState::Failed)
+    );
     let payouts = fixture.paid_out().await;
     assert_eq!(payouts.iter().map(|payout| payout.amount_cents).collect::<Vec<_>>(), [10_000], "the next batch has it");
     let voided = fixture.void("friend3@example.com").await;

@@ -4,14 +4,12 @@ use unionhall::domain::mail::Leased;
 use unionhall::domain::mail::budget::{FORM, Reputation, SourceStatus};
 use unionhall::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
 use unionhall::domain::secret::proof::Proof;
-use unionhall::figures::SourceTotals;
-use unionhall::mail::sources::SpentProof;
+use unionhall::figures::{ListSourceTotals, SourceTotals};
+use unionhall::mail::sources::{FindFormReputation, FindMailFigures, ListSourceStatuses, SpendProof, SpentProof};
 
 use super::*;
-use unionhall::figures::ListSourceTotals;
 use unionhall::mail::outbox::lease::Lease;
 use unionhall::mail::outbox::{DropHeld, ListMail, ReleaseHeld};
-use unionhall::mail::sources::{FindFormReputation, FindMailFigures, ListSourceStatuses, SpendProof};
 use unionhall::membership::decline::Decline;
 use unionhall::membership::mail_report::NoteReport;
 use unionhall::people::forget::Retain;

@@ -28,7 +28,9 @@ use unionhall::people::leave::{Erase, Leave};
 use unionhall::people::records::FindPerson;
 use unionhall::people::sign_in::EnterByJoining;
 use unionhall::rewards::group::VoidPerson;
-use unionhall::rewards::{RewardAdmin, worker};
+use unionhall::rewards::payout::ListPayouts;
+use unionhall::rewards::standing::ListRewardAccounts;
+use unionhall::rewards::{PAGE, RewardAdmin, worker};
 
 /// Every so many people one refers the next dozen.
 const CIRCLE: usize = 20;
@@ -181,7 +183,7 @@ impl Year<'_> {
         let batch = admin.make_batch("op", self.now).await.unwrap().expect("something is due");
         let (mut payouts, mut after) = (Vec::new(), Some(0));
         while let Some(id) = after {
-            let page = admin.payouts_of(batch, id).await.unwrap();
+            let page = admin.ask(ListPayouts(batch, id)).await.unwrap();
             payouts.extend(page.payouts);
             after = page.next;
         }
@@ -314,7 +316,7 @@ async fn by_accounts(fixture: &Fixture) -> (Figures, Figures) {
     let admin = RewardAdmin::new(Store::clone(&fixture.store));
     let (mut all, mut erased, mut after) = (Figures::default(), Figures::default(), String::new());
     loop {
-        let page = admin.accounts(&after).await.unwrap();
+        let page = admin.ask(ListRewardAccounts(after.to_owned(), PAGE)).await.unwrap();
         let Some(last) = page.last() else { return (all, erased) };
         after = last.account.as_str().to_owned();
         for account in page {
