@@ -1,4 +1,4 @@
-//! What the whole installation shares: whether sign-ups are taken, whose secret it is, whether writes are kept; as SQL.
+//! What the whole installation shares: whether sign-ups are taken, whose secret it is, when it was backed up.
 
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Sql, Unit, expected, values};

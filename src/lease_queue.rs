@@ -1,6 +1,6 @@
 //! The worker of a lease queue: it leases rows, keeps a bounded number of jobs in flight and writes down what became of each.
 //!
-//! Mail (`mail/outbox.rs`) and webhooks (`partners/worker.rs`) are the two queues. A row is deleted only after its job is
+//! Mail (`mail/worker.rs`) and webhooks (`partners/worker.rs`) are the two queues. A row is deleted only after its job is
 //! done: a crash at any moment loses nothing and at worst repeats a job. Which rows are next, and how the places are shared
 //! fairly, is each queue's own rule.
 

@@ -16,18 +16,19 @@
 //!  ↓
 //! operations                     the contract's five: one table, one dispatch, a file each
 //!  ↓
-//! app                            the parts put together
+//! app   operator   sandbox       the parts put together · what operators may do · the inboxes of the sandbox
 //!  ↓
-//! membership   keys   partners   what can happen to a person · the keys of partners · what partners may know and are told
+//! people → rewards → campaigns → membership → partners → keys → mail
+//!                                the capabilities: each owns its rules and their SQL
 //!  ↓
-//! store   limiter   mail   http  records, exact limits, the outbox's worker, messages of HTTP;
+//! store   limiter   http         an engine for units of work, exact limits, messages of HTTP;
 //!                                outbound, the guarded client of whatever is sent where others say
 //!  ↓
 //! domain                         values that cannot be wrong, and the rules between them
 //! ```
 //!
 //! Beside them stand [`clock`], the one place that reads the time; [`error`], what can go wrong; [`log`] and [`metrics`],
-//! what the operator reads; [`reply`], an answer that may be there already; `loopback`, whether a host is this machine;
+//! what the operator reads; [`random`], the one source of random bytes; [`reply`], an answer that may be there already; `loopback`, whether a host is this machine;
 //! `private_files`, files and folders that only their owner may look into.
 //!
 //! ARCHITECTURE.md says what each layer must never do; `tests/it/once/architecture.rs` holds them to it.

@@ -38,24 +38,16 @@ impl CampaignAdmin {
         self.store.ask(query)
     }
 
-    /// All of them, in the order in which they were made; days that are over have acted before.
+    /// All of them as they are now, in the order in which they were made.
     pub async fn list(&self, now: Timestamp) -> Result<Vec<CampaignRecord>, StoreError> {
-        self.act_by_date(now).await?;
-        self.store.run(ListCampaigns).await
+        let campaigns = self.store.run(ListCampaigns).await?;
+        Ok(campaigns.into_iter().map(|campaign| campaign.as_of(now)).collect())
     }
 
+    /// One, after what the service does every minute: a command may come before it, or without it.
     pub async fn find(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignFile>, StoreError> {
-        self.act_by_date(now).await?;
+        while self.store.run(StepByDate(now)).await? > 0 {}
         self.store.run(FindCampaign(slug.clone())).await
-    }
-
-    /// The service does so every minute; a command may come before it, or without it.
-    pub async fn act_by_date(&self, now: Timestamp) -> Result<u64, StoreError> {
-        let mut steps = 0;
-        while self.store.run(StepByDate(now)).await? > 0 {
-            steps += 1;
-        }
-        Ok(steps)
     }
 
     /// Makes a draft of the operator's file, which was read before.

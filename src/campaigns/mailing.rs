@@ -1,4 +1,4 @@
-//! Mailings about campaigns: they walk people in the order of their ids, some at a time, and put mail into the outbox; as SQL.
+//! Mailings about campaigns: they walk people in the order of their ids, some at a time, and put mail into the outbox.
 
 use crate::campaigns::records::{campaign, campaigns};
 use crate::domain::campaign::mailing::{MailingPace, MailingRecipient};

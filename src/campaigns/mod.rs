@@ -1,8 +1,7 @@
 //! Campaigns: what everybody sees of them, what members press, what the operator and the negotiator do, and the worker that
 //! acts by date, counts and mails.
 //!
-//! The store of campaigns is private to this layer: no rule about a campaign can be rebuilt elsewhere. It must never know HTTP, MCP
-//! or a command line.
+//! It must never know HTTP, MCP or a command line.
 
 pub mod admin;
 pub mod mailing;

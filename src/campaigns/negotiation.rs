@@ -1,4 +1,4 @@
-//! What a negotiator notes: rounds with suppliers and offers to publish; as SQL.
+//! What a negotiator notes: rounds with suppliers and offers to publish.
 
 use crate::campaigns::records::hold;
 use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};

@@ -1,4 +1,4 @@
-//! Who takes part in a campaign: the presses of members, and what leaving and erasing make of them; as SQL.
+//! Who takes part in a campaign: the presses of members, and what leaving and erasing make of them.
 
 use crate::campaigns::qualify::qualify_before_change;
 use crate::campaigns::records::hold;

@@ -1,4 +1,4 @@
-//! Who counts for their referrer: people whose hold is over are checked once, and again when they or their referrer join; as SQL.
+//! Who counts for their referrer: people whose hold is over are checked once, and again when they or their referrer join.
 
 use crate::domain::campaign::CampaignState;
 use crate::domain::person::PersonState;

@@ -1,4 +1,4 @@
-//! Campaigns: their steps, who takes part, what was counted, and the negotiator's notes; as SQL.
+//! Campaigns as they are read: for lists, with everything about one, and the negotiator's notes.
 
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;

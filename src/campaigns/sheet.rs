@@ -1,4 +1,4 @@
-//! Demand sheets: when one is due, who is counted, some at a time, and what is kept; as SQL.
+//! Demand sheets: when one is due, who is counted, some at a time, and what is kept.
 
 use crate::domain::campaign::demand::{COARSE, CountedMember, DemandSheet};
 use crate::domain::campaign::participation::ParticipationState;

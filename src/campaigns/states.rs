@@ -1,4 +1,4 @@
-//! Making a campaign, changing what was written, and taking it from state to state; as SQL.
+//! Making a campaign, changing what was written, and taking it from state to state.
 
 use crate::campaigns::records::{campaign, campaigns};
 use crate::domain::campaign::draft::CampaignDraft;

@@ -16,6 +16,7 @@ mod openapi;
 mod operator;
 mod partners;
 mod rewards;
+mod sandbox_records;
 mod secret;
 mod serve;
 mod settings;
@@ -37,7 +38,8 @@ use tokio::runtime::Runtime;
 pub use self::command_line::variables;
 use self::settings::secret_flags;
 use self::terminal::{print_aside, print_line};
-use crate::config::{Records, SandboxRecords, ServeSettings, StoreSettings, UnionSettings};
+use crate::cli::sandbox_records::{SandboxRecords, find_sandbox, make_sandbox};
+use crate::config::{Records, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::api_key::Mode;
 use crate::operator::Operator;
 use crate::store::migration::{MIGRATIONS, Prepare};
@@ -310,8 +312,8 @@ fn run_on_records<'a>(
         let live = settings.records()?;
         let records = match (mode, prepare) {
             (Mode::Live, _) => live,
-            (Mode::Test, Prepare::Make) => live.make_sandbox().await?,
-            (Mode::Test, _) => match live.find_sandbox().await? {
+            (Mode::Test, Prepare::Make) => make_sandbox(&live).await?,
+            (Mode::Test, _) => match find_sandbox(&live).await? {
                 SandboxRecords { records, are_there: true } => records,
                 SandboxRecords { .. } => {
                     bail!("there is no sandbox yet; `unionhall keys issue NAME --test` makes it")

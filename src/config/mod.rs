@@ -31,7 +31,7 @@ pub use self::outbound::OutboundSettings;
 pub use self::retention::RetentionSettings;
 pub use self::secret::{SecretSettings, read_secret, read_secret_text};
 pub use self::serve::ServeSettings;
-pub use self::store::{Records, SandboxRecords, StoreSettings, quoted, sandbox_file};
+pub use self::store::{Records, StoreSettings, quoted, sandbox_file};
 pub use self::union::{CatalogSettings, PostalSettings, UnionSettings};
 
 /// A setting that may hold a password or a secret: printed for debugging it shows nothing of it.

@@ -59,38 +59,6 @@ impl Records {
     }
 }
 
-/// Where the sandbox's records are, or would be.
-#[derive(Debug, Clone)]
-pub struct SandboxRecords {
-    pub records: Records,
-    pub are_there: bool,
-}
-
-impl Records {
-    /// Looks for the sandbox's records, beside these; makes nothing.
-    pub async fn find_sandbox(&self) -> anyhow::Result<SandboxRecords> {
-        Ok(match self {
-            Self::Sqlite(file) => {
-                let file = sandbox_file(file);
-                let there = file.try_exists().with_context(|| format!("cannot look for {}", file.display()))?;
-                SandboxRecords { records: Self::Sqlite(file), are_there: there }
-            }
-            Self::Postgres(address) => {
-                let postgres::SandboxPlace { address, is_there } = postgres::find_sandbox(address).await?;
-                SandboxRecords { records: Self::Postgres(Box::new(address)), are_there: is_there }
-            }
-        })
-    }
-
-    /// The sandbox's records, with a place for them where there was none.
-    pub async fn make_sandbox(&self) -> anyhow::Result<Self> {
-        Ok(match self {
-            Self::Sqlite(file) => Self::Sqlite(sandbox_file(file)),
-            Self::Postgres(address) => Self::Postgres(Box::new(postgres::make_sandbox(address).await?)),
-        })
-    }
-}
-
 /// `sandbox.db` beside `unionhall.db`. Beside another name it is named after that: several may share a folder, and one may be
 /// called `sandbox.db` itself.
 pub fn sandbox_file(live: &Path) -> PathBuf {

@@ -7,7 +7,7 @@ use hyper::header::HeaderValue;
 use serde_json::{Value, json};
 
 use crate::domain::language::Language;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 use crate::domain::union::Union;
 
 /// The type of the catalog, with the profile that RFC 9727 names.
@@ -60,7 +60,7 @@ pub(super) fn api_catalog(union: &Union) -> Value {
 }
 
 /// How long `security.txt` may be believed. It is written anew for each reader, so it never lapses while the service runs.
-const BELIEVED_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
+const BELIEVED_FOR: Duration = DAY.saturating_mul(90);
 
 /// `/.well-known/security.txt`; none where the union has published nobody to write to, because a file without a contact is
 /// none.

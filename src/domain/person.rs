@@ -15,7 +15,7 @@ use super::mail::{MailboxRecord, WaitingMail};
 use super::referral::ReferralCode;
 use super::reward::ledger::{RewardHistory, RewardStanding};
 use super::sign_up::{Channel, SignUpId, SignUpState};
-use super::time::Timestamp;
+use super::time::{DAY, Timestamp};
 use super::us_state::UsState;
 
 named_enum! {
@@ -194,12 +194,11 @@ pub struct RetentionTimes {
 }
 
 impl RetentionTimes {
-    const DAY: u64 = 24 * 3600;
     pub const DEFAULT: Self = Self {
-        unconfirmed: Duration::from_secs(90 * Self::DAY),
-        answers: Duration::from_secs(30 * Self::DAY),
-        left: Duration::from_secs(365 * Self::DAY),
-        complaints: Duration::from_secs(365 * Self::DAY),
+        unconfirmed: DAY.saturating_mul(90),
+        answers: DAY.saturating_mul(30),
+        left: DAY.saturating_mul(365),
+        complaints: DAY.saturating_mul(365),
     };
 }
 

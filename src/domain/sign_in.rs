@@ -1,5 +1,6 @@
 //! Signing in to one's own page: a link and a code, mailed to the member, and how often each may be tried.
 
+use crate::domain::time::DAY;
 use std::fmt;
 use std::time::Duration;
 
@@ -16,10 +17,10 @@ pub const TRIES: u32 = 5;
 pub const WRONG_CODES_A_DAY: u32 = 20;
 
 /// How long a browser stays signed in.
-pub const SESSION_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const SESSION_FOR: Duration = DAY.saturating_mul(30);
 
 /// How long a request is remembered: the caps of a day are counted from them.
-pub const REMEMBERED_FOR: Duration = Duration::from_secs(24 * 3600);
+pub const REMEMBERED_FOR: Duration = DAY;
 
 /// Sign-in mails to one mailbox: so many within so long. Mail of other kinds spends none of them.
 const CAPS: [(usize, Duration); 3] =

@@ -4,6 +4,7 @@
 //! sign-up is a record of its own: what a person confirms is the sign-up they were mailed about, so nobody else's
 //! submission can change a member's answers.
 
+use crate::domain::time::DAY;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +25,10 @@ use super::time::Timestamp;
 use super::us_state::UsState;
 
 /// How long a person has to confirm.
-pub const PENDING_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+pub const PENDING_FOR: Duration = DAY.saturating_mul(7);
 
 /// How long a mailbox gets no mail after its owner asked for silence.
-pub const SUPPRESSED_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const SUPPRESSED_FOR: Duration = DAY.saturating_mul(30);
 
 /// Which wording of the consent text a sign-up was made under; it goes up whenever that text changes.
 pub const CONSENT_VERSION: u32 = 1;

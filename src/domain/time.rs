@@ -65,6 +65,9 @@ impl Timestamp {
     }
 }
 
+/// A day, as periods and bounds count it.
+pub const DAY: Duration = Duration::from_secs(24 * 3600);
+
 impl Timestamp {
     const DAY: i64 = 86_400_000;
 

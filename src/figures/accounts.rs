@@ -1,4 +1,4 @@
-//! What accounts are due and paid, rolled up: each that changed is added up again, and the totals move by the difference; as SQL.
+//! What accounts are due and paid, rolled up: each that changed is added up again, and the totals move by the difference.
 
 use std::collections::BTreeSet;
 

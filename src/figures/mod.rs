@@ -1,4 +1,4 @@
-//! Figures for the operator: rolled up step by step from what happened, so that asking costs the same at any size; as SQL.
+//! Figures for the operator: rolled up step by step from what happened, so that asking costs the same at any size.
 
 pub mod accounts;
 pub mod rollup;

@@ -1,4 +1,4 @@
-//! The roll-up: takes what happened since the last one into the figures, a step at a time; as SQL.
+//! The roll-up: takes what happened since the last one into the figures, a step at a time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

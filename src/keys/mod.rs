@@ -1,8 +1,7 @@
 //! The API keys of partners: authentication, and what the operator does with keys.
 //!
-//! A key once read is trusted for a second (a cache), so that a busy partner costs the store one read a second and a
-//! key that is revoked, or whose partner is suspended, stops working well within two. Then one request reads it again; those beside it need not wait for that. The
-//! store of keys is private to this module.
+//! A key once read is trusted for a second (a cache), so that a busy partner costs the store one read a second and a key that is
+//! revoked, or whose partner is suspended, stops working well within two. Then one request reads it again; those beside it do not wait.
 
 mod bearer;
 pub mod records;

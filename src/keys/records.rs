@@ -1,4 +1,4 @@
-//! The API keys of partners, as SQL.
+//! The API keys of partners.
 
 use crate::domain::api_key::{IssuedKey, KeyId, KeyRecord, MAX_ENDING_KEYS};
 use crate::domain::mail::budget::day_of;

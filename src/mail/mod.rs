@@ -1,7 +1,6 @@
 //! Mail: what it says, and how it gets to people.
 //!
-//! The outbox in the store is the only way in; a worker takes mails from it and hands them to a transport. This layer must
-//! never know HTTP or which operation asked, and never put an address or a token into an error or a log.
+//! The outbox is the only way in; a worker takes mails from it and hands them to a transport. It must never know HTTP or which operation asked, and never put an address or a token into an error or a log.
 
 mod campaign;
 pub mod compose;

@@ -1,4 +1,4 @@
-//! How each source behaves, counted by the day, and what may be used once; as SQL.
+//! How each source behaves, counted by the day, and what may be used once.
 //!
 //! A day's row of a source is everybody's who comes through it: whoever changes it does so late in their unit, right before the
 //! count of members.
@@ -10,12 +10,12 @@ use crate::domain::mail::MOST_COUNTED;
 use crate::domain::mail::budget::{DAYS, MailBudget, PROOFS_OF_A_SITE, Reputation, SourceStatus, day_of};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::secret::proof::Proof;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 use crate::installation::is_paused;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
 /// A site's proofs are remembered for the day that they count on, and no less.
-const A_WHOLE_DAY: Duration = Duration::from_secs(24 * 3600);
+const A_WHOLE_DAY: Duration = DAY;
 
 /// Adds `$3` to a column of the source `$1` on the day `$2`.
 macro_rules! count_source_event {

@@ -1,4 +1,4 @@
-//! Referral codes: found, or made for somebody new; as SQL.
+//! Referral codes: found, or made for somebody new.
 
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::idempotency::IdempotentRequest;

@@ -1,4 +1,4 @@
-//! "This wasn't me": withdrawing a sign-up, taking that back, and what a mailbox wants not to be sent; as SQL.
+//! "This wasn't me": withdrawing a sign-up, taking that back, and what a mailbox wants not to be sent.
 
 use crate::domain::mail::MailKind;
 use crate::domain::partner::name::PartnerId;

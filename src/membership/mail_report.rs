@@ -1,4 +1,4 @@
-//! What mail servers and services report, written to those it is about; as SQL.
+//! What mail servers and services report, written to those it is about.
 
 use crate::domain::campaign::CampaignMail;
 use crate::domain::mail::UNDELIVERABLE_FOR;

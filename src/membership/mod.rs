@@ -1,8 +1,6 @@
-//! What can happen to a person, once for every source: signing up, confirming (double opt-in), declining, signing in to their
-//! own page, leaving, being erased.
+//! Becoming a member, once for every source: signing up, confirming (double opt-in), declining, and referral codes.
 //!
-//! Operations, pages and commands call this layer, and the store of members is private to it: no rule about a person can be
-//! rebuilt elsewhere. It must never know HTTP, MCP or a command line.
+//! It must never know HTTP, MCP or a command line.
 
 pub mod answers;
 pub mod code;

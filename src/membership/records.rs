@@ -1,4 +1,4 @@
-//! People and what becomes of their sign-ups: codes, confirming (double opt-in), declining; as SQL.
+//! A sign-up as its person is shown it, and what the other files read of people and sign-ups.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Ending the pending sign-ups of a key that leaked; as SQL.
+//! Ending the pending sign-ups of a key that leaked.
 //!
 //! No index leads from a key to its sign-ups: it would cost every sign-up. The index of what expires has the pending ones of all
 //! keys, a week of them, and is walked some at a step.

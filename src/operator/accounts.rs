@@ -1,4 +1,4 @@
-//! Who may use the operator's page, their links and sessions; as SQL.
+//! Who may use the operator's page, their links and sessions.
 
 use crate::domain::operator::{
     AddedOperator, LinkState, MAX_OPERATORS, MAX_SESSIONS_PER_OPERATOR, OperatorLink, OperatorName, OperatorRecord,

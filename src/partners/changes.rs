@@ -1,4 +1,4 @@
-//! What partners change themselves, as SQL: a bound for each kind in a day, the mail about it to their contact, and their figures by day.
+//! What partners change themselves: a bound for each kind in a day, the mail about it to their contact, and their figures by day.
 
 use crate::domain::api_key::{KeyId, KeyStatus};
 use crate::domain::partner::change::{CHANGES_KEPT_FOR, ChangeKind, ClaimedChange, LIMITS_COUNT_OVER, MadeChange};

@@ -1,4 +1,4 @@
-//! Deliveries of webhooks, as SQL: a worker leases what is due, and writes down what became of it.
+//! Deliveries of webhooks: a worker leases what is due, and writes down what became of it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Webhooks, as SQL: endpoints, and what is on its way to them (a transactional outbox of events).
+//! Webhooks: endpoints, and what is on its way to them (a transactional outbox of events).
 //!
 //! What an endpoint is told is a row, written in the transaction that decides it and leased like mail. Each endpoint has its own
 //! line: one that hangs holds up none of another's.

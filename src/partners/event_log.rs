@@ -1,4 +1,4 @@
-//! Events, as SQL: what partners learn of their sign-ups, in an order in which no reader skips one.
+//! Events: what partners learn of their sign-ups, in an order in which no reader skips one.
 //!
 //! An event is a row, written in the transaction that decides it. Its place in the partner's list is given later, by whoever
 //! reads: PostgreSQL hands ids out before commits, so a row with a lower id may become visible after one with a higher id was

@@ -1,4 +1,4 @@
-//! Requests that named themselves, as SQL: what the first of a name was answered, and what came of its sign-up.
+//! Requests that named themselves: what the first of a name was answered, and what came of its sign-up.
 //!
 //! A row is written in the transaction of what was asked for. Its unique name makes a second request that comes at the same moment
 //! wait for the first, and then find its answer.

@@ -1,6 +1,6 @@
 //! What partners may know and are told: their records, what came of the sign-ups they named, and webhooks.
 //!
-//! The stores of partners and of webhooks are private to this layer. It must never tell a partner anything about an address that
+//! It must never tell a partner anything about an address that
 //! the partner did not cause.
 
 pub mod changes;

@@ -1,4 +1,4 @@
-//! Partners, as SQL: their records, and what they may know of the sign-ups that they gave names to.
+//! Records of partners: contact, suspension, mail budget; and the status of the sign-ups that they gave names to.
 
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::idempotency::IdempotencyKey;

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::domain::api_key::Mode;
 use crate::domain::partner::endpoint::{DELIVERIES_AT_ONCE, DeliveryOutcome, DueDelivery, EndpointId, EndpointRecord};
 use crate::domain::secret::Secret;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 use crate::domain::webhook;
 use crate::domain::webhook::signature::message_id;
 use crate::lease_queue::{self, InFlight, LeaseQueue, settle};
@@ -45,7 +45,7 @@ const DELIVERY_LEASE: Duration = Duration::from_secs(60);
 /// how long.
 const CONTACT_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 const CONTACT_RETRY_AFTER: Duration = Duration::from_secs(3600);
-const CONTACT_RETRY_FOR: Duration = Duration::from_secs(3 * 24 * 3600);
+const CONTACT_RETRY_FOR: Duration = DAY.saturating_mul(3);
 
 /// Batches of mails about changes that are sent when there is one.
 const MAX_MAILED_BATCHES: u32 = 10;

@@ -1,4 +1,4 @@
-//! A member's own page: what is kept of them, and what they change there themselves; as SQL.
+//! A member's own page: what is kept of them, and what they change there themselves.
 
 use crate::domain::language::Language;
 use crate::domain::mail::{MailKind, PersonRef};

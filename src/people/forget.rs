@@ -1,4 +1,4 @@
-//! Retention: what is known of people who never joined, or left, is deleted in time, a little at a time; as SQL.
+//! Retention: what is known of people who never joined, or left, is deleted in time, a little at a time.
 //!
 //! What has a time of its own is found by an index. Whom to forget is found by walking over all of them, some hundred at a
 //! step: an index for it would cost every sign-up, and a walk over two million takes an hour or two that nobody notices.
@@ -12,7 +12,7 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_in::REMEMBERED_FOR;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 use crate::mail::sources;
 use crate::mail::sources::SourceEvent;
 use crate::membership::sign_up::each_answer;
@@ -27,7 +27,7 @@ const PURGE_BATCH: u32 = 200;
 const LOOKED_AT: u32 = 500;
 
 /// How long a mailbox is remembered after the last mail there; longer than any cap counts, and than a silence lasts.
-pub const MAILBOXES_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const MAILBOXES_KEPT_FOR: Duration = DAY.saturating_mul(30);
 
 /// Whether a person `p` is to be forgotten: they never confirmed and nothing was heard of them since `$2`, or left before
 /// `$3`; and nothing waits for them, neither a sign-up nor a reward. An offset keeps PostgreSQL from reading the whole table once

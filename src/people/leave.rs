@@ -1,4 +1,4 @@
-//! Leaving and being erased, and coming back after it; as SQL.
+//! Leaving and being erased, and coming back after it.
 //!
 //! What stays of a person who was erased is a tombstone: their row without a name, so that the code is nobody else's, what
 //! they are credited with stays right, and whoever joins again is known to have been a member.

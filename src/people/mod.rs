@@ -1,4 +1,6 @@
-//! Leaving, being erased and being mailed again: one code for the operator's commands and the member's own page.
+//! What hangs on a whole person: their own page, signing in, export, leaving, erasure and retention.
+//!
+//! One code for the operator's commands and the member's own page. It must never know HTTP, MCP or a command line.
 
 pub mod choices;
 pub mod erasures;

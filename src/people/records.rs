@@ -1,4 +1,4 @@
-//! People as the operator asks about them: one with everything, some that are looked for, all of them page by page; as SQL.
+//! People as the operator asks about them: one with everything, some that are looked for, all of them page by page.
 
 use crate::campaigns::participation::participations_of;
 use crate::domain::catalog::category::CategorySet;

@@ -1,4 +1,4 @@
-//! Signing in to one's own page: requests, links and codes, and the sessions that come of them; as SQL.
+//! Signing in to one's own page: requests, links and codes, and the sessions that come of them.
 
 use crate::campaigns::records::seen_campaign;
 use crate::domain::campaign::CampaignSlug;

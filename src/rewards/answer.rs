@@ -1,14 +1,10 @@
 //! A provider's answer, held against the payouts that it is about.
 
-use std::time::Duration;
-
 use super::SettledPayouts;
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::reward::settlement::{AnswerLine, ProviderAnswer, Settlement};
-use crate::domain::time::Timestamp;
-
-const DAY: Duration = Duration::from_secs(24 * 3600);
+use crate::domain::time::{DAY, Timestamp};
 
 /// A provider's answer that was looked through. Places in it are lines of its file.
 #[derive(Debug, Default, PartialEq, Eq)]

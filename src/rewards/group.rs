@@ -1,4 +1,4 @@
-//! Groups of referred members: forming them, which of them are rewarded, and what a void makes of them; as SQL.
+//! Groups of referred members: forming them, which of them are rewarded, and what a void makes of them.
 
 use crate::campaigns::qualify::{check_due, check_joined, check_referred, note_regrouping};
 use crate::campaigns::records::{terms, terms_columns};

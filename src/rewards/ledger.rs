@@ -1,4 +1,4 @@
-//! Rewards: who counts for whom, groups, the ledger and payouts; as SQL.
+//! The ledger of rewards: lines are added, and none is ever changed.
 //!
 //! Whatever forms groups or moves money holds the lock `LOCK` until it is over, so that a referrer's groups are counted right. Those
 //! who leave or withdraw do not wait for it: they only note whom they counted for.

@@ -1,7 +1,6 @@
 //! Rewards for referring members: the worker that forms groups, and what the operator does with money.
 //!
-//! The store of rewards is private to this layer: no rule about a group or a payout can be rebuilt elsewhere. It must never know
-//! HTTP, MCP or a command line.
+//! It must never know HTTP, MCP or a command line.
 
 mod answer;
 pub mod file;

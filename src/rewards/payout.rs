@@ -1,4 +1,4 @@
-//! Paying: a batch takes what is due, its file goes to whoever pays, and their answer is booked; as SQL.
+//! Paying: a batch takes what is due, its file goes to whoever pays, and their answer is booked.
 //!
 //! A payout leaves the balance when it gets into a batch, so that nothing is in two; what fails is added again.
 

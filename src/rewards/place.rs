@@ -1,4 +1,4 @@
-//! Which groups are rewarded: each takes one of the places that a referrer has over all campaigns; as SQL.
+//! Which groups are rewarded: each takes one of the places that a referrer has over all campaigns.
 
 use crate::campaigns::records::{terms, terms_columns};
 use crate::domain::catalog::ReferralTerms;

@@ -1,5 +1,5 @@
 //! What the operator sees of rewards besides single accounts: what is on the way, one campaign's figures, and who is in groups that are
-//! not paid yet; as SQL.
+//! not paid yet.
 
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::reward::GroupState;

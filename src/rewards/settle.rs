@@ -1,4 +1,4 @@
-//! What became of payouts: paid, failed, or taken back before their file was written; as SQL.
+//! What became of payouts: paid, failed, or taken back before their file was written.
 
 use crate::domain::reward::GroupState;
 use crate::domain::reward::ledger::LedgerKind;

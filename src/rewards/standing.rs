@@ -1,4 +1,4 @@
-//! What a person earned: for their own page, for the operator, and what erasing them makes of it; as SQL.
+//! What a person earned: for their own page, for the operator, and what erasing them makes of it.
 
 use std::collections::BTreeMap;
 

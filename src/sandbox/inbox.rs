@@ -1,4 +1,4 @@
-//! What only the sandbox's records hold: the inboxes of partners; and that nothing in them lasts; as SQL.
+//! The inboxes of partners, which only the sandbox's records hold.
 
 use crate::domain::mail::inbox::{ArrivingMail, INBOX_HOLDS, InboxMail};
 use crate::domain::partner::name::PartnerId;

@@ -1,7 +1,6 @@
 //! What only the sandbox has: inboxes that partners read, and somebody who presses the buttons of the simulator's mail.
 //!
-//! The rest of it is the service itself on records of its own. This layer must never be given live records, and never let mail
-//! leave; the store of inboxes is private to it.
+//! The rest of it is the service itself on records of its own. It must never be given live records, and never let mail leave.
 
 pub mod inbox;
 pub mod transport;

@@ -15,12 +15,12 @@ use crate::domain::secret::seal::Sealer;
 use crate::domain::sign_up::SignUpAnswers;
 use crate::domain::simulator::is_simulators;
 use crate::domain::text::Comments;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 use crate::domain::us_state::UsState;
 use crate::membership::Application;
 
 /// How long the page after the form can be loaded again; then it leads to the form.
-const SHOWN_FOR: Duration = Duration::from_secs(24 * 3600);
+const SHOWN_FOR: Duration = DAY;
 
 /// The join form as it was sent.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! Which language a reader gets: the one they ask for (`?lang=es`), then what they chose before, then what their browser likes.
 
+use crate::domain::time::DAY;
 use std::time::Duration;
 
 use hyper::header::ACCEPT_LANGUAGE;
@@ -10,7 +11,7 @@ use crate::domain::language::Language;
 use crate::http::response::answer::Answer;
 
 /// How long a browser remembers what was chosen in it.
-const REMEMBERED_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
+const REMEMBERED_FOR: Duration = DAY.saturating_mul(365);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reader {

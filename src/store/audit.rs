@@ -1,16 +1,18 @@
-//! The audit log: who changed what with which command, appended in the very transaction that changed it; as SQL.
+//! The audit log: who changed what with which command, appended in the very transaction that changed it.
+//!
+//! Audited is each change that runs on a store made with [`Store::audited`](super::Store::audited): what operators, partners (with their
+//! key at `/partner/v1`), negotiators, and members on their own page do. Not audited are the steps of workers, which follow from rules,
+//! and what people do with a form or a mailed link: signing up, confirming, declining. The sign-up's own row keeps the evidence of
+//! that: when, by which channel, which words were shown, and which button was pressed.
 //!
 //! Rows are never changed or deleted: the schema refuses it. People appear by their account, never by an address.
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::sql::{Failure, How, Job, ReadRow, Row, Sql, SqlReply, Unit, Value, expected, values};
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 use crate::reply::Reply;
-
-const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// What was done after that place and before `until`, oldest first.
 #[derive(Debug)]

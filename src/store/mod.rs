@@ -1,10 +1,8 @@
-//! What the union remembers, behind traits by area: keys, partners, events, webhooks, members, people, signing in, retention, campaigns,
-//! outbox, inboxes, sources, figures, audit, operators, installation.
+//! An engine for units of work: connections, transactions, retries, and the audit row beside a change.
 //!
-//! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
-//! time is passed in. Units off the hot path are written once, as SQL that both engines understand (`sql.rs`), in the file
-//! of their area; an engine is [`Engine`]: where units run, and the paths that are tuned for it by hand. A store must
-//! never know about requests, limits or mail transports, and must never put an address, a key or a token into an error.
+//! A unit (`sql.rs`) is data with its SQL, written once for both engines, in the capability whose rule it is. It commits everything it
+//! did or nothing. The time is passed in. The store must never know a person, a campaign or a reward, nor requests, limits or mail
+//! transports, and must never put an address, a key or a token into an error.
 
 pub mod audit;
 mod check;
@@ -90,9 +88,10 @@ impl Store {
         }
     }
 
-    /// Where units of this kind are done together, if the engine can; once for each kind, at wiring.
+    /// Where units of this kind are done together, if the engine can; once for each kind, at wiring. They are not audited.
     pub fn batches<B: Batched>(&self) -> Batches<B> {
-        Batches { store: self.clone(), together: self.engine.postgres().and_then(PostgresStore::batcher) }
+        let store = Self { engine: Arc::clone(&self.engine), act: None };
+        Batches { store, together: self.engine.postgres().and_then(PostgresStore::batcher) }
     }
 
     /// How many members there are now; constant time at any size, never cached.

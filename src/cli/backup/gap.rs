@@ -1,5 +1,6 @@
 //! What happened after a copy of the records was made and is not in them, as far as the operator can do something about it.
 
+use crate::campaigns::records::ListCampaigns;
 use crate::cli::print_line;
 use crate::config::quoted;
 use crate::domain::api_key::{KeyRecord, KeyStatus};
@@ -42,7 +43,7 @@ impl Gap {
             keys: keys.filter(|key| key.status(now) == KeyStatus::Valid).collect(),
             endpoints: endpoints.collect(),
             is_paused: operator.ask(AreSignUpsPaused).await?,
-            has_campaigns: !operator.campaigns().list(now).await?.is_empty(),
+            has_campaigns: !operator.ask(ListCampaigns).await?.is_empty(),
             has_rewards: !operator.ask(ListRewardAccounts(String::new(), PAGE)).await?.is_empty(),
         })
     }

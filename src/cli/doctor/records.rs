@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::campaigns::records::AreMailingsOpen;
 use crate::cli::findings::{Finding, Grade};
+use crate::cli::sandbox_records::{SandboxRecords, find_sandbox};
 use crate::cli::{files, open_records, open_store, secret};
 use crate::clock::Clock;
-use crate::config::{Records, SandboxRecords, ServeSettings};
+use crate::config::{Records, ServeSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
@@ -101,7 +102,7 @@ pub(super) async fn does_campaign_mail_wait(settings: &ServeSettings) -> bool {
 async fn of_sandbox(settings: &ServeSettings, live: &Records) -> Option<Finding> {
     const SANDBOX: &str = "sandbox";
     let opened = async {
-        let SandboxRecords { records, are_there } = live.find_sandbox().await?;
+        let SandboxRecords { records, are_there } = find_sandbox(&live).await?;
         if !are_there {
             return Ok(None);
         }

@@ -13,8 +13,9 @@ use tokio::task::JoinHandle;
 use super::process;
 use crate::app::{App, Parts};
 use crate::cli::open_records;
+use crate::cli::sandbox_records::{SandboxRecords, find_sandbox};
 use crate::clock::Clock;
-use crate::config::{OutboundSettings, Records, SandboxRecords, ServeSettings};
+use crate::config::{OutboundSettings, Records, ServeSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::catalog::Catalog;
@@ -153,7 +154,7 @@ impl SandboxRuntime {
     }
 
     async fn open(&self) -> anyhow::Result<Option<OpenedSandbox>> {
-        let SandboxRecords { records, are_there } = self.live.find_sandbox().await?;
+        let SandboxRecords { records, are_there } = find_sandbox(&self.live).await?;
         if !are_there {
             return Ok(None);
         }

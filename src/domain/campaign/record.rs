@@ -54,6 +54,15 @@ impl std::fmt::Display for NextDate {
 }
 
 impl CampaignRecord {
+    /// As it is at that moment: a day that is over has acted, whether the service has written that down yet or not.
+    #[must_use]
+    pub fn as_of(mut self, now: Timestamp) -> Self {
+        if self.state == CampaignState::Gathering && self.draft.gather_until.is_over(now) {
+            self.state = CampaignState::Negotiating;
+        }
+        self
+    }
+
     /// Campaigns at the most: pages and memory hold all of them.
     pub const MOST: u32 = 500;
 

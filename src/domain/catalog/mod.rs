@@ -6,8 +6,8 @@
 pub mod category;
 mod operator_text;
 
+use crate::domain::time::DAY;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -217,7 +217,7 @@ impl ReferralTerms {
 
     /// How long somebody takes part before they count.
     pub fn hold(&self, language: Language) -> String {
-        language.words().days(Duration::from_secs(24 * 3600) * self.hold_days)
+        language.words().days(DAY * self.hold_days)
     }
 }
 

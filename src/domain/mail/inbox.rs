@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use crate::domain::partner::name::PartnerId;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 
 /// Mails that a partner's inbox holds; the oldest make way.
 pub const INBOX_HOLDS: u32 = 1000;
 
 /// How long test data is kept, mail among it.
-pub const TEST_DATA_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const TEST_DATA_KEPT_FOR: Duration = DAY.saturating_mul(30);
 
 /// A mail that arrives.
 #[derive(Clone, PartialEq, Eq)]

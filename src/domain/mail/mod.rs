@@ -25,15 +25,13 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_in::SignInRef;
 use crate::domain::sign_up::SignUpRef;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 
 /// Between two mails to one mailbox, whoever asked for them.
 pub const MIN_MAIL_GAP: Duration = Duration::from_secs(10 * 60);
 
 /// Mails to one mailbox within 24 hours.
 pub const MAX_MAILS_PER_DAY: usize = 4;
-
-const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a mail is a worker's alone once it has taken it; whoever takes longer renews the lease meanwhile.
 pub const MAIL_LEASE: Duration = Duration::from_secs(30);
@@ -52,7 +50,7 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(26 * 3600);
 const SKEW: Duration = Duration::from_secs(120);
 
 /// How long an address that a mail server rejected is not written to.
-pub const UNDELIVERABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const UNDELIVERABLE_FOR: Duration = DAY.saturating_mul(30);
 
 /// Mails that wait for one mailbox at the most; the others would wait for days.
 pub const MAX_WAITING_PER_MAILBOX: usize = 4;

@@ -1,4 +1,4 @@
-//! Which mail goes next, as functions of plain values: `store/outbox/` fetches the values, asks here and writes the outcome.
+//! Which mail goes next, as functions of plain values: `mail/outbox/` fetches the values, asks here and writes the outcome.
 
 use std::cmp::Reverse;
 

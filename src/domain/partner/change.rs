@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::name::PartnerId;
 use crate::domain::api_key::{KeyId, KeyStatus};
 use crate::domain::json::named_enum;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 
 /// The span that the limits below count over.
-pub const LIMITS_COUNT_OVER: Duration = Duration::from_secs(24 * 3600);
+pub const LIMITS_COUNT_OVER: Duration = DAY;
 
 /// How long a change is kept: longer than its mail is tried.
-pub const CHANGES_KEPT_FOR: Duration = Duration::from_secs(4 * 24 * 3600);
+pub const CHANGES_KEPT_FOR: Duration = DAY.saturating_mul(4);
 
 named_enum! {
     /// A kind of change.

@@ -9,11 +9,11 @@ use super::idempotency::IdempotencyKey;
 use super::name::PartnerId;
 use crate::domain::base32;
 use crate::domain::secret::Secret;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 use crate::domain::webhook::EventKind;
 
 /// How long an event is kept after it happened.
-pub const EVENTS_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const EVENTS_KEPT_FOR: Duration = DAY.saturating_mul(30);
 
 /// Requests of one partner that wait for an event at once on a node; the next is answered without waiting.
 pub const MAX_WAITING: u32 = 2;

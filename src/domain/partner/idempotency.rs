@@ -1,5 +1,6 @@
 //! Idempotency keys (`Idempotency-Key`): a repeated request gets the first answer and does nothing more.
 
+use crate::domain::time::DAY;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +11,12 @@ use crate::domain::base32;
 use crate::domain::secret::Secret;
 
 /// How long the first answer is kept.
-pub const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const KEPT_FOR: Duration = DAY.saturating_mul(30);
 
 /// Keys that a partner may use for one address within [`KEYS_COUNTED_FOR`], whatever became of its sign-ups: confirming tells
 /// the partner of each.
 pub const MOST_KEYS: u32 = 100;
-pub const KEYS_COUNTED_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+pub const KEYS_COUNTED_FOR: Duration = DAY.saturating_mul(7);
 
 /// The idempotency key of a request: visible ASCII, so that it fits into a header and a path.
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -6,15 +6,11 @@ pub mod report;
 pub mod review;
 pub mod settlement;
 
-use std::time::Duration;
-
 use super::campaign::CampaignState;
 use super::catalog::ReferralTerms;
 use super::json::named_enum;
 use super::person::{AccountId, PersonState};
-use super::time::Timestamp;
-
-const DAY: Duration = Duration::from_secs(24 * 3600);
+use super::time::{DAY, Timestamp};
 
 named_enum! {
     pub enum GroupState {

@@ -1,4 +1,4 @@
-//! Mail that is held: kept in the outbox until the operator decides, or until its partner is no longer suspended; as SQL.
+//! Mail that is held: kept in the outbox until the operator decides, or until its partner is no longer suspended.
 
 use crate::domain::mail::MailId;
 use crate::domain::partner::name::PartnerId;

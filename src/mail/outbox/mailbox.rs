@@ -1,4 +1,4 @@
-//! What is remembered of mailboxes, and the mail that waits for one; as SQL.
+//! What is remembered of mailboxes, and the mail that waits for one.
 
 use crate::domain::mail::policy::{MailboxCandidate, mailbox_queue};
 use crate::domain::mail::{MAX_MAILS_PER_DAY, MailId, MailboxRecord};

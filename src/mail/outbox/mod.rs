@@ -1,4 +1,4 @@
-//! The outbox (transactional: written with the sign-up it is about) and what is remembered of mailboxes, as SQL.
+//! The outbox (transactional: written with the sign-up it is about) and what is remembered of mailboxes.
 
 pub mod candidate;
 pub mod hold;

@@ -1,4 +1,4 @@
-//! What became of an attempt to send a mail, as SQL.
+//! What became of an attempt to send a mail.
 
 use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind, MailOutcome, UNDELIVERABLE_FOR};
 use crate::domain::time::Timestamp;

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportedMail};
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 
 /// How long a service's report is remembered, so that its repeats change nothing: services repeat for a day or three.
-const REMEMBERED_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+const REMEMBERED_FOR: Duration = DAY.saturating_mul(7);
 
 /// The secrets that mail services prove themselves with; a source without one is shut.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
-//! Confirming (double opt-in), as SQL: one rule for one sign-up and for many that share a commit.
+//! Confirming (double opt-in): one rule for one sign-up and for many that share a commit.
 //!
 //! [`ConfirmSql::look`] reads what was signed up, [`judge`] says what is to become of it, and the steps write that. Each
 //! statement is about a list called `job`: of one, whose values are the parameters, for both engines; of many, whose columns
-//! are arrays, for batches on PostgreSQL (`postgres/confirm.rs`).
+//! are arrays, for batches on PostgreSQL (`batch.rs`).
 
 pub mod batch;
 

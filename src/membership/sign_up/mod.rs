@@ -1,4 +1,4 @@
-//! One sign-up with its person, its attribution and its mail, step by step, as SQL.
+//! One sign-up with its person, its attribution and its mail, step by step.
 //!
 //! The hot path of the service. SQLite runs this unit as it is, many to a commit; on PostgreSQL a statement for a whole
 //! batch does what nearly every sign-up needs (`postgres/batch.rs`), and this is for those it leaves undone.

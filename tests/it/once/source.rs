@@ -90,9 +90,6 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The words that define a type.
-const DEFINES: &[&str] = &["struct", "enum", "trait", "type"];
-
 fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
@@ -151,113 +148,6 @@ pub(super) fn absolute<'t>(module: &[&'t str], path: &[&'t str]) -> Option<Vec<&
     }
 }
 
-/// The names of types that a code defines, and of constants that are time-outs; not those that a macro is given.
-pub(super) fn definitions<'t>(tokens: &[&'t str]) -> Vec<&'t str> {
-    // Of each open brace, whether it is of an `impl` or a trait: a `type` in there is an associated one.
-    let (mut found, mut open, mut item) = (Vec::new(), vec![false], 0);
-    for (at, token) in tokens.iter().enumerate() {
-        match *token {
-            "{" => {
-                let head = &tokens[item..at];
-                let has = |word| head.contains(&word);
-                open.push(!has("fn") && (has("impl") || has("trait")));
-            }
-            "}" => {
-                open.pop();
-            }
-            _ => {}
-        }
-        if ["{", "}", ";"].contains(token) {
-            item = at + 1;
-        }
-        let Some(name) = tokens.get(at + 1).filter(|name| is_name(name)) else { continue };
-        if at > 0 && tokens[at - 1] == "$" {
-            continue;
-        }
-        let associated = open.last().is_some_and(|associated| *associated);
-        let defines = match *token {
-            "struct" | "enum" | "trait" => true,
-            "type" => !associated,
-            "const" => name.ends_with("_TIMEOUT"),
-            _ => false,
-        };
-        if defines {
-            found.push(*name);
-        }
-    }
-    found
-}
-
-/// Macros that define types by a name that they are given, and whether they take many such names.
-pub(super) fn type_macros<'t>(tokens: &[&'t str]) -> BTreeMap<&'t str, bool> {
-    let mut found = BTreeMap::new();
-    for at in 0..tokens.len() {
-        if tokens[at..].starts_with(&["macro_rules", "!"]) && at + 3 < tokens.len() {
-            let body = &tokens[at + 3..at + 3 + group(&tokens[at + 3..])];
-            let defined = body.windows(3).find(|three| DEFINES.contains(&three[0]) && three[1] == "$");
-            if let Some(defined) = defined {
-                found.insert(tokens[at + 2], is_repeated(body, defined[2]));
-            }
-        }
-    }
-    found
-}
-
-/// Whether a macro takes its `$name` inside of a `$( … )`.
-fn is_repeated(body: &[&str], name: &str) -> bool {
-    let mut open = Vec::new();
-    for (at, token) in body.iter().enumerate() {
-        match *token {
-            "(" => open.push(at > 0 && body[at - 1] == "$"),
-            ")" => {
-                open.pop();
-            }
-            _ if *token == name && body[at - 1] == "$" && body.get(at + 1) == Some(&":") => {
-                return open.contains(&true);
-            }
-            _ => {}
-        }
-    }
-    false
-}
-
-/// How many tokens the group has that the tokens begin with, its brackets included.
-fn group(tokens: &[&str]) -> usize {
-    let mut depth = 0;
-    for (at, token) in tokens.iter().enumerate() {
-        match *token {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return at + 1;
-        }
-    }
-    tokens.len()
-}
-
-/// The types that a code defines by calling such macros. A call that spells the definition out (`enum Name`) is none of them:
-/// [`definitions`] sees it.
-pub(super) fn made_by_macros<'t>(tokens: &[&'t str], macros: &BTreeMap<&str, bool>) -> Vec<&'t str> {
-    let mut found = Vec::new();
-    for at in 0..tokens.len().saturating_sub(2) {
-        let Some(many) = macros.get(tokens[at]).filter(|_| tokens[at + 1] == "!") else { continue };
-        let call = &tokens[at + 2..at + 2 + group(&tokens[at + 2..])];
-        let (mut names, mut place) = (Vec::new(), 1);
-        while place + 1 < call.len() {
-            let token = call[place];
-            if token.starts_with(char::is_uppercase) && !DEFINES.contains(&call[place - 1]) {
-                names.push(token);
-            }
-            place += if ["(", "[", "{"].contains(&token) { group(&call[place..]) } else { 1 };
-        }
-        names.truncate(if *many { names.len() } else { 1 });
-        found.extend(names);
-    }
-    found
-}
-
 #[test]
 fn tokens_are_of_code_alone() {
     let code = "let a = 'x'; // b\nlet d: &'c str = r#\"e \" f\"#; g('\\'', b\"h \\\" i\", \"j\");";
@@ -273,19 +163,4 @@ fn paths_are_read_whole_and_from_the_root() {
         paths(&code).iter().filter_map(|path| absolute(&["x", "y"], path)).map(|path| path.join("::")).collect();
     assert_eq!(found, ["a", "a::b", "d", "x::y::i::J", "x::g::h"]);
     assert!(paths(&code).contains(&vec!["std", "m"]));
-}
-
-#[test]
-fn definitions_are_seen_wherever_they_are_made() {
-    let code = tokens(
-        "pub(in crate::x) struct A; fn f() { struct B { c: u8 } } impl D for E { type F = u8; } pub type G = u8;
-         pub trait H { type I; } const J_TIMEOUT: u8 = 1; const K: u8 = 1;
-         macro_rules! one { ($(#[$doc:meta])* $name:ident($of:ty)) => { pub struct $name($of); }; }
-         macro_rules! many { ($($at:ident $type:ident { $($t:ident)* })*) => { $(struct $type {})* }; }
-         macro_rules! none { ($name:ident) => { fn $name() {} }; }
-         macro_rules! named { (pub enum $kind:ident {}) => { pub enum $kind {} }; }
-         named! { pub enum S { T } } one!(/// Doc. \n L(M)); many! { n N { o P } q Q {} } none!(R);",
-    );
-    assert_eq!(definitions(&code), ["A", "B", "G", "H", "J_TIMEOUT", "S"]);
-    assert_eq!(made_by_macros(&code, &type_macros(&code)), ["L", "N", "Q"]);
 }
