@@ -18,19 +18,13 @@ use crate::store::{Store, StoreError, StoreReply};
 
 #[derive(Debug)]
 pub struct CampaignAdmin {
+    /// Where an act is written down, the steps that follow from it are done without it.
     store: Store,
-    /// The same store, where changes are written to the audit log.
-    audited: Store,
 }
 
 impl CampaignAdmin {
     pub fn new(store: Store) -> Self {
-        Self { audited: store.clone(), store }
-    }
-
-    /// The same; the log has what the operator does, and not what a date does meanwhile.
-    pub fn audited(store: Store, audited: Store) -> Self {
-        Self { store, audited }
+        Self { store }
     }
 
     /// What changes nothing.
@@ -40,24 +34,24 @@ impl CampaignAdmin {
 
     /// All of them as they are now, in the order in which they were made.
     pub async fn list(&self, now: Timestamp) -> Result<Vec<CampaignRecord>, StoreError> {
-        let campaigns = self.store.run(ListCampaigns).await?;
+        let campaigns = self.ask(ListCampaigns).await?;
         Ok(campaigns.into_iter().map(|campaign| campaign.as_of(now)).collect())
     }
 
     /// One, after what the service does every minute: a command may come before it, or without it.
     pub async fn find(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignFile>, StoreError> {
-        while self.store.run(StepByDate(now)).await? > 0 {}
-        self.store.run(FindCampaign(slug.clone())).await
+        while self.store.unaudited().run(StepByDate(now)).await? > 0 {}
+        self.ask(FindCampaign(slug.clone())).await
     }
 
     /// Makes a draft of the operator's file, which was read before.
     pub fn make(&self, draft: CampaignDraft, file: String, who: &str, now: Timestamp) -> StoreReply<'_, Made> {
-        self.audited.run(MakeCampaign { draft, definition: file, who: who.to_owned(), now })
+        self.store.run(MakeCampaign { draft, definition: file, who: who.to_owned(), now })
     }
 
     /// Replaces what the operator wrote about the campaign of the file's slug.
     pub fn edit(&self, draft: CampaignDraft, file: String, who: &str, now: Timestamp) -> StoreReply<'_, Edited> {
-        self.audited.run(EditCampaign { draft, definition: file, who: who.to_owned(), now })
+        self.store.run(EditCampaign { draft, definition: file, who: who.to_owned(), now })
     }
 
     /// A step, with a note, and whether those whom it concerns are mailed.
@@ -69,7 +63,7 @@ impl CampaignAdmin {
         (note, mails): (&str, bool),
         now: Timestamp,
     ) -> StoreReply<'_, Stepped> {
-        self.audited.run(StepCampaign {
+        self.store.run(StepCampaign {
             slug: slug.clone(),
             step,
             who: who.to_owned(),
@@ -82,7 +76,7 @@ impl CampaignAdmin {
     pub async fn demand(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignRecord>, StoreError> {
         let clock = Clock::start();
         let time = || now.plus(Duration::from_micros(clock.tick().as_micros()));
-        take_due_sheets(&self.store, Some(slug), time).await?;
+        take_due_sheets(&self.store.unaudited(), Some(slug), time).await?;
         Ok(self.find(slug, now).await?.map(|file| file.campaign))
     }
 

@@ -87,7 +87,7 @@ fn withdraw(task: &WithdrawSignUps) -> anyhow::Result<()> {
                 "key {key} still works and would sign up more people, so nothing was ended; first run `unionhall keys revoke {key}`"
             );
         }
-        let ended = operator.withdraw_sign_ups(key, since, act("signups withdraw", about, now), now).await?;
+        let ended = operator.audited(act("signups withdraw", about, now)).withdraw_sign_ups(key, since, now).await?;
         Ok((ended, found.revoked_at.is_some_and(|at| now.since(at) < JUST_REVOKED)))
     })?;
     print_line(&match ended {

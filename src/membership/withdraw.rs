@@ -77,18 +77,12 @@ impl Unit for Withdraw {
 
 /// Ends the pending sign-ups that were made with a key since that time; says how many. In steps, each of which others' writes wait
 /// for, with pauses in which those get their turn; what an interrupted one left is ended by the next. Only the first step that
-/// changes something is `audited`: the log is to say it once.
-pub async fn withdraw_sign_ups(
-    store: &Store,
-    audited: &Store,
-    key: KeyId,
-    since: Timestamp,
-    now: Timestamp,
-) -> Result<u64, StoreError> {
+/// changes something is audited: the log is to say it once.
+pub async fn withdraw_sign_ups(store: &Store, key: KeyId, since: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
     let (mut place, mut ended) = (PendingPlace::START, 0);
     loop {
         let begun = Instant::now();
-        let store = if ended == 0 { audited } else { store };
+        let store = if ended == 0 { store } else { &store.unaudited() };
         let (Some(last), some) = store.run(Withdraw { key, since, after: place, now }).await? else { return Ok(ended) };
         (place, ended) = (last, ended + some);
         tokio::time::sleep(begun.elapsed()).await;

@@ -74,28 +74,16 @@ impl Operator {
         Partners::new(self.store.clone())
     }
 
-    /// The webhook endpoints; of these changes too the audit log has the act.
-    pub fn webhooks(&self, act: Option<Act>, secret: Secret, client: GuardedClient) -> Webhooks {
-        let audited = act.map_or_else(|| self.clone(), |act| self.audited(act));
-        Webhooks::new(self.store.clone(), audited.store, secret, Arc::new(client), self.mode)
+    pub fn webhooks(&self, secret: Secret, client: GuardedClient) -> Webhooks {
+        Webhooks::new(self.store.clone(), secret, Arc::new(client), self.mode)
     }
 
     pub fn campaigns(&self) -> CampaignAdmin {
         CampaignAdmin::new(self.store.clone())
     }
 
-    /// The same, of which the audit log has the act.
-    pub fn audited_campaigns(&self, act: Act) -> CampaignAdmin {
-        CampaignAdmin::audited(self.store.clone(), self.audited(act).store)
-    }
-
     pub fn rewards(&self) -> RewardAdmin {
         RewardAdmin::new(self.store.clone())
-    }
-
-    /// The same, of which the audit log has the act.
-    pub fn audited_rewards(&self, act: Act) -> RewardAdmin {
-        RewardAdmin::audited(self.store.clone(), self.audited(act).store)
     }
 
     pub fn people(&self, secret: &Secret, erasures: ErasureLog) -> People {
@@ -111,15 +99,9 @@ impl Operator {
         self.store.member_count()
     }
 
-    /// Ends the pending sign-ups that were made with a key since that time; says how many. The audit log has it once, as this act.
-    pub async fn withdraw_sign_ups(
-        &self,
-        key: KeyId,
-        since: Timestamp,
-        act: Act,
-        now: Timestamp,
-    ) -> Result<u64, StoreError> {
-        withdraw::withdraw_sign_ups(&self.store, &self.audited(act).store, key, since, now).await
+    /// Ends the pending sign-ups that were made with a key since that time; says how many. An audit log has it once.
+    pub async fn withdraw_sign_ups(&self, key: KeyId, since: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
+        withdraw::withdraw_sign_ups(&self.store, key, since, now).await
     }
 
     /// Brings the figures up to date, where no service may be doing so.

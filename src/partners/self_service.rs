@@ -319,8 +319,7 @@ impl SelfService {
     }
 
     fn webhooks(&self, act: Act) -> Webhooks {
-        let (store, audited) = (self.store.clone(), self.store.audited(act));
-        Webhooks::new(store, audited as _, self.secret.clone(), Arc::clone(&self.client), self.mode)
+        Webhooks::new(self.store.audited(act), self.secret.clone(), Arc::clone(&self.client), self.mode)
     }
 
     /// There is something to deliver, and to mail.

@@ -19,9 +19,8 @@ use crate::store::{Store, StoreError};
 
 #[derive(Debug)]
 pub struct Webhooks {
+    /// Where an act is written down, the steps that follow from it are done without it.
     store: Store,
-    /// The same, of which every change is written down in the audit log.
-    audited: Store,
     secret: Secret,
     client: Arc<GuardedClient>,
     /// Of the records; messages say so.
@@ -81,8 +80,8 @@ pub enum EndpointProblem {
 }
 
 impl Webhooks {
-    pub fn new(store: Store, audited: Store, secret: Secret, client: Arc<GuardedClient>, mode: Mode) -> Self {
-        Self { store, audited, secret, client, mode }
+    pub fn new(store: Store, secret: Secret, client: Arc<GuardedClient>, mode: Mode) -> Self {
+        Self { store, secret, client, mode }
     }
 
     /// Adds an endpoint that can be reached; its secret is shown this once.
@@ -94,13 +93,13 @@ impl Webhooks {
     ) -> Result<(EndpointId, WebhookSecret), EndpointProblem> {
         self.client.check(url).await?;
         let added =
-            self.audited.run(AddEndpoint { partner: partner.to_owned(), url: url.as_str().to_owned(), now }).await?;
+            self.store.run(AddEndpoint { partner: partner.to_owned(), url: url.as_str().to_owned(), now }).await?;
         let id = added?;
         Ok((id, WebhookSecret::derive(&self.secret, id.0, 1)))
     }
 
     pub async fn list(&self) -> Result<Vec<ListedEndpoint>, StoreError> {
-        self.store.run(ListEndpoints).await
+        self.store.ask(ListEndpoints).await
     }
 
     /// Sends a ping, now; `unique` makes its id another than that of any before.
@@ -120,7 +119,7 @@ impl Webhooks {
         now: Timestamp,
     ) -> Result<WebhookSecret, EndpointProblem> {
         let unless_after = if ends_oldest { Timestamp::from_millis(i64::MAX) } else { now.minus(OLD_SECRET_SIGNS_FOR) };
-        match self.audited.run(RotateEndpoint { id, unless_after, now }).await? {
+        match self.store.run(RotateEndpoint { id, unless_after, now }).await? {
             Some(generation) => Ok(WebhookSecret::derive(&self.secret, id.0, generation)),
             None => match self.find(id).await?.rotated_at {
                 Some(at) => Err(EndpointProblem::JustRotated { id, at }),
@@ -136,16 +135,16 @@ impl Webhooks {
             let why = endpoint.disabled_why.unwrap_or_else(|| "it failed".to_owned());
             return Err(EndpointProblem::Disabled { id, at, why });
         }
-        Ok(self.audited.run(ResendEvent { id, key, now }).await?)
+        Ok(self.store.run(ResendEvent { id, key, now }).await?)
     }
 
     /// Lets an endpoint be told again. What waits for it goes now; what is past the effort goes when it was planned to.
     pub async fn enable(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
-        if !self.audited.run(EnableEndpoint(id, now)).await? {
+        if !self.store.run(EnableEndpoint(id, now)).await? {
             return Err(EndpointProblem::Unknown(id));
         }
         let mut batches = 1;
-        while effort.allows(batches) && self.store.run(RestartDeliveries(id, now)).await? > 0 {
+        while effort.allows(batches) && self.store.unaudited().run(RestartDeliveries(id, now)).await? > 0 {
             batches += 1;
         }
         Ok(())
@@ -162,7 +161,7 @@ impl Webhooks {
         self.enable(id, effort, now).await?;
         let (mut since, mut after, mut queued, mut batches) = (since, 0, 0, 0);
         while effort.allows(batches) {
-            let (Some(last), some) = self.store.run(RecoverEvents { id, since, after, now }).await? else {
+            let (Some(last), some) = self.store.unaudited().run(RecoverEvents { id, since, after, now }).await? else {
                 return Ok(Recovered { queued, next_since: None });
             };
             (since, after) = last;
@@ -173,13 +172,13 @@ impl Webhooks {
 
     /// Removes an endpoint, and what is on its way there. What is past the effort is deleted behind its back.
     pub async fn remove(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
-        if !self.audited.run(RetireEndpoint(id, now)).await? {
+        if !self.store.run(RetireEndpoint(id, now)).await? {
             return Err(EndpointProblem::Unknown(id));
         }
         let mut batches = 0;
         while effort.allows(batches) {
-            if self.store.run(EmptyEndpoint(id, now)).await? == 0 {
-                self.store.run(RemoveEndpoint(id)).await?;
+            if self.store.unaudited().run(EmptyEndpoint(id, now)).await? == 0 {
+                self.store.unaudited().run(RemoveEndpoint(id)).await?;
                 break;
             }
             batches += 1;
@@ -188,7 +187,7 @@ impl Webhooks {
     }
 
     async fn find(&self, id: EndpointId) -> Result<EndpointRecord, EndpointProblem> {
-        self.store.run(FindEndpoint(id)).await?.ok_or(EndpointProblem::Unknown(id))
+        self.store.ask(FindEndpoint(id)).await?.ok_or(EndpointProblem::Unknown(id))
     }
 }
 

@@ -54,7 +54,7 @@ pub enum MadeBatch {
 impl RewardAdmin {
     /// Like [`Self::make_batch`], for so long at the most.
     pub async fn make_batch_within(&self, most: Duration, who: &str, now: Timestamp) -> Result<MadeBatch, StoreError> {
-        let Some(batch) = self.audited.run(BeginBatch { who: who.to_owned(), now }).await? else {
+        let Some(batch) = self.store.run(BeginBatch { who: who.to_owned(), now }).await? else {
             return Ok(MadeBatch::NothingDue);
         };
         let first = Instant::now();

@@ -47,19 +47,13 @@ const SETTLED_AT_ONCE: usize = 100;
 /// What the operator does with rewards.
 #[derive(Debug)]
 pub struct RewardAdmin {
+    /// Where an act is written down, the steps that follow from it are done without it.
     store: Store,
-    /// The same store, where changes are written to the audit log.
-    audited: Store,
 }
 
 impl RewardAdmin {
     pub fn new(store: Store) -> Self {
-        Self { audited: store.clone(), store }
-    }
-
-    /// The same; of what is done in steps the log has one row.
-    pub fn audited(store: Store, audited: Store) -> Self {
-        Self { store, audited }
+        Self { store }
     }
 
     /// What changes nothing.
@@ -69,7 +63,7 @@ impl RewardAdmin {
 
     /// Does what the service does every half minute; a command may come before it, or without it.
     pub async fn catch_up(&self, now: Timestamp) -> Result<(), StoreError> {
-        worker::work(&self.store, || now).await
+        worker::work(&self.store.unaudited(), || now).await
     }
 
     /// Takes somebody out of what their referrer earns in a campaign; someone who was erased is known by their mark.
@@ -82,7 +76,7 @@ impl RewardAdmin {
         now: Timestamp,
     ) -> Result<Voided, StoreError> {
         let void = |address| {
-            self.audited.run(VoidPerson {
+            self.store.run(VoidPerson {
                 email_normalized: address,
                 campaign: campaign.clone(),
                 reason: reason.to_owned(),
@@ -100,7 +94,7 @@ impl RewardAdmin {
     pub async fn campaign(&self, slug: &CampaignSlug) -> Result<CampaignRewards, StoreError> {
         let mut all = CampaignRewards::default();
         while !all.is_whole {
-            all = self.store.run(AddUpCampaign(slug.clone(), all)).await?;
+            all = self.ask(AddUpCampaign(slug.clone(), all)).await?;
         }
         Ok(all)
     }
@@ -108,7 +102,7 @@ impl RewardAdmin {
     /// The oldest batches that have payouts out, and whether there are more.
     pub async fn open_batches(&self) -> Result<(Vec<BatchRecord>, bool), StoreError> {
         let (mut found, mut after) = (Vec::new(), 0);
-        while let Some(batch) = self.store.run(FindBatch(WhichBatch::OutAfter(after))).await? {
+        while let Some(batch) = self.ask(FindBatch(WhichBatch::OutAfter(after))).await? {
             if found.len() == MOST_OPEN_BATCHES {
                 return Ok((found, true));
             }
@@ -120,16 +114,16 @@ impl RewardAdmin {
 
     /// The batch that a payout is in; none where there is no such payout.
     pub async fn batch_of(&self, external_id: &str) -> Result<Option<i64>, StoreError> {
-        let found = self.store.run(FindPayouts(vec![external_id.to_owned()])).await?;
+        let found = self.ask(FindPayouts(vec![external_id.to_owned()])).await?;
         Ok(found.first().map(|payout| payout.batch))
     }
 
     /// A batch of all that is due, or the one whose file was never written; none if nothing is due. Killed between any two steps, it
     /// goes on when it is asked for again. The audit log has that it began, so that no batch is there without a row.
     pub async fn make_batch(&self, who: &str, now: Timestamp) -> Result<Option<i64>, StoreError> {
-        let Some(batch) = self.audited.run(BeginBatch { who: who.to_owned(), now }).await? else { return Ok(None) };
+        let Some(batch) = self.store.run(BeginBatch { who: who.to_owned(), now }).await? else { return Ok(None) };
         let mut begun = Instant::now();
-        while !self.store.run(FillBatch { batch, who: who.to_owned(), now }).await?.is_full {
+        while !self.store.unaudited().run(FillBatch { batch, who: who.to_owned(), now }).await?.is_full {
             pause_after_step(begun).await;
             begun = Instant::now();
         }
@@ -137,13 +131,13 @@ impl RewardAdmin {
     }
 
     /// A batch's file is written from now on.
-    pub fn close_batch(&self, batch: i64, now: Timestamp) -> StoreReply<'_, ()> {
-        self.store.run(CloseBatch(batch, now))
+    pub async fn close_batch(&self, batch: i64, now: Timestamp) -> Result<(), StoreError> {
+        self.store.unaudited().run(CloseBatch(batch, now)).await
     }
 
     /// The batch's file is there now.
     pub fn note_written(&self, batch: i64, now: Timestamp) -> StoreReply<'_, ()> {
-        self.audited.run(NoteWritten(batch, now))
+        self.store.run(NoteWritten(batch, now))
     }
 
     /// Holds a provider's answer against the payouts that it is about; books nothing.
@@ -160,7 +154,7 @@ impl RewardAdmin {
                 break;
             }
             let ids = some.iter().map(|line| line.external_id.clone()).collect();
-            let found = self.store.run(FindPayouts(ids)).await?;
+            let found = self.ask(FindPayouts(ids)).await?;
             for line in some {
                 let payout = found.iter().find(|payout| payout.external_id == line.external_id);
                 checked.add(line, payout, within);
@@ -180,7 +174,7 @@ impl RewardAdmin {
         let mut settled = SettledPayouts::default();
         for some in settlements.chunks(SETTLED_AT_ONCE) {
             let begun = Instant::now();
-            let store = if settled.booked == 0 { &self.audited } else { &self.store };
+            let store = if settled.booked == 0 { &self.store } else { &self.store.unaudited() };
             settled += store.run(SettlePayouts { settlements: some.to_vec(), who: who.to_owned(), now }).await?;
             pause_after_step(begun).await;
         }

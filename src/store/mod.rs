@@ -70,6 +70,11 @@ impl Store {
         Self { engine: Arc::clone(&self.engine), act: Some(Arc::new(act)) }
     }
 
+    /// The same store without an act: for steps that follow from one that is written down.
+    pub fn unaudited(&self) -> Self {
+        Self { engine: Arc::clone(&self.engine), act: None }
+    }
+
     /// Does the unit whole or not at all. This part is compiled for each unit: it is to stay this small.
     pub fn run<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
         self.run_job(U::HOW, <dyn Job>::of(unit)).map(result_of)
@@ -90,8 +95,7 @@ impl Store {
 
     /// Where units of this kind are done together, if the engine can; once for each kind, at wiring. They are not audited.
     pub fn batches<B: Batched>(&self) -> Batches<B> {
-        let store = Self { engine: Arc::clone(&self.engine), act: None };
-        Batches { store, together: self.engine.postgres().and_then(PostgresStore::batcher) }
+        Batches { store: self.unaudited(), together: self.engine.postgres().and_then(PostgresStore::batcher) }
     }
 
     /// How many members there are now; constant time at any size, never cached.

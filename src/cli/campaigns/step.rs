@@ -51,7 +51,7 @@ pub(super) fn take_noted(
     let mails = !note.no_mail;
     let done = with_live_records(store, async |operator| {
         let said = StepNote { who: &who, note: &note.note, mails };
-        match operator.audited_campaigns(act).take_step(slug, taken.clone(), said, now).await? {
+        match operator.audited(act).campaigns().take_step(slug, taken.clone(), said, now).await? {
             Ok(done) => Ok(done),
             Err(RefusedStep::Unknown(_)) => {
                 find(&operator, slug, now).await?;

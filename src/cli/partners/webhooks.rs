@@ -138,7 +138,8 @@ fn with_webhooks<T>(
     settings.records.with(async |operator| {
         let secret = secret::known(records, settings.records.mode(), given, &operator).await?;
         let client = settings.outbound.client(settings.base_url.as_deref().unwrap_or_default());
-        work(operator.webhooks(act, secret, client)).await
+        let operator = act.map_or_else(|| operator.clone(), |act| operator.audited(act));
+        work(operator.webhooks(secret, client)).await
     })
 }
 

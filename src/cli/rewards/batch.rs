@@ -51,7 +51,7 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
         let command = "rewards batch new";
         let nothing = act(command, "no payout is left, so no file was written".to_owned(), now);
         let who = nothing.who.clone();
-        let rewards = operator.audited_rewards(nothing);
+        let rewards = operator.audited(nothing).rewards();
         if let (Some(first), None) = (&there, task.batch) {
             check_name(&rewards, path, first).await?;
         }
@@ -83,7 +83,7 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
             Some(_) => return Err(holds_another(path, Some(id))),
         }
         let what = format!("batch {id}, {}", written.words());
-        operator.audited_rewards(act(command, what, now)).note_written(id, now).await?;
+        operator.audited(act(command, what, now)).rewards().note_written(id, now).await?;
         Ok(report(path, &batch, cause, &written))
     })?;
     lines.iter().try_for_each(|line| print_line(line))
@@ -246,7 +246,7 @@ pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
         }
         let act = act("rewards batch settle", checked.outcomes(), now);
         let who = act.who.clone();
-        let settled = operator.audited_rewards(act).settle(&checked.settlements, &who, now).await?;
+        let settled = operator.audited(act).rewards().settle(&checked.settlements, &who, now).await?;
         Ok((checked, settled))
     })?;
     checked.words(name, &settled).iter().try_for_each(|line| print_line(line))

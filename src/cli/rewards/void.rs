@@ -28,7 +28,7 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
         let secret = secret::claim(&task.store, task.secret.given()?, &operator).await?.secret;
         let act = act("rewards void", slug.to_string(), now);
         let who = act.who.clone();
-        let rewards = operator.audited_rewards(act);
+        let rewards = operator.audited(act).rewards();
         let voided = rewards.void(&email, &AddressMarker::new(&secret), slug, (&task.reason, &who), now).await?;
         // The others may make another group at once.
         rewards.catch_up(now).await?;

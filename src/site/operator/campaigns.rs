@@ -286,7 +286,7 @@ pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let act = found.who.act(asked.command, slug.to_string(), now);
     let who = act.who.clone();
     let said = StepNote { who: &who, note: &note, mails };
-    let admin = found.operator().audited_campaigns(act);
+    let admin = found.operator().audited(act).campaigns();
     Ok(match found.stored(HERE, admin.take_step(&slug, asked.taken, said, now).await)? {
         Ok(done) => found.done_at(HERE, &format!("/operator/campaigns/{slug}"), "Done", &done.words(mails, now)),
         Err(refused) => found.refuse(HERE, &format!("{refused}.")),

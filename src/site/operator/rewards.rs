@@ -113,7 +113,7 @@ async fn fill(found: &OperatorVisit<'_>) -> PageResult<Result<i64, Box<Answer>>>
     let now = found.visit.now.time;
     let nothing = found.who.act("rewards batch new", "no payout is left, so no file was written".to_owned(), now);
     let who = nothing.who.clone();
-    let rewards = found.operator().audited_rewards(nothing);
+    let rewards = found.operator().audited(nothing).rewards();
     let batch = match found.stored(HERE, rewards.make_batch_within(FILL_FOR, &who, now).await)? {
         MadeBatch::NothingDue => {
             let says = ["Nothing is due that a batch could pay.".to_owned()];
@@ -209,7 +209,7 @@ async fn hand_out(found: &OperatorVisit<'_>, id: i64) -> PageResult {
     let written =
         written.map_err(|error| found.refuse(HERE, &format!("The file could not be put together: {error}.")))?;
     let act = found.who.act("rewards batch new", format!("batch {id}, {}", written.words()), now);
-    found.stored(HERE, found.operator().audited_rewards(act).note_written(id, now).await)?;
+    found.stored(HERE, found.operator().audited(act).rewards().note_written(id, now).await)?;
     if written.rows == 0 {
         let mut says = vec![format!("No payout of batch {id} is left to be paid.")];
         says.extend(written.left_out_words());
@@ -259,7 +259,7 @@ pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     found.require_sure(HERE, &question, &fields)?;
     let act = found.who.act("rewards batch settle", checked.outcomes(), now);
     let who = act.who.clone();
-    let rewards = found.operator().audited_rewards(act);
+    let rewards = found.operator().audited(act).rewards();
     let settled = found.stored(HERE, rewards.settle(&checked.settlements, &who, now).await)?;
     Ok(found.done(HERE, "Recorded", &checked.words("The answer", &settled)))
 }
