@@ -130,9 +130,7 @@ pub struct Core {
     /// The inboxes of partners, where this is the sandbox.
     pub inbox: Option<Inbox>,
     keys: Keys,
-    installation: Store,
-    sources: Store,
-    figures: Store,
+    store: Store,
     checked: Mutex<LastCheck>,
     limiter: Arc<dyn Limiter>,
     wide: WideBudgets,
@@ -153,7 +151,7 @@ struct LastCheck {
 }
 
 impl App {
-    /// Each area of the store goes to the module that it is for; nobody else can name it.
+    /// Each capability has the store for its own; operations and pages get none.
     pub fn new(parts: Parts) -> Arc<Self> {
         Self::put_together(parts, None)
     }
@@ -187,9 +185,7 @@ impl App {
             form_throttle: FormThrottle::new(store.clone(), budget, &secret),
             sent_forms: Sealer::new(&secret, "sent form"),
             keys: Keys::of_mode(store.clone(), mode),
-            sources: store.clone(),
-            figures: store.clone(),
-            installation: store,
+            store,
             checked: Mutex::default(),
             limiter,
             wide: WideBudgets::default(),
@@ -286,22 +282,22 @@ impl Core {
         let asked = async {
             Ok::<_, StoreError>(RecordFigures {
                 members: self.membership.count().await?,
-                mail: self.sources.run(FindMailFigures).await?,
-                sources: self.figures.run(ListSourceTotals).await?,
-                last_backup: self.installation.run(FindLastBackup).await?,
+                mail: self.store.run(FindMailFigures).await?,
+                sources: self.store.run(ListSourceTotals).await?,
+                last_backup: self.store.run(FindLastBackup).await?,
                 bytes: None,
             })
         };
         let asked = tokio::time::timeout(FIGURES_TIMEOUT, asked).await.ok()?;
         let figures = asked.map_err(|error| self.report_store(None, &error.to_string())).ok()?;
         // A look at every file of the database, which may take its time.
-        let bytes = tokio::time::timeout(FIGURES_TIMEOUT, self.installation.database_bytes()).await;
+        let bytes = tokio::time::timeout(FIGURES_TIMEOUT, self.store.database_bytes()).await;
         Some(RecordFigures { bytes: bytes.ok().and_then(Result::ok), ..figures })
     }
 
     /// And of this node's part in them, which it knows by itself.
     pub async fn store_figures(&self) -> StoreFigures {
-        self.installation.figures().await.unwrap_or_default()
+        self.store.figures().await.unwrap_or_default()
     }
 
     /// How things are while the store can be used. Whoever asks within a second of another is told the same, and while the
@@ -318,8 +314,8 @@ impl Core {
                 // After a failure at once, so that its end is seen.
                 let for_room = checked.paused.is_none() || !is_recent(checked.for_room_at, ROOM_BELIEVED_FOR);
                 let asked = tokio::time::timeout(READINESS_TIMEOUT, async {
-                    self.installation.check(for_room).await?;
-                    self.installation.run(AreSignUpsPaused).await
+                    self.store.check(for_room).await?;
+                    self.store.run(AreSignUpsPaused).await
                 });
                 let asked = asked.await;
                 let asked = asked.map_err(|_| "the store does not take writes".to_owned());

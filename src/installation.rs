@@ -1,9 +1,9 @@
-//! What the whole installation shares: whether sign-ups are taken, whose secret it is, when it was backed up.
+//! What the whole installation shares: whether it takes sign-ups, which secret it belongs to, and when it was backed up.
 
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Sql, Unit, expected, values};
 
-/// Switches the agent actions off or on for every node. Says whether that changed anything.
+/// Switches the agent actions off or on for every node. Returns whether that changed anything.
 #[derive(Debug)]
 pub struct PauseSignUps(pub bool);
 
@@ -29,7 +29,7 @@ impl Unit for AreSignUpsPaused {
     }
 }
 
-/// Ties the records to the installation's secret, on the first call; says later whether it is the same.
+/// Ties the records to the installation's secret on the first call; later calls say whether it is the same.
 #[derive(Debug)]
 pub struct ClaimSecret(pub String);
 
@@ -67,7 +67,7 @@ impl Unit for CompareSecret {
     }
 }
 
-/// When the latest sign-up, person or key was written, by the clock of whoever wrote it; none if there is none.
+/// When the latest sign-up, person or key was written, by the writer's clock; none if there is none.
 #[derive(Debug)]
 pub struct FindLatestRecord;
 
@@ -86,7 +86,7 @@ impl Unit for FindLatestRecord {
     }
 }
 
-/// Notes that a backup was made then; an older one changes nothing.
+/// Records when a backup was made; an older time changes nothing.
 #[derive(Debug)]
 pub struct NoteBackup(pub Timestamp);
 
@@ -100,7 +100,7 @@ impl Unit for NoteBackup {
     }
 }
 
-/// When the last backup was made that was noted.
+/// When the last recorded backup was made.
 #[derive(Debug)]
 pub struct FindLastBackup;
 
@@ -118,12 +118,12 @@ pub(crate) async fn is_paused(sql: &mut dyn Sql) -> Result<bool, Failure> {
     expected(sql.row("SELECT signups_paused FROM installation WHERE id = 1", values![], |row| row.get(0)).await?)
 }
 
-/// Whose records these are.
+/// Which secret the records belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// Nobody's until now.
+    /// To none until now.
     First,
-    /// This secret's.
+    /// To this one.
     Same,
     Another,
 }

@@ -18,7 +18,7 @@ use crate::store::{Store, StoreError, StoreReply};
 
 #[derive(Debug)]
 pub struct CampaignAdmin {
-    /// Where an act is written down, the steps that follow from it are done without it.
+    /// If it is audited, the steps that follow from an act still run unaudited.
     store: Store,
 }
 
@@ -27,34 +27,35 @@ impl CampaignAdmin {
         Self { store }
     }
 
-    /// What changes nothing.
+    /// Runs a query that changes nothing.
     pub fn ask<Q: Unit>(&self, query: Q) -> StoreReply<'_, Q::Done> {
         self.store.ask(query)
     }
 
-    /// All of them as they are now, in the order in which they were made.
+    /// All campaigns as they are now, in the order they were made.
     pub async fn list(&self, now: Timestamp) -> Result<Vec<CampaignRecord>, StoreError> {
         let campaigns = self.ask(ListCampaigns).await?;
         Ok(campaigns.into_iter().map(|campaign| campaign.as_of(now)).collect())
     }
 
-    /// One, after what the service does every minute: a command may come before it, or without it.
+    /// One campaign. Takes the steps by date first, as the service does every minute: the command may run before the service does, or
+    /// without it.
     pub async fn find(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignFile>, StoreError> {
         while self.store.unaudited().run(StepByDate(now)).await? > 0 {}
         self.ask(FindCampaign(slug.clone())).await
     }
 
-    /// Makes a draft of the operator's file, which was read before.
+    /// Makes a draft from the operator's file, which was parsed before.
     pub fn make(&self, draft: CampaignDraft, file: String, who: &str, now: Timestamp) -> StoreReply<'_, Made> {
         self.store.run(MakeCampaign { draft, definition: file, who: who.to_owned(), now })
     }
 
-    /// Replaces what the operator wrote about the campaign of the file's slug.
+    /// Replaces what the operator wrote about the campaign with the slug in the file.
     pub fn edit(&self, draft: CampaignDraft, file: String, who: &str, now: Timestamp) -> StoreReply<'_, Edited> {
         self.store.run(EditCampaign { draft, definition: file, who: who.to_owned(), now })
     }
 
-    /// A step, with a note, and whether those whom it concerns are mailed.
+    /// Takes a step, with a note and whether to mail the people it concerns.
     pub fn step(
         &self,
         slug: &CampaignSlug,
@@ -72,7 +73,7 @@ impl CampaignAdmin {
         })
     }
 
-    /// The campaign with its last sheet. One that is due is taken first: the service may be down, or a moment from doing so.
+    /// The campaign with its last sheet. Takes a due sheet first: the service may be down, or may not have taken it yet.
     pub async fn demand(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignRecord>, StoreError> {
         let clock = Clock::start();
         let time = || now.plus(Duration::from_micros(clock.tick().as_micros()));
@@ -80,7 +81,7 @@ impl CampaignAdmin {
         Ok(self.find(slug, now).await?.map(|file| file.campaign))
     }
 
-    /// Keeps an offer that a negotiator proposes, as a file that `campaigns offer` takes.
+    /// Keeps an offer that a negotiator proposes, as a file that `campaigns offer` accepts.
     pub async fn propose(
         &self,
         slug: &CampaignSlug,

@@ -1,4 +1,4 @@
-//! Mailings about campaigns: they walk people in the order of their ids, some at a time, and put mail into the outbox.
+//! Mailings about campaigns: they go through people in the order of their ids, in batches, and put mail into the outbox.
 
 use crate::campaigns::records::{campaign, campaigns};
 use crate::domain::campaign::mailing::{MailingPace, MailingRecipient};
@@ -14,13 +14,13 @@ use crate::domain::us_state::UsState;
 use crate::membership::records::joined_by;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// People that one step looks at: sign-ups wait meanwhile.
+/// People that one step looks at. Kept small because sign-ups wait meanwhile.
 const LOOKED_AT_ONCE: u32 = 100;
 
-/// Rows that one step deletes; the second statement of the step has the number in its text.
+/// Rows that one step deletes. The second SQL statement of the step repeats this number.
 const FORGOTTEN_AT_ONCE: u32 = 500;
 
-/// Somebody `p` with their part `part` in a campaign, as [`recipient`] reads them; `s` is the sign-up that they joined by.
+/// Columns of a person `p` with their part `part` in a campaign, as [`recipient`] reads them; `s` is the sign-up they joined by.
 macro_rules! recipient_columns {
     () => {
         concat!(
@@ -55,23 +55,23 @@ pub(crate) async fn campaign_of_id(sql: &mut dyn Sql, id: i64) -> Result<Option<
 /// What a step of the mailings did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MailingStep {
-    /// Mails that were put into the outbox.
+    /// Mails put into the outbox.
     pub queued: u32,
-    /// Whether there may be more to do at once.
+    /// Whether there may be more to do right away.
     pub more: bool,
-    /// A mailing whose time was over before everybody was looked at.
+    /// A mailing that ran out of time before it got through everyone.
     pub ended_early: Option<(CampaignSlug, CampaignMail)>,
 }
 
-/// Takes a mailing further: looks at some people, and puts as many mails into the outbox as the pace allows. Where it got to is
-/// written with them.
+/// Advances a mailing: looks at some people and puts as many mails into the outbox as the pace allows. Saves its position in the same
+/// transaction.
 #[derive(Debug)]
 pub struct StepMailing {
     pub pace: MailingPace,
     pub now: Timestamp,
 }
 
-/// A mailing that is not finished.
+/// An unfinished mailing.
 struct Mailing {
     id: i64,
     campaign: i64,
@@ -84,7 +84,7 @@ impl Unit for StepMailing {
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<MailingStep, Failure> {
-        // Whoever has this row steps; other nodes have nothing to do meanwhile.
+        // The node that locks this row takes the step; the other nodes have nothing to do meanwhile.
         let pace = "SELECT used_to FROM campaign_pace WHERE id = 1 FOR UPDATE SKIP LOCKED";
         let Some(used_to) = sql.row(pace, values![], |row| row.get(0)).await? else {
             return Ok(MailingStep::default());
@@ -130,7 +130,7 @@ impl Unit for StepMailing {
 }
 
 impl StepMailing {
-    /// An offer waits for nothing else; of the others the one that mailed least comes first, so that none waits for a large one.
+    /// Offers go first. Among the others, the mailing that has sent the least goes first, so that none waits for a large one.
     async fn next(&self, sql: &mut dyn Sql) -> Result<Option<(Mailing, CampaignRecord)>, Failure> {
         let unfinished = "SELECT id, campaign_id, kind, after_id FROM campaign_mailings WHERE finished_at IS NULL
                           ORDER BY CASE WHEN kind = 'campaign_offer' THEN 0 ELSE 1 END, queued, id";
@@ -144,7 +144,7 @@ impl StepMailing {
         };
         for mailing in sql.rows(unfinished, values![], read).await? {
             let Some(campaign) = campaign_of_id(sql, mailing.campaign).await? else { continue };
-            // What came of it is what the last sheet says.
+            // The mail quotes the last sheet, so it waits until that sheet is counted.
             if mailing.kind == CampaignMail::Result && campaign.state == CampaignState::Closed {
                 let uncounted = super::sheet::is_uncounted(sql, campaign.id).await?;
                 if uncounted {
@@ -156,7 +156,7 @@ impl StepMailing {
         Ok(None)
     }
 
-    /// Puts the mail for a person into the outbox; false if they had theirs, or are gone meanwhile.
+    /// Puts the mail for a person into the outbox. False if they already got it or are gone by now.
     async fn queue(&self, sql: &mut dyn Sql, mailing: &Mailing, person: i64) -> Result<bool, Failure> {
         let once = "INSERT INTO campaign_mails (campaign_id, kind, person_id, queued_at) VALUES ($1, $2, $3, $4)
                     ON CONFLICT DO NOTHING RETURNING id";
@@ -164,7 +164,7 @@ impl StepMailing {
         let Some(mail) = sql.insert(once, values![mailing.campaign, kind, person, self.now]).await? else {
             return Ok(false);
         };
-        // Whoever is erased at this moment leaves no address behind.
+        // A person who is being erased at this moment leaves no address behind.
         let put = "INSERT INTO outbox (campaign_mail_id, kind, recipient, created_at, send_after)
                    SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT), p.email, CAST($3 AS BIGINT), CAST($3 AS BIGINT)
                    FROM people p WHERE p.id = $4 AND p.state = 'member' FOR SHARE";
@@ -210,7 +210,7 @@ impl Mailing {
     }
 }
 
-/// Deletes some of what mailings that are finished no longer need; says how much.
+/// Deletes some rows that finished mailings no longer need; returns how many.
 #[derive(Debug)]
 pub struct ForgetMails(pub Timestamp);
 
@@ -223,8 +223,8 @@ impl Unit for ForgetMails {
                             (SELECT id FROM outbox WHERE campaign_mail_id IS NOT NULL AND given_up_at <= $1 LIMIT $2)";
         let long_ago = Timestamp::from_millis(self.0.as_millis() - PENDING_FOR.as_millis() as i64);
         let given_up = sql.execute(given_up, values![long_ago, FORGOTTEN_AT_ONCE]).await?;
-        // A cross join, for SQLite takes its sides in this order: otherwise it reads the mails of every mailing that goes on. A number
-        // that PostgreSQL plans with: for any number it reads every mail.
+        // A cross join, because SQLite reads its sides in this order; otherwise it reads the mails of every mailing still running. The
+        // limit is a literal so that PostgreSQL plans with it; with a parameter it reads every mail.
         let gone = "DELETE FROM campaign_mails WHERE id IN
                         (SELECT m.id FROM campaign_mailings g CROSS JOIN campaign_mails m
                          WHERE g.finished_at IS NOT NULL AND m.campaign_id = g.campaign_id AND m.kind = g.kind

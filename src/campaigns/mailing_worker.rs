@@ -1,5 +1,5 @@
-//! The worker of mailings: takes them further in bounded steps, at the pace that the operator set. Where it got to is in the store, so
-//! it goes on after a crash, and several nodes may work on one store.
+//! The mailing worker: advances mailings in bounded steps, at the pace the operator set. Its position is in the store, so it continues
+//! after a crash, and several nodes can work on one store.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::log::Log;
 use crate::store::{Store, StoreError};
 use crate::supervise::pause_after_step;
 
-/// How often it looks for something to mail, and to delete. Less than what the pace tolerates, so that none of it is lost.
+/// How often it looks for something to mail or delete. Shorter than the gap that the pace tolerates, so that no allowance is lost.
 const EVERY: Duration = Duration::from_secs(2);
 const DELETES_EVERY: u32 = 30;
 
-/// Works until told to stop.
+/// Runs until stopped.
 pub async fn run(store: Store, pace: MailingPace, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
     let mut round = 0_u32;
     while !*stop.borrow() {
@@ -34,7 +34,7 @@ pub async fn run(store: Store, pace: MailingPace, log: Log, clock: Clock, mut st
     }
 }
 
-/// All that the pace allows now; says how many mails were queued.
+/// Does all that the pace allows now; returns how many mails were queued.
 pub async fn work(
     store: &Store,
     pace: MailingPace,

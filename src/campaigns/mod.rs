@@ -1,5 +1,5 @@
-//! Campaigns: what everybody sees of them, what members press, what the operator and the negotiator do, and the worker that
-//! acts by date, counts and mails.
+//! Campaigns: what everybody sees of them, which buttons members press, what the operator and the negotiator do, and the worker that acts
+//! by date, counts and mails.
 //!
 //! It must never know HTTP, MCP or a command line.
 
@@ -35,7 +35,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::store::{Store, StoreError};
 
-/// What pages do with campaigns.
+/// What the pages do with campaigns.
 #[derive(Debug)]
 pub struct Campaigns {
     store: Store,
@@ -47,12 +47,12 @@ impl Campaigns {
         Self { store, public: KeptPublic::default() }
     }
 
-    /// The campaigns that everybody may see, at most about a second old.
+    /// The campaigns that everybody may see, at most about a second out of date.
     pub async fn public(&self, now: Moment) -> Result<Arc<PublicCampaigns>, StoreError> {
         self.public.get(&self.store, now.tick).await
     }
 
-    /// A member presses a button of a campaign. `us_state` is the state that they name with it, if they have named none before.
+    /// A member presses a button of a campaign. `us_state` is the state they name with it, if they have not named one before.
     pub async fn press(
         &self,
         session: &Nonce,
@@ -64,7 +64,7 @@ impl Campaigns {
         self.store.run(PressUnit { session: session.clone(), slug: slug.clone(), press, us_state, now }).await
     }
 
-    /// Remembers that somebody who signed up by the form came from a campaign's page.
+    /// Remembers that a person who signed up with the form came from a campaign's page.
     pub async fn remember(&self, email: &EmailAddress, slug: &CampaignSlug) -> Result<(), StoreError> {
         self.store.run(RememberCampaign(email.normalized(), slug.clone())).await
     }

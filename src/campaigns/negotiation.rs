@@ -1,4 +1,4 @@
-//! What a negotiator notes: rounds with suppliers and offers to publish.
+//! The negotiator's notes: rounds with suppliers, and offers to publish.
 
 use crate::campaigns::records::hold;
 use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
@@ -6,24 +6,24 @@ use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
 
-/// What became of a note.
+/// The outcome of adding a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noted {
-    /// How many there are now.
+    /// How many notes there are now.
     Done(u64),
     Unknown,
     /// Nothing is negotiated in this state.
     NotNow(CampaignState),
-    /// There are as many as there may be.
+    /// The maximum is reached.
     Full,
 }
 
-/// Negotiating is done while members are asked, and again if an offer has to be made anew.
+/// Negotiations run while members are being asked, and again if an offer has to be remade.
 fn is_negotiated(state: CampaignState) -> bool {
     state.gathers()
 }
 
-/// Notes a round of a negotiation, for ever.
+/// Adds a negotiation round, which is kept forever.
 #[derive(Debug)]
 pub struct AddRound {
     pub slug: CampaignSlug,
@@ -47,7 +47,7 @@ impl Unit for AddRound {
     }
 }
 
-/// Notes an offer that a negotiator proposes.
+/// Adds an offer that a negotiator proposes.
 #[derive(Debug)]
 pub struct AddOfferDraft {
     pub slug: CampaignSlug,
@@ -72,14 +72,14 @@ impl Unit for AddOfferDraft {
     }
 }
 
-/// The campaign and how many notes it has, or why it takes no more.
+/// The campaign and how many notes it has, or why it accepts no more.
 async fn room(
     sql: &mut dyn Sql,
     slug: &CampaignSlug,
     count: &'static str,
     most: u32,
 ) -> Result<Result<(CampaignRecord, u64), Noted>, Failure> {
-    // One at a time, so that they are counted right.
+    // One at a time, so that the count is right.
     sql.lock(&format!("negotiation of {slug}")).await?;
     let Some(campaign) = hold(sql, slug).await? else { return Ok(Err(Noted::Unknown)) };
     if !is_negotiated(campaign.state) {

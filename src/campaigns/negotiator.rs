@@ -1,6 +1,6 @@
-//! What a negotiator may do with campaigns: read them and what was counted, and note rounds and proposals.
+//! What a negotiator can do with campaigns: read them and their counts, and note rounds and proposals.
 //!
-//! Nothing here reads a person or publishes anything. Each note is in the audit log, under the name that the client gives itself.
+//! Nothing here reads a person or publishes anything. The audit log records each note under the name the client gives itself.
 
 use super::Noted;
 use super::admin::CampaignAdmin;
@@ -12,7 +12,7 @@ use crate::domain::time::Timestamp;
 use crate::store::audit::Act;
 use crate::store::{Store, StoreError};
 
-/// Who the audit log says made a note: which program it was is its own claim.
+/// The author of notes in the audit log. The program's own name is only its claim.
 const WHO: &str = "the negotiator";
 
 #[derive(Debug)]
@@ -29,13 +29,13 @@ impl Negotiator {
         CampaignAdmin::new(self.store.clone()).list(now).await
     }
 
-    /// What was noted so far, the oldest first.
+    /// The notes so far, oldest first.
     pub async fn notes(&self, slug: &CampaignSlug) -> Result<(Vec<NegotiationRound>, Vec<OfferDraft>), StoreError> {
         let admin = CampaignAdmin::new(self.store.clone());
         Ok((admin.ask(ListRounds(slug.clone())).await?, admin.ask(ListOfferDrafts(slug.clone())).await?))
     }
 
-    /// A campaign with what was counted last.
+    /// A campaign with its last count.
     pub async fn demand(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignRecord>, StoreError> {
         CampaignAdmin::new(self.store.clone()).demand(slug, now).await
     }
@@ -45,7 +45,7 @@ impl Negotiator {
         store.run(AddRound { slug: slug.clone(), round }).await
     }
 
-    /// Keeps a proposal, as a file that `campaigns offer` takes.
+    /// Keeps a proposal, as a file that `campaigns offer` accepts.
     pub async fn propose(
         &self,
         slug: &CampaignSlug,

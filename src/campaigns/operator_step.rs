@@ -1,4 +1,4 @@
-//! A step of a campaign as an operator takes it, by a command or on their page: what is refused and why, and what it means.
+//! A step of a campaign as an operator takes it, by a command or on the page: what is refused and why, and what the step means.
 
 use crate::campaigns::admin::CampaignAdmin;
 use crate::campaigns::{Stepped, TakenStep};
@@ -9,24 +9,22 @@ use crate::domain::figure::{dollars, grouped};
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
 
-/// What the operator says with a step.
+/// What the operator gives with a step.
 #[derive(Debug, Clone, Copy)]
 pub struct StepNote<'a> {
     pub who: &'a str,
     /// For the history.
     pub note: &'a str,
-    /// Whether those whom it concerns are mailed.
+    /// Whether to mail the people it concerns.
     pub mails: bool,
 }
 
-/// A step that was taken.
 #[derive(Debug)]
 pub struct DoneStep {
     pub before: CampaignRecord,
     pub after: CampaignRecord,
 }
 
-/// Why a step was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RefusedStep {
     #[error("there is no campaign {0}")]
@@ -38,7 +36,7 @@ pub enum RefusedStep {
 }
 
 impl CampaignAdmin {
-    /// Takes a step, if it makes sense now.
+    /// Takes a step, if the campaign's state allows it now.
     pub async fn take_step(
         &self,
         slug: &CampaignSlug,
@@ -69,7 +67,7 @@ impl CampaignAdmin {
 }
 
 impl DoneStep {
-    /// What it means, and what comes next.
+    /// What the step means and what comes next.
     pub fn words(&self, mails: bool, now: Timestamp) -> Vec<String> {
         let Self { before, after } = self;
         let slug = after.slug();
@@ -136,14 +134,14 @@ impl DoneStep {
     }
 }
 
-/// What an operator may note with a step.
+/// Reads the note an operator writes for a step.
 pub fn read_note(text: &str) -> Result<String, String> {
     let text = text.trim();
     let is_good = text.chars().count() <= 500 && !text.chars().any(char::is_control);
     if is_good { Ok(text.to_owned()) } else { Err("write at most 500 characters on one line".to_owned()) }
 }
 
-/// What referring the members of a campaign earns.
+/// What a member earns by referring others to a campaign.
 pub fn terms_words(terms: &ReferralTerms) -> String {
     let ReferralTerms { reward_per_group, group_size, max_groups, hold_days } = *terms;
     let days = if hold_days == 1 { "1 day".to_owned() } else { format!("{hold_days} days") };

@@ -1,4 +1,4 @@
-//! Leases mail about campaigns, which has neither a source nor caps of its mailbox: its pace was kept when it was queued.
+//! Leases mail about campaigns. This mail has no source and no mailbox caps: its pace was applied when it was queued.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::membership::records::joined_by;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 use crate::store::{Store, StoreReply};
 
-/// Takes up to `most` mails about campaigns that are due, and drops those that concern their person no more.
+/// Takes up to `most` due mails about campaigns, and drops those that no longer concern their person.
 #[derive(Debug)]
 pub struct LeaseCampaignMail {
     pub worker: String,
@@ -25,12 +25,12 @@ pub struct LeaseCampaignMail {
     pub now: Timestamp,
 }
 
-/// For the worker of mail.
+/// For the mail worker.
 pub fn lease(store: &Store, worker: String, most: u32, now: Timestamp) -> StoreReply<'_, Leased> {
     store.run(LeaseCampaignMail { worker, most, now })
 }
 
-/// A mail that is due; what it is about is not known yet.
+/// A due mail; what it is about is not yet known.
 struct CampaignCandidate {
     id: i64,
     kind: CampaignMail,

@@ -1,4 +1,4 @@
-//! Who takes part in a campaign: the presses of members, and what leaving and erasing make of them.
+//! Who takes part in a campaign: the buttons members press, and what leaving and erasing change.
 
 use crate::campaigns::qualify::qualify_before_change;
 use crate::campaigns::records::hold;
@@ -10,19 +10,19 @@ use crate::domain::us_state::UsState;
 use crate::membership::answers::{answers_of, set_answers};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// What became of a press.
+/// The outcome of pressing a button.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressed {
-    /// Their part now; none where they have none.
+    /// The member's part now, if they have one.
     Done(Option<ParticipationState>),
     Refused(BadPress),
-    /// There is no such campaign, as far as members know.
+    /// Members see no such campaign.
     Unknown,
-    /// Nobody who is a member has the session.
+    /// The session belongs to no member.
     NotAMember,
 }
 
-/// A member presses a button of a campaign; `us_state` is what they name now, for who named none before.
+/// A member presses a button of a campaign. `us_state` is the state they name now, if they have not named one before.
 #[derive(Debug)]
 pub struct PressUnit {
     pub session: Nonce,
@@ -37,7 +37,7 @@ impl Unit for PressUnit {
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Pressed, Failure> {
-        // The person first: whoever leaves holds them, and looks at their participations after it.
+        // Lock the person first: the code that ends a membership locks them too, and looks at their participations afterwards.
         let Some(member) = answers_of(sql, &self.session).await? else { return Ok(Pressed::NotAMember) };
         let campaign = hold(sql, &self.slug).await?.filter(|campaign| campaign.was_public);
         let Some(campaign) = campaign else { return Ok(Pressed::Unknown) };
@@ -74,7 +74,7 @@ impl Unit for PressUnit {
     }
 }
 
-/// Whoever leaves takes part in nothing that goes on. They have one row a campaign at the most.
+/// A person who leaves drops out of every campaign that is still running. They have at most one row per campaign.
 pub(crate) async fn end_participations(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<(), Failure> {
     let end = "UPDATE participations SET state = CASE state WHEN 'in' THEN 'out' ELSE 'passed' END, changed_at = $2
                WHERE person_id = $1 AND state IN ('in', 'accepted')
@@ -82,13 +82,13 @@ pub(crate) async fn end_participations(sql: &mut dyn Sql, person: i64, now: Time
     sql.execute(end, values![person, now]).await.map(|_| ())
 }
 
-/// What stays of a participation once its person is erased: that there was one.
+/// When a person is erased, all that stays of a participation is that there was one.
 pub(crate) async fn forget_times(sql: &mut dyn Sql, person: i64, day: Timestamp) -> Result<(), Failure> {
     let forget = "UPDATE participations SET in_at = NULL, accepted_at = NULL, changed_at = $2 WHERE person_id = $1";
     sql.execute(forget, values![person, day]).await.map(|_| ())
 }
 
-/// A person's part in each campaign, in the order in which they first took part.
+/// A person's part in each campaign, in the order they first took part.
 pub(crate) async fn participations_of(sql: &mut dyn Sql, person: i64) -> Result<Vec<ParticipationEntry>, Failure> {
     let list = "SELECT c.slug, p.state, p.in_at, p.accepted_at, p.changed_at
                 FROM participations p JOIN campaigns c ON c.id = p.campaign_id WHERE p.person_id = $1 ORDER BY p.id";

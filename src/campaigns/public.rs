@@ -1,4 +1,4 @@
-//! What everybody may see of campaigns, in memory: the join page shows it, so it costs a request nothing.
+//! What everybody may see of campaigns, kept in memory: the join page shows it, so a request does not have to read it.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::domain::time::{Tick, Timestamp};
 use crate::domain::us_state::UsState;
 use crate::store::{Store, StoreError};
 
-/// How long it is shown before the records are asked whether it changed.
+/// How long it is shown before checking the store for changes.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
-/// How long before all of it is read again, whatever they say.
+/// How long before everything is read again, even if the version has not changed.
 const READ_EVERY: Duration = Duration::from_secs(60);
 
 /// The campaigns that everybody may see.
 #[derive(Debug, Default)]
 pub struct PublicCampaigns {
-    /// In the order in which they are listed: what one can do something about first.
+    /// In the order they are listed: first those that members can act on.
     listed: Vec<CampaignRecord>,
-    /// Those that were cancelled after people had seen them: only whoever has the address finds them.
+    /// Campaigns cancelled after people had seen them. Only a person who has the address can find them.
     cancelled: Vec<CampaignRecord>,
 }
 
@@ -34,7 +34,7 @@ impl PublicCampaigns {
         let public = campaigns.into_iter().filter(|campaign| campaign.was_public);
         let (cancelled, mut listed): (Vec<_>, Vec<_>) =
             public.partition(|campaign| campaign.state == CampaignState::Cancelled);
-        // Of those that are over the newest first, of the others the one whose day comes first.
+        // Closed campaigns: newest first. All others: earliest deadline first.
         listed.sort_by_key(|campaign| {
             let day = match campaign.state {
                 CampaignState::Closed => -campaign.closed_at.map_or(0, |at| at.as_millis()),
@@ -49,8 +49,8 @@ impl PublicCampaigns {
         &self.listed
     }
 
-    /// What a member is shown of them, what fits best first: those that are open where they live, about a bill that they ticked and
-    /// then the others; after them what became of those that they took part in.
+    /// The campaigns a member sees, best match first: open ones where they live, starting with those about a bill they ticked, and then how
+    /// the ones they took part in ended.
     pub fn for_member(
         &self,
         us_state: Option<UsState>,
@@ -77,8 +77,8 @@ impl PublicCampaigns {
         shown.into_iter().map(|(_, campaign, part)| (campaign, part)).collect()
     }
 
-    /// What somebody who joined just now can take part in: the campaign that they came from, then those that fit. Who ticked no
-    /// bill is shown all that are open where they live.
+    /// What a new member can take part in: the campaign they came from, then those that match. If they ticked no bill, they see all that
+    /// are open where they live.
     pub fn after_joining(
         &self,
         came_from: Option<&CampaignSlug>,
@@ -116,14 +116,14 @@ const fn place(state: CampaignState) -> u8 {
 #[derive(Debug, Default)]
 pub(super) struct KeptPublic {
     last: RwLock<Option<Kept>>,
-    /// One asks the records; the others are shown what there is.
+    /// One request asks the store; the others get what is kept.
     asking: Mutex<()>,
 }
 
 #[derive(Debug, Clone)]
 struct Kept {
     at: Tick,
-    /// When it was read whole: what the version hides is seen within a minute.
+    /// When everything was last read. Changes that the version misses appear within a minute.
     read_at: Tick,
     version: (i64, i64),
     campaigns: Arc<PublicCampaigns>,
@@ -142,7 +142,7 @@ impl KeptPublic {
         let recent = self.read().filter(|kept| now.since(kept.read_at) < READ_EVERY);
         let kept = match (look(store, recent.as_ref(), now).await, recent) {
             (Ok(kept), _) => kept,
-            // A page that is up stays up for as long as this is true.
+            // If the store fails, a page that works keeps working while the copy is this recent.
             (Err(_), Some(kept)) => return Ok(kept.campaigns),
             (Err(error), None) => return Err(error),
         };
@@ -152,13 +152,12 @@ impl KeptPublic {
         Ok(campaigns)
     }
 
-    /// The last one.
     fn read(&self) -> Option<Kept> {
         self.last.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// What there is now; not read again if it has not changed.
+/// What the store has now; reads it again only if it has changed.
 async fn look(store: &Store, recent: Option<&Kept>, now: Tick) -> Result<Kept, StoreError> {
     let version = store.run(FindCampaignsVersion).await?;
     Ok(match recent.filter(|kept| kept.version == version) {

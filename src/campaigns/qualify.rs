@@ -9,11 +9,11 @@ use crate::store::sql::{Failure, Row, Sql, values};
 /// Participations that one step checks.
 const CHECK_BATCH: u32 = 50;
 
-/// People whose participations one step checks, after their referrer joined.
+/// Referred people whose participations one step checks after their referrer joined.
 const PEOPLE_BATCH: u32 = 50;
 
-/// Somebody who takes part in a campaign that became active, as [`referral_candidate`] reads them. A further row of `qualifications` would
-/// be refused; those who have one are left out.
+/// A person who takes part in a campaign that became active, as [`referral_candidate`] reads them. People who already have a row in
+/// `qualifications` are left out: a second row would be refused.
 macro_rules! candidates {
     ($($which:expr),*) => {
         concat!(
@@ -34,7 +34,7 @@ macro_rules! candidates {
 struct ReferralCandidate {
     campaign: i64,
     person: i64,
-    /// None where nobody is credited for them.
+    /// None if no referrer is credited for them.
     referred: Option<(i64, Referred)>,
 }
 
@@ -68,7 +68,7 @@ fn facts(row: &Row<'_>) -> Result<Referred, Failure> {
     })
 }
 
-/// Writes down who counts for whom from now on.
+/// Records who counts for whom from now on.
 async fn qualify(sql: &mut dyn Sql, candidates: &[ReferralCandidate], now: Timestamp) -> Result<(), Failure> {
     let mut referrers = Vec::new();
     for ReferralCandidate { campaign, person, referred } in candidates {
@@ -80,7 +80,7 @@ async fn qualify(sql: &mut dyn Sql, candidates: &[ReferralCandidate], now: Times
         sql.execute(add, values![*campaign, *person, *referrer, at]).await?;
         referrers.push((*referrer, *campaign));
     }
-    // In one order, so that two who write the same rows never wait for each other.
+    // In a fixed order, so that two writers of the same rows never deadlock.
     referrers.sort_unstable();
     referrers.dedup();
     for (referrer, campaign) in referrers {
@@ -89,14 +89,14 @@ async fn qualify(sql: &mut dyn Sql, candidates: &[ReferralCandidate], now: Times
     Ok(())
 }
 
-/// Notes that a group may be formed. Holds the row: whoever forms groups looks again after this, or has not looked yet.
+/// Notes that a group may be formed. Locks the row, so the code that forms groups either has not looked yet or looks again afterwards.
 pub(crate) async fn note_regrouping(sql: &mut dyn Sql, referrer: i64, campaign: i64) -> Result<(), Failure> {
     let note = "INSERT INTO regroupings (referrer_id, campaign_id) VALUES ($1, $2)
                 ON CONFLICT (referrer_id, campaign_id) DO UPDATE SET campaign_id = excluded.campaign_id";
     sql.execute(note, values![referrer, campaign]).await.map(|_| ())
 }
 
-/// Checks some whose hold is over, of one campaign; says whether there were any.
+/// Checks some participations of one campaign whose hold is over; returns whether there were any.
 pub(crate) async fn check_due(sql: &mut dyn Sql, now: Timestamp) -> Result<bool, Failure> {
     let campaign = "
         SELECT c.id, x.until - c.hold_days * 86400000 AS accepted_by
@@ -108,7 +108,7 @@ pub(crate) async fn check_due(sql: &mut dyn Sql, now: Timestamp) -> Result<bool,
         ORDER BY c.id LIMIT 1";
     let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<i64>("accepted_by")?));
     let Some((campaign, accepted_by)) = sql.row(campaign, values![now], read).await? else { return Ok(false) };
-    // Whoever leaves or withdraws holds their row, and checks it themselves.
+    // When a person leaves or withdraws, that code locks their row and does the check itself.
     let some = "SELECT id FROM participations WHERE campaign_id = $1 AND state = 'accepted' AND NOT hold_checked
                 AND accepted_at <= $2 ORDER BY accepted_at, id LIMIT $3 FOR UPDATE SKIP LOCKED";
     let some: Vec<i64> = sql.rows(some, values![campaign, accepted_by, CHECK_BATCH], |row| row.get(0)).await?;
@@ -123,7 +123,7 @@ pub(crate) async fn check_due(sql: &mut dyn Sql, now: Timestamp) -> Result<bool,
     Ok(!some.is_empty())
 }
 
-/// Checks some of those who wait for one person to join; says whether there were any.
+/// Checks some participations after a person joined; returns whether there were any.
 pub(crate) async fn check_joined(sql: &mut dyn Sql, now: Timestamp) -> Result<bool, Failure> {
     let joined = "SELECT person_id, after_id FROM requalifications ORDER BY person_id LIMIT 1 FOR UPDATE";
     let read = |row: &Row<'_>| Ok((row.get::<i64>("person_id")?, row.get::<i64>("after_id")?));
@@ -144,7 +144,7 @@ pub(crate) async fn check_joined(sql: &mut dyn Sql, now: Timestamp) -> Result<bo
     Ok(true)
 }
 
-/// Checks some of those whom one person referred, after that one of them; says after whom the rest begin.
+/// Checks some of the people one person referred, starting after the given id; returns the id to continue after.
 pub(crate) async fn check_referred(
     sql: &mut dyn Sql,
     referrer: i64,
@@ -159,7 +159,7 @@ pub(crate) async fn check_referred(
     }
     qualify(sql, &found, now).await?;
     if after == 0 {
-        // Who counted before, and waits for a group since their referrer was erased.
+        // People who counted before, and wait for a group since their referrer was erased.
         let waiting = "SELECT c.id FROM campaigns c WHERE c.hold_days IS NOT NULL AND EXISTS
                            (SELECT 1 FROM qualifications q WHERE q.referrer_id = $1 AND q.campaign_id = c.id AND q.group_id IS NULL
                             AND q.voided_at IS NULL AND q.qualified_at IS NOT NULL) ORDER BY c.id";
@@ -171,8 +171,8 @@ pub(crate) async fn check_referred(
     Ok(next.last().copied().filter(|_| next.len() == PEOPLE_BATCH as usize))
 }
 
-/// Somebody is about to leave, to be erased or to withdraw: where their hold is over, they count as before. They have one row a
-/// campaign at the most.
+/// Called just before a person leaves, is erased or withdraws: where their hold is over, they still count. They have at most one row per
+/// campaign.
 pub(crate) async fn qualify_before_change(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<(), Failure> {
     let hold = "SELECT id FROM participations WHERE person_id = $1 FOR UPDATE";
     sql.rows(hold, values![person], |_| Ok(())).await?;

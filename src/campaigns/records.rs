@@ -1,4 +1,4 @@
-//! Campaigns as they are read: for lists, with everything about one, and the negotiator's notes.
+//! Reading campaigns: for lists, one with everything about it, and the negotiator's notes.
 
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
@@ -20,7 +20,7 @@ macro_rules! was_public {
 }
 pub(crate) use was_public;
 
-/// The id of the campaign of a slug, if people ever saw it.
+/// The id of the campaign with a slug, if people ever saw it.
 macro_rules! seen_campaign {
     ($slug:literal) => {
         concat!(
@@ -34,7 +34,7 @@ macro_rules! seen_campaign {
 }
 pub(crate) use seen_campaign;
 
-/// A campaign, as [`campaign`] reads it: with its last sheet.
+/// A campaign with its last sheet, as [`campaign`] reads it.
 macro_rules! campaigns {
     ($($which:expr),*) => {
         concat!(
@@ -52,7 +52,8 @@ macro_rules! campaigns {
 }
 pub(crate) use campaigns;
 
-/// What changes with nearly every change of what is shown; two that are committed in another order than they began may hide one.
+/// A version that changes with nearly every change to what is shown. It can miss a change when two commit in a different order than they
+/// began.
 #[derive(Debug)]
 pub struct FindCampaignsVersion;
 
@@ -66,7 +67,7 @@ impl Unit for FindCampaignsVersion {
     }
 }
 
-/// All of them, in the order in which they were made.
+/// All campaigns, in the order they were made.
 #[derive(Debug)]
 pub struct ListCampaigns;
 
@@ -79,7 +80,7 @@ impl Unit for ListCampaigns {
     }
 }
 
-/// Everything about one.
+/// Everything about one campaign.
 #[derive(Debug)]
 pub struct FindCampaign(pub CampaignSlug);
 
@@ -92,7 +93,7 @@ impl Unit for FindCampaign {
     }
 }
 
-/// Remembers that the newest sign-up by the form of that address began at a campaign's page.
+/// Remembers that the newest form sign-up with that address began at a campaign's page.
 #[derive(Debug)]
 pub struct RememberCampaign(pub String, pub CampaignSlug);
 
@@ -112,7 +113,7 @@ impl Unit for RememberCampaign {
     }
 }
 
-/// Whether a mailing is not finished.
+/// Whether any mailing is unfinished.
 #[derive(Debug)]
 pub struct AreMailingsOpen;
 
@@ -152,7 +153,7 @@ impl Unit for ListRounds {
     }
 }
 
-/// The offers that were proposed for a campaign, oldest first.
+/// The offers proposed for a campaign, oldest first.
 #[derive(Debug)]
 pub struct ListOfferDrafts(pub CampaignSlug);
 
@@ -255,7 +256,7 @@ async fn counts_of(sql: &mut dyn Sql, campaign: i64) -> Result<ParticipationCoun
     Ok(counts)
 }
 
-/// The campaign of a slug, held as it is until the unit is over: others may hold it too, and whoever takes it a step further waits.
+/// The campaign with a slug, locked against changes until the unit ends. Others can lock it the same way; a step of the campaign waits.
 pub(crate) async fn hold(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignRecord>, Failure> {
     let hold = "SELECT 1 FROM campaigns WHERE slug = $1 FOR SHARE";
     if sql.row(hold, values![slug.as_str()], |_| Ok(())).await?.is_none() {

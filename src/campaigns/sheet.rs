@@ -1,4 +1,4 @@
-//! Demand sheets: when one is due, who is counted, some at a time, and what is kept.
+//! Demand sheets: when one is due, whom it counts, in batches, and what is kept.
 
 use crate::domain::campaign::demand::{COARSE, CountedMember, DemandSheet};
 use crate::domain::campaign::participation::ParticipationState;
@@ -13,15 +13,15 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 /// Participants that one step counts.
 const COUNT_BATCH: u32 = 500;
 
-/// Some of those who take part in a campaign.
+/// Some participants of a campaign.
 #[derive(Debug, Default)]
 pub struct CountedPart {
     pub members: Vec<CountedMember>,
-    /// The last person that was looked at; none at the end.
+    /// The last person looked at; none at the end.
     pub last: Option<i64>,
 }
 
-/// The campaigns of which enough has changed for another sheet, and that have none of this day.
+/// The campaigns with enough changes for another sheet and no sheet yet today.
 #[derive(Debug)]
 pub struct ListDueSheets(pub Timestamp);
 
@@ -44,7 +44,7 @@ impl Unit for ListDueSheets {
     }
 }
 
-/// Whether another sheet will be taken of what changed since the last one.
+/// Whether another sheet will be taken for the changes since the last one.
 pub(crate) async fn is_uncounted(sql: &mut dyn Sql, campaign: CampaignId) -> Result<bool, Failure> {
     let changed = "
         SELECT count(*) FROM
@@ -55,7 +55,7 @@ pub(crate) async fn is_uncounted(sql: &mut dyn Sql, campaign: CampaignId) -> Res
     Ok(sql.row(changed, values![campaign.0, most], |row| row.get(0)).await? == Some(most))
 }
 
-/// Who takes part in a campaign, some after that person.
+/// The next participants of a campaign, after the given person.
 #[derive(Debug)]
 pub struct CountPart(pub CampaignId, pub i64);
 
@@ -64,7 +64,7 @@ impl Unit for CountPart {
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<CountedPart, Failure> {
-        // The part is chosen before anybody is looked up: PostgreSQL would go through all people up to it, part after part.
+        // Pick the batch before looking up people; otherwise PostgreSQL goes through all people up to the batch, every time.
         let some = concat!(
             "SELECT part.person_id, part.state, ",
             answers_now!(),
@@ -77,7 +77,7 @@ impl Unit for CountPart {
         let mut last = None;
         let read = |row: &Row<'_>| {
             last = Some(row.get("person_id")?);
-            // Whoever left while it went on is no longer in it.
+            // A person who left while the campaign was running is no longer in it.
             Ok(CountedMember {
                 state: row.parsed("state", ParticipationState::from_name)?,
                 us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
@@ -89,12 +89,12 @@ impl Unit for CountPart {
     }
 }
 
-/// Keeps the sheet of a day, which was counted since `begun_at`; false if there is one already.
+/// Keeps the day's sheet, whose count began at `begun_at`. False if there already is one.
 #[derive(Debug)]
 pub struct KeepSheet {
     pub campaign: CampaignId,
     pub sheet: DemandSheet,
-    /// When counting began, and when it ended.
+    /// When counting began. `now` is when it ended.
     pub begun_at: Timestamp,
     pub now: Timestamp,
 }
@@ -104,7 +104,7 @@ impl Unit for KeepSheet {
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        // Another node may have counted the same at midnight, and kept it as the sheet of the day before.
+        // Another node may have counted the same at midnight and kept it as the previous day's sheet.
         sql.lock(&format!("sheet {}", self.campaign.0)).await?;
         let since = "SELECT 1 FROM demand_sheets WHERE campaign_id = $1 AND taken_at >= $2";
         if sql.row(since, values![self.campaign.0, self.begun_at], |_| Ok(())).await?.is_some() {
@@ -112,7 +112,7 @@ impl Unit for KeepSheet {
         }
         let keep = "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet) VALUES ($1, $2, $3, $4)
                     ON CONFLICT DO NOTHING RETURNING id";
-        // Made of names and numbers, which always have a JSON form.
+        // The sheet holds only names and numbers, so it always converts to JSON.
         let sheet = serde_json::to_string(&self.sheet).unwrap_or_default();
         Ok(sql.insert(keep, values![self.campaign.0, day_of(self.now), self.now, &sheet]).await?.is_some())
     }

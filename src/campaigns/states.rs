@@ -1,4 +1,4 @@
-//! Making a campaign, changing what was written, and taking it from state to state.
+//! Making a campaign, editing it, and moving it from state to state.
 
 use crate::campaigns::records::{campaign, campaigns};
 use crate::domain::campaign::draft::CampaignDraft;
@@ -10,30 +10,30 @@ use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
 
-/// Who the history says took a step that a date takes by itself.
+/// The name in the history for a step that happened by date.
 const BY_DATE: &str = "date";
 
-/// What became of a campaign that was to be made.
+/// The outcome of making a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     Done,
-    /// Another has the slug.
+    /// Another campaign has the slug.
     SlugTaken,
-    /// There are as many as there may be.
+    /// The maximum is reached.
     TooMany,
 }
 
-/// What became of a change of what the operator wrote.
+/// The outcome of editing a campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edited {
     Done,
-    /// It is what was there.
+    /// The file matches what is stored.
     Unchanged,
     Unknown,
     Refused(BadFile),
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stepped {
     Done(CampaignState),
@@ -41,7 +41,7 @@ pub enum Stepped {
     Refused(BadStep),
 }
 
-/// Makes a draft of the operator's file.
+/// Makes a draft from the operator's file.
 #[derive(Debug)]
 pub struct MakeCampaign {
     pub draft: CampaignDraft,
@@ -55,7 +55,7 @@ impl Unit for MakeCampaign {
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Made, Failure> {
-        // One at a time, so that they are counted right.
+        // One at a time, so that the count is right.
         sql.lock("new campaign").await?;
         let slug = self.draft.slug.as_str();
         let taken = sql.row("SELECT 1 FROM campaigns WHERE slug = $1", values![slug], |_| Ok(())).await?;
@@ -76,7 +76,7 @@ impl Unit for MakeCampaign {
     }
 }
 
-/// Replaces what the operator wrote, as far as that may still change.
+/// Replaces what the operator wrote, where it can still be changed.
 #[derive(Debug)]
 pub struct EditCampaign {
     pub draft: CampaignDraft,
@@ -106,14 +106,14 @@ impl Unit for EditCampaign {
     }
 }
 
-/// A step, with what belongs to it.
+/// A step with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TakenStep {
-    /// With nothing: neither an offer nor terms.
+    /// Without an offer or terms.
     Plain(CampaignStep),
-    /// What is published, and the file that it was read from.
+    /// The offer to publish, and the file it was read from.
     Offer(Box<Offer>, String),
-    /// With the referral terms of the catalog as it is now.
+    /// With the referral terms that are in the catalog now.
     Activate(ReferralTerms),
 }
 
@@ -127,13 +127,13 @@ impl TakenStep {
     }
 }
 
-/// Takes a campaign a step further, with a note, and begins the mailing that belongs to it, unless nobody is to be mailed.
+/// Moves a campaign one step, with a note, and starts the step's mailing unless the operator wants no mail.
 #[derive(Debug)]
 pub struct StepCampaign {
     pub slug: CampaignSlug,
     pub step: TakenStep,
     pub who: String,
-    /// And whether those whom it concerns are mailed.
+    /// The note, and whether to mail the people it concerns.
     pub note: (String, bool),
     pub now: Timestamp,
 }
@@ -167,7 +167,7 @@ impl Unit for StepCampaign {
     }
 }
 
-/// Takes the steps of days that are over; says how many.
+/// Takes the steps whose day is over; returns how many.
 #[derive(Debug)]
 pub struct StepByDate(pub Timestamp);
 
@@ -176,7 +176,7 @@ impl Unit for StepByDate {
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
-        // At most one in a step: each is held until the step is over. What is not over by the day cannot be over by the hour.
+        // At most one per unit, because each stays locked until the unit ends. If it is not over by the day, it cannot be over by the hour.
         let gathering =
             "SELECT slug FROM campaigns WHERE state = 'gathering' AND gather_until < $1 ORDER BY gather_until LIMIT 1";
         let gathering = sql
@@ -208,7 +208,7 @@ async fn go_to(
     let is_over = matches!(to, CampaignState::Closed | CampaignState::Cancelled);
     sql.execute(go, values![id, to.name(), at(to == CampaignState::Active), at(is_over)]).await?;
     write_history(sql, id, who, (Some(campaign.state), to), note, now).await?;
-    // A draft that is cancelled is nobody's affair.
+    // No one hears about a cancelled draft.
     if let Some(kind) = to.mailed_about().filter(|_| to == CampaignState::Gathering || campaign.was_public) {
         let begin = "INSERT INTO campaign_mailings (campaign_id, kind, started_at, finished_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
         let finished_at = (!mails).then_some(now);
@@ -230,7 +230,7 @@ async fn write_history(
     sql.execute(add, values![campaign, now, who, from, to.name(), note]).await.map(|_| ())
 }
 
-/// The campaign of a slug, for this unit alone until it is over.
+/// The campaign with a slug, locked for this unit alone until it ends.
 async fn hold_alone(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignRecord>, Failure> {
     let hold = "SELECT 1 FROM campaigns WHERE slug = $1 FOR UPDATE";
     if sql.row(hold, values![slug.as_str()], |_| Ok(())).await?.is_none() {

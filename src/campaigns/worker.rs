@@ -1,4 +1,4 @@
-//! The worker of campaigns: acts by date and takes demand sheets, in bounded steps. Several nodes may do so on one store.
+//! The campaign worker: acts by date and takes demand sheets, in bounded steps. Several nodes can run it on one store.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::supervise::pause_after_step;
 /// How often it looks for something to do.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Works until told to stop.
+/// Runs until stopped.
 pub async fn run(store: Store, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         if let Err(error) = work(&store, || clock.now().time).await {
@@ -33,13 +33,13 @@ pub async fn run(store: Store, log: Log, clock: Clock, mut stop: watch::Receiver
     }
 }
 
-/// Everything that is to be done now.
+/// Does everything that is due now.
 pub async fn work(store: &Store, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
     while store.run(StepByDate(now())).await? > 0 {}
     take_due_sheets(store, None, now).await
 }
 
-/// Takes each sheet that is due, or that of one campaign.
+/// Takes every due sheet, or only that of one campaign.
 pub async fn take_due_sheets(
     store: &Store,
     only: Option<&CampaignSlug>,
@@ -54,13 +54,13 @@ pub async fn take_due_sheets(
     for campaign in wanted.filter(|campaign| due.contains(&campaign.id)) {
         let begun_at = now();
         let sheet = count(store, campaign).await?.sheet();
-        // When it ends: whoever changes something meanwhile may be in this sheet, and does not count towards the next.
+        // The time counting ends: a change made meanwhile may be in this sheet, and does not count toward the next one.
         store.run(KeepSheet { campaign: campaign.id, sheet, begun_at, now: now() }).await?;
     }
     Ok(())
 }
 
-/// Counts who takes part, some at a time.
+/// Counts the participants in batches.
 async fn count(store: &Store, campaign: &CampaignRecord) -> Result<DemandCount, StoreError> {
     let (mut count, mut after) = (DemandCount::default(), 0);
     loop {

@@ -1,4 +1,4 @@
-//! Where the sandbox's records are: a file beside the live ones, or a schema beside theirs.
+//! Where the sandbox's records are: a file or a schema next to the live ones.
 
 use anyhow::Context;
 
@@ -12,7 +12,7 @@ pub(super) struct SandboxRecords {
     pub are_there: bool,
 }
 
-/// Looks for the sandbox's records, beside these; makes nothing.
+/// Looks for the sandbox's records next to these; creates nothing.
 pub(super) async fn find_sandbox(live: &Records) -> anyhow::Result<SandboxRecords> {
     Ok(match live {
         Records::Sqlite(file) => {
@@ -27,7 +27,7 @@ pub(super) async fn find_sandbox(live: &Records) -> anyhow::Result<SandboxRecord
     })
 }
 
-/// The sandbox's records, with a place for them where there was none.
+/// The sandbox's records; makes a place for them if there is none.
 pub(super) async fn make_sandbox(live: &Records) -> anyhow::Result<Records> {
     Ok(match live {
         Records::Sqlite(file) => Records::Sqlite(sandbox_file(file)),

@@ -1,11 +1,11 @@
-//! What accounts are due and paid, rolled up: each that changed is added up again, and the totals move by the difference.
+//! What accounts are due and paid, rolled up: each account that changed is summed again, and the totals move by the difference.
 
 use std::collections::BTreeSet;
 
 use crate::domain::reward::report::RewardTotals;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Changes that one step takes, each of which may be another account: a few statements for each.
+/// Changes that one step takes. Each may be a different account, at a few statements each.
 const ACCOUNTS_BATCH: u32 = 100;
 
 /// What one account is due, is being paid and was paid.
@@ -32,14 +32,14 @@ const MOVE_TOTALS: &str = "
         negative_cents = negative_cents + $7
     WHERE id = 1";
 
-/// Takes some changes into the sums; says whether there may be more. Only the roll-up does so, one at a time.
+/// Adds some changes to the sums; returns whether there may be more. Only the roll-up calls this, one at a time.
 pub(crate) async fn add_up_accounts(sql: &mut dyn Sql) -> Result<bool, Failure> {
     let take = "DELETE FROM account_changes WHERE id IN (SELECT id FROM account_changes ORDER BY id LIMIT $1) RETURNING account";
     let taken: Vec<String> = sql.rows(take, values![ACCOUNTS_BATCH], |row| row.get(0)).await?;
     let is_full = taken.len() == ACCOUNTS_BATCH as usize;
     let mut moved = [0; 7];
     for account in taken.into_iter().collect::<BTreeSet<_>>() {
-        // Who never earned anything is in no list.
+        // An account that never earned anything is in no list.
         let Some(after) = sums_of(sql, &account).await? else { continue };
         let before = "SELECT due_cents, out_cents, paid_cents, is_erased FROM account_sums WHERE account = $1";
         let before = sql.row(before, values![&account], sums).await?;
@@ -63,7 +63,7 @@ pub(crate) async fn add_up_accounts(sql: &mut dyn Sql) -> Result<bool, Failure> 
     Ok(is_full)
 }
 
-/// By its lines and payouts; none where it has no line.
+/// An account's sums from its lines and payouts; none if it has no line.
 async fn sums_of(sql: &mut dyn Sql, account: &str) -> Result<Option<AccountSums>, Failure> {
     let add_up = "
         SELECT (SELECT CAST(sum(l.amount_cents) AS BIGINT) FROM reward_ledger l WHERE l.account = $1) AS due_cents,

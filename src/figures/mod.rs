@@ -1,4 +1,4 @@
-//! Figures for the operator: rolled up step by step from what happened, so that asking costs the same at any size.
+//! Figures for the operator, rolled up step by step as things happen, so that reading them costs the same at any size.
 
 pub mod accounts;
 pub mod rollup;
@@ -28,7 +28,7 @@ macro_rules! funnel_columns {
     };
 }
 
-/// Whether something that happened is not in the figures and should be.
+/// Whether the figures are missing something they should include.
 #[derive(Debug)]
 pub struct AreFiguresBehind(pub Timestamp);
 
@@ -86,7 +86,7 @@ impl Unit for ListSourceDays {
     }
 }
 
-/// What all sources did on each day since that one, in the order of days; days without anything are left out.
+/// What all sources did on each day since that one, in the order of days. Days without anything are left out.
 #[derive(Debug)]
 pub struct ListDays(pub i64);
 
@@ -154,8 +154,8 @@ impl Unit for ListSources {
     }
 }
 
-/// What came of the sign-ups and the mail of the form and of each partner since the beginning, in the order in which they
-/// came. No figure ever falls.
+/// The results of the sign-ups and mail of the form and of each partner since the beginning, in the order they were added. No figure ever
+/// falls.
 #[derive(Debug)]
 pub struct ListSourceTotals;
 
@@ -164,7 +164,7 @@ impl Unit for ListSourceTotals {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        // In one statement: a roll-up in between would have some in neither part.
+        // In one statement: with two, a roll-up in between would drop some rows from both parts.
         let totals = concat!(
             "SELECT s.name AS source, d.* FROM
                 (SELECT CAST(0 AS BIGINT) AS id, '' AS name UNION ALL SELECT id, name FROM partners) s LEFT JOIN
@@ -214,7 +214,7 @@ impl Unit for ListDemand {
     }
 }
 
-/// How many members somebody is credited for.
+/// How many members are credited to a referrer.
 #[derive(Debug)]
 pub struct CountReferredMembers;
 
@@ -229,7 +229,7 @@ impl Unit for CountReferredMembers {
     }
 }
 
-/// Those who are credited for the most members.
+/// The referrers credited for the most members.
 #[derive(Debug)]
 pub struct ListTopReferrers(pub u32);
 
@@ -238,7 +238,7 @@ impl Unit for ListTopReferrers {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        // In the order of `referrers_by_members`: of many who referred as many, no more than those are read.
+        // In the order of `referrers_by_members`: when many are tied, no more rows than the limit are read.
         let top = "SELECT p.code, r.members FROM
                        (SELECT person_id, members FROM referrers WHERE members > 0 ORDER BY members DESC, person_id LIMIT $1) r
                        JOIN people p ON p.id = r.person_id
@@ -251,13 +251,13 @@ impl Unit for ListTopReferrers {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Funnel {
     pub signed_up: u64,
-    /// Mails that left and ask to be confirmed.
+    /// Confirmation mails that were sent.
     pub mailed: u64,
     /// People who became members.
     pub confirmed: u64,
     pub declined: u64,
     pub lapsed: u64,
-    /// Members who left; they came through this source once.
+    /// Members who left and had come through this source.
     pub left: u64,
 }
 
@@ -272,13 +272,13 @@ impl std::ops::AddAssign for Funnel {
     }
 }
 
-/// What came of a source since the beginning.
+/// The results of a source since the beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceTotals {
     pub source: String,
     pub signed_up: u64,
     pub confirmed: u64,
-    /// Those that were taken back included.
+    /// Includes declines that were taken back.
     pub declined: u64,
     pub hard_bounces: u64,
     pub soft_bounces: u64,
@@ -296,7 +296,6 @@ impl std::ops::AddAssign<&Self> for SourceTotals {
     }
 }
 
-/// What a source did on a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceDay {
     pub source: String,
@@ -304,7 +303,7 @@ pub struct SourceDay {
     pub funnel: Funnel,
 }
 
-/// A cell of what members want.
+/// How many members in one state want one category.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demand {
     pub category: String,

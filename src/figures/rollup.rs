@@ -1,4 +1,4 @@
-//! The roll-up: takes what happened since the last one into the figures, a step at a time.
+//! The roll-up: adds what happened since the last one to the figures, one step at a time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::figures::accounts::add_up_accounts;
 use crate::membership::answers::{DemandChanges, add_demand, add_wishes};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Changes of members, and sign-ups, that one step takes: few enough that a sign-up which waits for it does not notice.
+/// Member changes and sign-ups that one step takes: few enough that a sign-up waiting for it does not notice.
 const FIGURES_BATCH: u32 = 500;
 
 /// A sign-up is rolled up once it is this old: until then another node may still be writing one with a smaller id.
 pub(crate) const SETTLED_AFTER: Duration = Duration::from_secs(60);
 
-/// What is not rolled up yet, as a part of `FROM`.
+/// Sign-ups not rolled up yet, as a part of `FROM`.
 macro_rules! recent_sign_ups {
     () => {
         "sign_ups s WHERE s.id > (SELECT sign_up_id FROM rollup WHERE id = 1)"
@@ -25,13 +25,13 @@ macro_rules! recent_sign_ups {
 }
 pub(crate) use recent_sign_ups;
 
-/// Takes a part of what happened into the figures; says whether there may be more. Any node may do so at any time.
+/// Adds a part of what happened to the figures; returns whether there may be more. Any node can run it at any time.
 #[derive(Debug)]
 pub struct RollUp {
     pub now: Timestamp,
 }
 
-/// Somebody who joined or left.
+/// A member who joined or left.
 struct MemberChange {
     change: i64,
     day: i64,
@@ -42,7 +42,7 @@ struct MemberChange {
     referrer: Option<i64>,
 }
 
-/// A sign-up that is to be counted.
+/// A sign-up to count.
 struct NewRow {
     id: i64,
     created_at: Timestamp,
@@ -50,7 +50,7 @@ struct NewRow {
     key: Option<String>,
 }
 
-/// Additions to the figures, in an order in which two who add never wait for each other in a circle.
+/// Additions to the figures, ordered so that two writers never deadlock.
 #[derive(Default)]
 struct Additions {
     /// By source and day: signed up, joined, departed.
@@ -66,7 +66,7 @@ impl Unit for RollUp {
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        // Whoever else is at it does it for us.
+        // Another node is already doing this.
         if !sql.try_lock("roll-up").await? {
             return Ok(false);
         }
@@ -75,7 +75,8 @@ impl Unit for RollUp {
         changes.iter().for_each(|change| additions.add_change(change));
         additions.write_wishes(sql).await?;
         let has_more_accounts = add_up_accounts(sql).await?;
-        // Whoever deletes a sign-up counts it, unless this has: one waits for the other, and from here on it is not for long.
+        // The code that deletes a sign-up counts it, unless this roll-up already has. One waits for the other, and from here on the wait is
+        // short.
         sql.row("SELECT sign_up_id FROM rollup WHERE id = 1 FOR UPDATE", values![], |_| Ok(())).await?;
         let (seen, last) = self.count_sign_ups(sql, &mut additions).await?;
         if let Some(last) = last {
@@ -89,7 +90,7 @@ impl Unit for RollUp {
 }
 
 impl RollUp {
-    /// Adds the sign-ups that follow; says how many were looked at, and the last that was counted.
+    /// Adds the next sign-ups; returns how many were looked at, and the last one counted.
     async fn count_sign_ups(
         &self,
         sql: &mut dyn Sql,
@@ -111,7 +112,7 @@ impl RollUp {
         let rows = sql.rows(next, values![FIGURES_BATCH], read).await?;
         let seen = rows.len() as u64;
         let mut last = None;
-        // What a clock that was far ahead wrote is not waited for.
+        // Does not wait for rows written by a clock that was far ahead.
         let unsettled = self.now.minus(SETTLED_AFTER)..self.now.plus(10 * SETTLED_AFTER);
         for row in rows.into_iter().take_while(|row| !unsettled.contains(&row.created_at)) {
             last = Some(row.id);
@@ -120,7 +121,7 @@ impl RollUp {
                 additions.keys.entry(key).or_default()[0] += 1;
             }
         }
-        // None of those that are not settled will be by the next look.
+        // Nothing that is too recent now will be settled by an immediate next look.
         Ok((if last.is_none() { 0 } else { seen }, last))
     }
 }
@@ -166,7 +167,7 @@ impl Additions {
         Ok(())
     }
 
-    /// On the row that the roll-up holds.
+    /// Writes to the row that the roll-up has locked.
     async fn write_referred(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         let change: i64 = self.referrers.values().sum();
         if change != 0 {
@@ -181,7 +182,7 @@ impl Additions {
             let add = "UPDATE api_keys SET signed_up = signed_up + $2, confirmed = confirmed + $3 WHERE id = $1";
             sql.execute(add, values![key, *signed_up, *confirmed]).await?;
         }
-        // Last: others wait for these rows.
+        // Last, because others wait for these rows.
         for ((source, day), [signed_up, joined, departed]) in &self.sources {
             let add = "INSERT INTO source_days (partner_id, day, signed_up, joined, departed) VALUES ($1, $2, $3, $4, $5)
                        ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET signed_up = source_days.signed_up + excluded.signed_up,

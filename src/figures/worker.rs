@@ -1,4 +1,4 @@
-//! Figures for the operator, rolled up in the background: no more than a minute old, whatever there is to count.
+//! Figures for the operator, rolled up in the background: at most a minute old, no matter how much there is to count.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::figures::rollup::RollUp;
 use crate::log::Log;
 use crate::store::{Store, StoreError};
 
-/// How often what happened is taken into the figures; what there is more of than one step takes is taken at once.
+/// How often the figures are updated. If one step cannot take everything, the next one follows at once.
 const EVERY: Duration = Duration::from_secs(20);
 
-/// Between two steps others write: SQLite has one writer, and gives nobody their turn.
+/// Lets others write between two steps: SQLite has one writer, and no queue for it.
 const BETWEEN_STEPS: Duration = Duration::from_millis(5);
 
-/// Works until told to stop. Several nodes may do so on one store.
+/// Runs until stopped. Several nodes can run it on one store.
 pub async fn run(store: Store, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         match store.run(RollUp { now: clock.now().time }).await {
@@ -34,7 +34,7 @@ pub async fn run(store: Store, log: Log, clock: Clock, mut stop: watch::Receiver
     }
 }
 
-/// Takes in what is there, where no service may be doing so. Where one is there is nothing to write.
+/// Catches up when no service may be doing it. If a service is running, there is nothing to write.
 pub async fn catch_up(store: &Store, clock: Clock) -> Result<(), StoreError> {
     let now = clock.now().time;
     if store.run(AreFiguresBehind(now)).await? {

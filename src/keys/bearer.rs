@@ -1,4 +1,4 @@
-//! The key in an `Authorization` header, or what is wrong with what stands there.
+//! Reads the key in an `Authorization` header, or says what is wrong with the header.
 
 use crate::domain::api_key::ApiKey;
 use crate::error::KeyProblem;
@@ -21,7 +21,7 @@ pub(super) fn bearer(authorization: Option<&[u8]>) -> Result<ApiKey, KeyProblem>
     }
 }
 
-/// A usual slip with what cannot be a key.
+/// Recognizes a common mistake in text that is not a key.
 fn slip(text: &str) -> Option<KeyProblem> {
     let bare = text.trim_matches(['"', '\'', '`', '<', '>', '{', '}']);
     match text.starts_with('$') || ["API_KEY", "YOUR_API_KEY", "YOUR_KEY", "KEY", "TOKEN"].contains(&bare) {

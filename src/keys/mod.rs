@@ -1,7 +1,8 @@
 //! The API keys of partners: authentication, and what the operator does with keys.
 //!
-//! A key once read is trusted for a second (a cache), so that a busy partner costs the store one read a second and a key that is
-//! revoked, or whose partner is suspended, stops working well within two. Then one request reads it again; those beside it do not wait.
+//! A key is trusted for a second after it was read (a cache), so that a busy partner costs the store one read a second and a
+//! key that is revoked, or whose partner is suspended, stops working well within two. After that second one request reads the
+//! key again, and concurrent requests do not wait.
 
 mod bearer;
 pub mod records;
@@ -22,44 +23,44 @@ use crate::keys::records::{FindKey, IssueKey, RotateKey, RotatedKey, TouchKey};
 pub use crate::keys::records::{KeyFigures, KeyUse, RevokedKey};
 use crate::store::{Store, StoreError};
 
-/// How long what was read of a key is believed.
+/// How long a key's record is trusted after it was read.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
-/// How long it may still be used while somebody else reads it again.
+/// How long it may still be used while another request reads it again.
 const USED_FOR: Duration = Duration::from_millis(1800);
 
-/// How often the time of a key's last use, and how often it was used, is written, however often that is.
+/// How often a key's last use and its number of uses are written, however often the key is used.
 const TOUCHED_EVERY: Duration = Duration::from_secs(60);
 
-/// Keys remembered at the most. Only keys that exist are, so this is far above what any operator issues. Past it what was counted
-/// and not written yet is lost.
+/// How many keys are remembered at most. Only keys that exist are remembered, so this is far above what any operator issues.
+/// Beyond it, counts that were not written yet are lost.
 const REMEMBERED: usize = 10_000;
 
-/// Ids that were refused a moment ago and are remembered at the most; past it they are asked about again.
+/// How many recently refused ids are remembered at most. Beyond it, the store is asked about them again.
 const REFUSED: usize = 10_000;
 
-/// Looks at the store at once for ids that are not known to be a partner's: whoever makes ids up takes this share of its
-/// connections and no more.
+/// How many ids not known to be a partner's are looked up in the store at once: a caller who makes up ids takes this share of
+/// the store's connections and no more.
 const STRANGERS_AT_ONCE: usize = 2;
 
-/// How long such a look may wait for its turn.
+/// How long such a lookup may wait for its turn.
 const STRANGER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Why a caller is not a known partner.
 #[derive(Debug)]
 pub enum Refusal {
     Key(KeyProblem),
-    /// The store could not say.
+    /// The store could not be read.
     Store(StoreError),
 }
 
 #[derive(Debug)]
 pub struct Keys {
     store: Store,
-    /// Which keys these records know; the others are nobody's here.
+    /// Which keys these records know; other keys are unknown here.
     mode: Mode,
     known: RwLock<HashMap<KeyId, Known>>,
-    /// When an id was last refused, be there such a key or not.
+    /// When an id was last refused, whether or not such a key exists.
     refused: Mutex<HashMap<KeyId, Timestamp>>,
     strangers: Semaphore,
 }
@@ -68,14 +69,14 @@ pub struct Keys {
 struct Known {
     record: Arc<KeyRecord>,
     read_at: Timestamp,
-    /// Whether somebody reads it again at this moment.
+    /// Whether a request is reading it again right now.
     renewing: AtomicBool,
     /// When the last use was written, in milliseconds.
     touched_at: AtomicI64,
     uses: Arc<UseCounter>,
 }
 
-/// How often a key was used on this node since that was last written down.
+/// How often a key was used on this node since that was last written.
 #[derive(Debug, Default)]
 pub struct UseCounter {
     requests: AtomicU32,
@@ -85,7 +86,7 @@ pub struct UseCounter {
 }
 
 impl UseCounter {
-    /// A sign-up was taken.
+    /// Counts a sign-up that was accepted.
     pub fn note_sign_up(&self) {
         self.sign_ups.fetch_add(1, Ordering::Relaxed);
     }
@@ -101,7 +102,7 @@ impl UseCounter {
     }
 }
 
-/// A valid key, and what is to be written down about its use, if it is time for that.
+/// A valid key, and the uses to write down, if it is time for that.
 #[derive(Debug)]
 pub struct Holder {
     pub record: Arc<KeyRecord>,
@@ -130,14 +131,14 @@ impl NewKey {
     }
 }
 
-/// What became of a key that got a successor.
+/// What came of rotating a key.
 #[derive(Debug)]
 pub struct Rotated {
     pub old_ends: Timestamp,
     pub new_ends: Option<Timestamp>,
 }
 
-/// Why a key got none.
+/// Why a key was not rotated.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRotated {
     #[error("there is no key {0}; `unionhall keys list` shows them")]
@@ -171,20 +172,20 @@ impl Keys {
         }
     }
 
-    /// The holder of the key in an `Authorization` header's value, for a request that counts.
+    /// The holder of the key in an `Authorization` header's value. Counts the request.
     pub async fn authenticate(&self, authorization: Option<&[u8]>, now: Timestamp) -> Result<Holder, Refusal> {
         let record = self.recognize(authorization, now).await?;
         let (uses, touch) = self.note_use(record.id, now);
         Ok(Holder { record, uses, touch })
     }
 
-    /// The same, and nothing is counted.
+    /// The same, without counting.
     pub async fn recognize(&self, authorization: Option<&[u8]>, now: Timestamp) -> Result<Arc<KeyRecord>, Refusal> {
         let key = bearer(authorization).map_err(Refusal::Key)?;
         if key.mode() != self.mode {
             return Err(Refusal::Key(KeyProblem::Unknown));
         }
-        // The hash is compared before anything else is told: only the holder of the whole key learns its status.
+        // The hash is compared before anything else is revealed: only the holder of the whole key learns its status.
         let holds = |record: &Arc<KeyRecord>| key.hash() == record.hash;
         let record = match self.remembered(key.id(), now).filter(holds) {
             Some(record) => record,
@@ -200,7 +201,7 @@ impl Keys {
         }
     }
 
-    /// Writes down that a key was used, and how often. What could not be written is counted again.
+    /// Records that a key was used, and how often. What could not be written is counted again.
     pub async fn touch(&self, id: KeyId, used: KeyUse, now: Timestamp) -> Result<(), StoreError> {
         let written = self.store.run(TouchKey { id, used, now }).await;
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -210,7 +211,7 @@ impl Keys {
         written
     }
 
-    /// What is counted of keys that nobody has used for a while, and when they last were; with `all`, of every key.
+    /// Takes the counts of keys that have not been used for a while, with the time of their last use; with `all`, of every key.
     pub fn take_uses(&self, all: bool, now: Timestamp) -> Vec<(KeyId, KeyUse, Timestamp)> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let is_counted =
@@ -224,8 +225,8 @@ impl Keys {
         self.store.run(IssueKey(new.issued(key, now))).await
     }
 
-    /// Gives a key a successor with the same partner and limit, and lets it end after `grace`. Where its partner asks for that, once,
-    /// and only while few of the partner's keys are ending.
+    /// Gives a key a successor with the same partner and limit, and ends the key after `grace`. A partner may do this only once
+    /// per key, and only while few of its keys are ending.
     pub async fn rotate(
         &self,
         id: KeyId,
@@ -245,7 +246,7 @@ impl Keys {
         let new = NewKey { partner: old.partner, per_minute: old.per_minute, expires_at: new_ends };
         match self.store.run(RotateKey { old: id, end, successor: new.issued(successor, now), by_partner }).await? {
             RotatedKey::Done => {}
-            // It was revoked meanwhile.
+            // It was revoked in the meantime.
             RotatedKey::Over => return Err(NotRotated::Over(id)),
             RotatedKey::Replaced(by) => return Err(NotRotated::Replaced(id, by)),
             RotatedKey::TooMany => return Err(NotRotated::TooMany),
@@ -257,14 +258,14 @@ impl Keys {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let key = known.get(&id)?;
         let age = now.since(key.read_at);
-        // A clock that was set back must not make an entry last.
+        // A clock that was set back must not keep an entry alive.
         let usable = now >= key.read_at
             && (age < BELIEVED_FOR || (age < USED_FOR && key.renewing.swap(true, Ordering::Relaxed)));
         usable.then(|| Arc::clone(&key.record))
     }
 
-    /// What the store has of an id. One that was refused within the last second is not asked about again: neither one that
-    /// is nobody's nor one whose secret was wrong, so that the two take the same time.
+    /// What the store has for an id. An id refused within the last second is not looked up again, whether it is unknown or came
+    /// with a wrong secret, so that both take the same time.
     async fn read(&self, id: KeyId, now: Timestamp) -> Result<Option<Arc<KeyRecord>>, Refusal> {
         if self.was_refused(id, now) && !self.is_stale(id, now) {
             return Ok(None);
@@ -314,13 +315,13 @@ impl Keys {
         refused.get(&id).is_some_and(|at| now >= *at && now.since(*at) < BELIEVED_FOR)
     }
 
-    /// Whether a key is known whose record is too old to be believed: its holder may be the one who asks.
+    /// Whether a key is known but its record is too old to be trusted: this request may come from the key's holder.
     fn is_stale(&self, id: KeyId, now: Timestamp) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.get(&id).is_some_and(|key| now < key.read_at || now.since(key.read_at) >= BELIEVED_FOR)
     }
 
-    /// Counts a request; what was counted is for whoever is the first after [`TOUCHED_EVERY`].
+    /// Counts a request. The first request after [`TOUCHED_EVERY`] takes the counts, to write them down.
     fn note_use(&self, id: KeyId, now: Timestamp) -> (Arc<UseCounter>, Option<KeyUse>) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let Some(key) = known.get(&id) else { return Default::default() };
@@ -331,7 +332,7 @@ impl Keys {
 }
 
 impl Known {
-    /// True once in [`TOUCHED_EVERY`].
+    /// True once per [`TOUCHED_EVERY`].
     fn is_due(&self, now: Timestamp) -> bool {
         let before = self.touched_at.load(Ordering::Relaxed);
         let due = before == i64::MIN || now.since(Timestamp::from_millis(before)) >= TOUCHED_EVERY;

@@ -6,7 +6,7 @@ use crate::domain::partner::name::{PartnerId, PartnerName};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-/// What [`record`] reads.
+/// The columns that [`record`] reads.
 macro_rules! columns {
     () => {
         "id, partner_id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, hash, per_minute, created_at,
@@ -26,7 +26,7 @@ impl Unit for FindKey {
     }
 }
 
-/// All keys, oldest first, each with what came of its sign-ups.
+/// All keys, oldest first, each with the outcomes of its sign-ups.
 #[derive(Debug)]
 pub struct ListKeys;
 
@@ -35,7 +35,7 @@ impl Unit for ListKeys {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        // What is not rolled up yet is counted beside: no more than a minute's.
+        // Sign-ups that are not rolled up yet are counted directly: at most a minute's worth.
         let list = concat!(
             "SELECT ",
             columns!(),
@@ -82,7 +82,7 @@ impl Unit for ListKeysWithFigures {
     }
 }
 
-/// Adds a key, and its partner where it has no record yet.
+/// Adds a key, and its partner if that has no record yet.
 #[derive(Debug)]
 pub struct IssueKey(pub IssuedKey);
 
@@ -114,7 +114,7 @@ impl Unit for ListKeysOf {
     }
 }
 
-/// Ends a key now. `None` if there is no such key; one revoked before keeps its time, and nothing is changed.
+/// Ends a key now. `None` if there is no such key. A key that was already revoked keeps its time, and nothing changes.
 #[derive(Debug)]
 pub struct RevokeKey(pub KeyId, pub Timestamp);
 
@@ -140,8 +140,8 @@ impl Unit for RevokeKey {
     }
 }
 
-/// Adds `successor` and lets `old` end at `end`, or when it would have ended before. With `by_partner`, only if it was not
-/// rotated before and few of its partner's keys are ending.
+/// Adds `successor` and ends `old` at `end`, or when it would have ended before. With `by_partner`, only if it was not rotated
+/// before and few of its partner's keys are ending.
 #[derive(Debug)]
 pub struct RotateKey {
     pub old: KeyId,
@@ -178,7 +178,7 @@ impl Unit for RotateKey {
     }
 }
 
-/// Remembers that a key was used, and how often since it was last written down. The time never moves backwards.
+/// Records that a key was used, and how often since that was last written. The time never moves backwards.
 #[derive(Debug)]
 pub struct TouchKey {
     pub id: KeyId,
@@ -216,27 +216,27 @@ pub(crate) async fn find(sql: &mut dyn Sql, id: KeyId) -> Result<Option<KeyRecor
     sql.row(find, values![id.as_str()], record).await
 }
 
-/// The key that another was rotated to.
+/// The key that this one was rotated to.
 async fn replaced_by(sql: &mut dyn Sql, id: KeyId) -> Result<Option<KeyId>, Failure> {
     let find = "SELECT replaced_by FROM api_keys WHERE id = $1";
     let read = |row: &Row<'_>| Ok(row.get::<Option<&str>>(0)?.and_then(|text| text.parse().ok()));
     Ok(sql.row(find, values![id.as_str()], read).await?.flatten())
 }
 
-/// How many keys of a partner work although they were rotated, counted up to the bound.
+/// How many rotated keys of a partner still work, counted up to the bound.
 async fn ending_keys(sql: &mut dyn Sql, partner: PartnerId, now: Timestamp) -> Result<u32, Failure> {
     let count = "SELECT count(*) FROM (SELECT 1 FROM api_keys WHERE partner_id = $1 AND replaced_by IS NOT NULL AND revoked_at IS NULL
                                        AND expires_at > $2 LIMIT $3) ending";
     expected(sql.row(count, values![partner, now, MAX_ENDING_KEYS], |row| row.get(0)).await?)
 }
 
-/// What became of a key that was to be rotated.
+/// What came of rotating a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RotatedKey {
     Done,
-    /// It is revoked, or there is none.
+    /// The key is revoked or does not exist.
     Over,
-    /// It was rotated to this one before.
+    /// It was already rotated to this key.
     Replaced(KeyId),
     /// Too many of its partner's keys are ending.
     TooMany,
@@ -254,11 +254,11 @@ pub struct RevokedKey {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyUse {
     pub requests: u32,
-    /// Of these, sign-ups that were taken.
+    /// Of these, sign-ups that were accepted.
     pub sign_ups: u32,
 }
 
-/// What came of a key's sign-ups.
+/// The outcomes of a key's sign-ups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyFigures {
     pub signed_up: u64,
@@ -292,7 +292,7 @@ async fn insert(sql: &mut dyn Sql, key: &IssuedKey) -> Result<(), Failure> {
     sql.execute(insert, values).await.map(|_| ())
 }
 
-/// The partner of that name; its record is added where there is none.
+/// The partner with that name; adds its record if there is none.
 pub(crate) async fn find_or_add(sql: &mut dyn Sql, name: &str, now: Timestamp) -> Result<PartnerId, Failure> {
     let add = "INSERT INTO partners (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     sql.execute(add, values![name, now]).await?;

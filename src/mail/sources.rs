@@ -1,7 +1,6 @@
-//! How each source behaves, counted by the day, and what may be used once.
+//! How each source behaves, counted by day, and what may be used only once.
 //!
-//! A day's row of a source is everybody's who comes through it: whoever changes it does so late in their unit, right before the
-//! count of members.
+//! All requests that come through a source share its row for the day, so a unit changes that row late, right before the count of members.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use crate::domain::time::{DAY, Timestamp};
 use crate::installation::is_paused;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-/// A site's proofs are remembered for the day that they count on, and no less.
+/// A site's proofs are remembered for at least the day they count on.
 const A_WHOLE_DAY: Duration = DAY;
 
 /// Adds `$3` to a column of the source `$1` on the day `$2`.
@@ -33,7 +32,7 @@ macro_rules! count_source_event {
     };
 }
 
-/// The name of a source, by the column that holds its partner's id: what operators are shown. Empty for the form.
+/// The name of a source as operators see it, from the column with its partner's id. Empty for the form.
 macro_rules! source_name {
     ($partner_id:literal) => {
         concat!("coalesce((SELECT named.name FROM partners named WHERE named.id = ", $partner_id, "), '')")
@@ -55,7 +54,7 @@ macro_rules! reputation_columns {
     };
 }
 
-/// Counts mails in the order of an index, and says when the oldest of those was asked for.
+/// Counts mails in index order, and says when the oldest of those was requested.
 macro_rules! counted_mail {
     ($which:literal) => {
         concat!(
@@ -66,8 +65,8 @@ macro_rules! counted_mail {
     };
 }
 
-/// What the form did in the last days; what it has asked for and nobody has looked at yet counts as mailed.
-/// And whether sign-ups are paused.
+/// What the form did in the last days, and whether sign-ups are paused. Mail the form requested that no worker has looked at
+/// yet counts as mailed.
 #[derive(Debug)]
 pub struct FindFormReputation(pub Timestamp);
 
@@ -78,7 +77,7 @@ impl Unit for FindFormReputation {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let paused = is_paused(sql).await?;
         let mut reputation = reputation_of(sql, None, self.0).await?;
-        // However much waits: where this much does, the form is throttled.
+        // A bounded count is enough: when this much waits, the form is throttled.
         let waiting = "
             SELECT count(*) FROM (
                 SELECT s.partner_id FROM outbox o /*+ INDEXED BY outbox_due */ JOIN sign_ups s ON s.id = o.sign_up_id
@@ -92,7 +91,7 @@ impl Unit for FindFormReputation {
     }
 }
 
-/// Every source that did something in the last days, whose mail is held, or whose budget is its own.
+/// Every source that was active in the last days, has held mail, or has its own budget.
 #[derive(Debug)]
 pub struct ListSourceStatuses(pub Timestamp);
 
@@ -146,7 +145,7 @@ impl Unit for ListSourceStatuses {
     }
 }
 
-/// What monitoring reads of mail; [`MOST_COUNTED`] of a kind stands for that or more.
+/// The mail figures for monitoring. A count of [`MOST_COUNTED`] means that many or more.
 #[derive(Debug)]
 pub struct FindMailFigures;
 
@@ -176,7 +175,7 @@ impl Unit for FindMailFigures {
     }
 }
 
-/// Uses a proof of work of a site, which lets the mail of a form pass its budget.
+/// Spends a site's proof of work, which lets a form's mail bypass the budget.
 #[derive(Debug)]
 pub struct SpendProof {
     pub proof: Proof,
@@ -192,7 +191,7 @@ impl Unit for SpendProof {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<SpentProof, Failure> {
         let Self { proof, site, budget, now } = self;
         let reputation = reputation_of(sql, None, *now).await?;
-        // One row for each of a site's proofs, in the order of their names.
+        // One row per proof of the site, ordered by name.
         let spent = format!("proofs of {site} on {} ", day_of(*now));
         let of_site = "SELECT count(*) FROM used_once WHERE name > $1 AND name < $2";
         let end = format!("{spent}~");
@@ -209,26 +208,26 @@ impl Unit for SpendProof {
     }
 }
 
-/// What monitoring reads of mail, over all nodes. Each kind is counted up to [`MOST_COUNTED`].
+/// The mail figures for monitoring, over all nodes. Each kind is counted up to [`MOST_COUNTED`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MailFigures {
     pub waiting: u64,
     /// How many of these are about campaigns.
     pub about_campaigns: u64,
     pub held: u64,
-    /// Mail that failed for good, and waits for nobody but the operator.
+    /// Mail that failed for good and waits only for the operator.
     pub given_up: u64,
-    /// When the oldest was asked for, of those that wait and were counted.
+    /// When the oldest of the waiting mails that were counted was requested.
     pub oldest: Option<Timestamp>,
 }
 
-/// What a proof of work was worth.
+/// What came of spending a proof of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpentProof {
     Good,
     /// It was used before.
     Used,
-    /// The day has had as many as it takes.
+    /// The day's limit is reached.
     TooMany,
 }
 
@@ -261,7 +260,7 @@ fn reputation(row: &Row<'_>) -> Result<Reputation, Failure> {
     })
 }
 
-/// What is counted at a source; confirmations are counted where they are written (`members/confirm.rs`).
+/// What is counted for a source; confirmations are counted where they are written (`members/confirm.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SourceEvent {
     Mailed(u32),
@@ -291,7 +290,7 @@ pub(crate) async fn count(
     sql.execute(count, values![source, day_of(now), times]).await.map(|_| ())
 }
 
-/// What was declined on some day was not, after all.
+/// Withdraws a decline that was counted on that day.
 pub(crate) async fn uncount_declined(
     sql: &mut dyn Sql,
     source: Option<PartnerId>,
@@ -302,7 +301,7 @@ pub(crate) async fn uncount_declined(
     sql.execute(uncount, values![source, day_of(at)]).await.map(|_| ())
 }
 
-/// Whether this is the first time.
+/// Uses a name; true if this is the first time.
 pub(crate) async fn use_once(sql: &mut dyn Sql, name: &str, ends_at: Timestamp) -> Result<bool, Failure> {
     let first = "INSERT INTO used_once (name, ends_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     Ok(sql.execute(first, values![name, ends_at]).await? == 1)

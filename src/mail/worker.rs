@@ -1,7 +1,7 @@
-//! The outbox as a lease queue: composes a mail, sends it under a lease that it renews, and judges what became of it.
+//! The outbox as a lease queue: composes a mail, sends it under a lease that it renews, and judges the outcome.
 //!
-//! A mail is deleted only after it has gone: a crash at any moment loses nothing, and at worst sends one mail twice, under
-//! the same message id.
+//! A mail is deleted only after it was sent: a crash at any moment loses nothing, and at worst sends one mail twice, with the
+//! same message id.
 
 use std::collections::{BTreeMap, HashSet};
 use std::pin::pin;
@@ -26,25 +26,25 @@ use crate::mail::{MailNotifier, SendError, Transport};
 use crate::random;
 use crate::store::{Store, StoreError, StoreReply};
 
-/// How often the same cause is logged again, and how many causes within that time.
+/// How often the same cause is logged again, and how many causes are logged within that time.
 const ALARM_INTERVAL: Duration = Duration::from_secs(300);
 const MAX_CAUSES: usize = 8;
 
-/// While mail fails, one that waits is tried out of turn this often, and after hours this rarely: the end of an outage is seen
-/// within that time, however long each mail would wait by then.
+/// While mail fails, one waiting mail is tried out of turn this often, and after hours of failure this rarely. So the end of an
+/// outage is noticed within that time, however long each mail would otherwise wait.
 const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(300);
 
-/// Once mail goes again, what waited through the outage goes over this time. Where some mail goes and some is refused, each waits its
-/// own time: an outage lasts this long without a success, and its end is acted on this rarely.
+/// Once mail goes again, the backlog of an outage is sent over [`DRAIN_TIME`]. An outage takes at least [`MIN_OUTAGE`] without a success,
+/// and its end is acted on at most once per [`DRAIN_INTERVAL`]: when some mail goes and some is refused, each mail waits its own time.
 const DRAIN_TIME: Duration = Duration::from_secs(60);
 const MIN_OUTAGE: Duration = Duration::from_secs(120);
 const DRAIN_INTERVAL: Duration = Duration::from_secs(600);
 
-/// Mails about campaigns that are sent at once, of [`LeaseQueue::MAX_IN_FLIGHT`].
+/// How many campaign mails are sent at once, out of [`LeaseQueue::MAX_IN_FLIGHT`].
 const MAX_CAMPAIGN_IN_FLIGHT: usize = 4;
 
-/// Takes up to so many mails about campaigns for the worker of that name.
+/// Leases up to that many campaign mails for the worker with that name.
 pub type LeaseCampaignMail = fn(&Store, String, u32, Timestamp) -> StoreReply<'_, Leased>;
 
 #[derive(Debug)]
@@ -54,21 +54,21 @@ pub struct Outbox {
     pub composer: Composer,
     pub notifier: Arc<MailNotifier>,
     pub log: Log,
-    /// The same after a restart: what this worker had leased when it was ended is its own again.
+    /// Stays the same after a restart, so that the worker takes back what it had leased when it was stopped.
     pub name: String,
-    /// How much mail each source may cause; none where it goes nowhere, and neither sources nor mailboxes need sparing.
+    /// How much mail each source may cause. None if mail goes nowhere, so that neither sources nor mailboxes need protection.
     pub budget: Option<MailBudget>,
-    /// Takes mail about campaigns, which goes in places that nothing else wants.
+    /// Leases campaign mail, which gets the places that no other mail needs.
     pub lease_campaign_mail: LeaseCampaignMail,
-    /// How often a mail's lease is renewed while its server takes its time.
+    /// How often a mail's lease is renewed while its server is slow.
     pub renew_every: Duration,
 }
 
 impl Outbox {
-    /// Twice before a lease would end.
+    /// A lease is renewed twice before it would end.
     pub const RENEW_EVERY: Duration = Duration::from_secs(MAIL_LEASE.as_secs() / 3);
 
-    /// Sends a mail while its lease is renewed; none if another worker has it.
+    /// Sends a mail while renewing its lease; none if another worker has it.
     async fn send(
         &self,
         mail: DueMail,
@@ -77,7 +77,7 @@ impl Outbox {
     ) -> Result<Option<(MailId, MailOutcome)>, StoreError> {
         let renew =
             || self.store.run(RenewMail { mail: mail.id, attempt: mail.attempts, until: now().plus(MAIL_LEASE) });
-        // The store may have taken its time: a lease counts from when it was asked for.
+        // The store may have been slow, and a lease counts from when it was requested.
         if leased_at.elapsed() > self.renew_every && !renew().await? {
             return Ok(None);
         }
@@ -88,7 +88,7 @@ impl Outbox {
                     tokio::select! {
                         sent = &mut sending => break sent,
                         () = tokio::time::sleep(self.renew_every) => {
-                            // Once more before the lease ends; and what is being sent cannot be called back.
+                            // If this fails, it is tried once more before the lease ends. A mail that is being sent cannot be called back.
                             let _try_again = renew().await;
                         }
                     }
@@ -102,7 +102,7 @@ impl Outbox {
         Ok(Some((mail.id, outcome)))
     }
 
-    /// Counts what was held, and logs it once a day for each source.
+    /// Counts held mail, and logs it once a day for each source.
     fn log_held(&self, logged: &mut (i64, HashSet<String>), held: BTreeMap<String, u64>, now: Timestamp) {
         let today = day_of(now);
         if logged.0 != today {
@@ -127,8 +127,7 @@ impl Outbox {
 
 impl LeaseQueue for Outbox {
     const MAX_IN_FLIGHT: usize = 16;
-    /// Each mail has a place of its own, so that one whose server takes its time holds up no other.
-    /// None of mail about a campaign, which has no lane.
+    /// Each mail has its own place, so that a slow server holds up only its own mail. None for campaign mail, which has no lane.
     type Place = Option<Lane>;
     /// None if another worker has it.
     type Settled = Option<(MailId, MailOutcome)>;
@@ -138,10 +137,10 @@ impl LeaseQueue for Outbox {
         &self.notifier.wake
     }
 
-    /// A moment that nobody can foresee: whoever writes right after a sign-up must not tell by the worker's own writes whether
-    /// there is mail for it.
+    /// A random delay, so that a caller who writes right after a sign-up cannot tell from the worker's own writes whether the
+    /// sign-up has mail.
     fn wake_delay() -> Duration {
-        // Without randomness mail goes all the same.
+        // Without randomness, mail still goes.
         let [millis] = random::bytes().unwrap_or_default();
         Duration::from_millis(20 + u64::from(millis))
     }
@@ -180,7 +179,7 @@ impl LeaseQueue for Outbox {
             }
         };
         self.log_held(&mut alarms.logged_held, held, now);
-        // Mail about campaigns gets places that nothing else wants.
+        // Campaign mail gets the places that no other mail needs.
         let campaigns = MAX_CAMPAIGN_IN_FLIGHT.saturating_sub(in_flight.places().filter(|lane| lane.is_none()).count());
         if mails.is_empty() && !deferred && !is_draining && campaigns > 0 {
             let most = u32::try_from(campaigns.min(in_flight.room())).unwrap_or(0);
@@ -227,16 +226,16 @@ impl LeaseQueue for Outbox {
     }
 }
 
-/// Whether mail goes, and what was logged of it.
+/// Whether mail goes, and what was logged about it.
 #[derive(Debug, Default)]
 pub struct MailAlarms {
-    /// The last one went.
+    /// Whether the last mail went.
     went: bool,
-    /// The causes that were logged in the last minutes, and when; a few at the most.
+    /// The few causes that were logged in the last minutes, and when.
     logged: Vec<(String, Timestamp)>,
     /// The sources whose spent budget was logged, and the day.
     logged_held: (i64, HashSet<String>),
-    /// When what an outage left waiting was woken; none since the start, before which there may have been one.
+    /// When the backlog of an outage was woken. None since the start, because there may have been an outage before it.
     drained_at: Option<Timestamp>,
     /// Mail that waits past this time is woken next.
     drain_from: Option<Timestamp>,
@@ -245,8 +244,8 @@ pub struct MailAlarms {
 }
 
 impl MailAlarms {
-    /// Once mail goes again, wakes a part of what waits after a failure; true if there may be more. Until then wakes one now and
-    /// then, to find out.
+    /// Once mail goes again, wakes a batch of the mail that waits after a failure; true if there may be more. Until then, wakes
+    /// one mail now and then, to find out.
     async fn wake_deferred(&mut self, outbox: &Outbox, now: Timestamp) -> Result<bool, StoreError> {
         if let Some(from) = self.drain_from {
             self.drain_from = outbox.store.run(WakeMail(from, now)).await?;
@@ -265,7 +264,7 @@ impl MailAlarms {
         let was_outage = self.failing_since.take().is_some_and(|since| now.since(since) >= MIN_OUTAGE);
         if self.drained_at.is_none_or(|at| was_outage && now.since(at) >= DRAIN_INTERVAL) {
             self.drained_at = Some(now);
-            // What is due sooner goes by itself.
+            // Mail that is due sooner goes anyway.
             self.drain_from = Some(now.plus(DRAIN_TIME));
         }
         outbox.notifier.failing.store(false, Ordering::Relaxed);
@@ -276,7 +275,7 @@ impl MailAlarms {
     }
 
     fn fails(&mut self, outbox: &Outbox, cause: String, now: Timestamp) {
-        // While every other mail goes, what does not is one recipient's affair, and `mail list` shows it.
+        // While all other mail goes, a failure concerns only that recipient, and `mail list` shows it.
         if std::mem::take(&mut self.went) {
             return;
         }

@@ -18,8 +18,8 @@ pub(crate) struct AnsweredMember {
     pub answers: Answers,
 }
 
-/// The member who has a session, for this unit alone until it is over: two changes at once, or a change and a departure, would
-/// take the same answers out of the figures twice.
+/// The member who has the session, locked until this unit ends: two changes at once, or a change and a departure, would subtract
+/// the same answers from the figures twice.
 pub(crate) async fn answers_of(sql: &mut dyn Sql, session: &Nonce) -> Result<Option<AnsweredMember>, Failure> {
     let mailbox = "SELECT mailbox FROM people WHERE session = $1";
     let mailbox: Option<String> = sql.row(mailbox, values![session.as_str()], |row| row.get(0)).await?;
@@ -43,7 +43,7 @@ pub(crate) async fn answers_of(sql: &mut dyn Sql, session: &Nonce) -> Result<Opt
     sql.row(member, values![session.as_str()], read).await
 }
 
-/// Gives a member other answers, in the figures too.
+/// Replaces a member's answers, in the figures too.
 pub(crate) async fn set_answers(
     sql: &mut dyn Sql,
     before: &AnsweredMember,
@@ -61,7 +61,7 @@ pub(crate) async fn set_answers(
     add_demand(sql, &demand).await
 }
 
-/// Switches kinds of mail on or off for a person; false if they are gone.
+/// Switches kinds of mail on or off for a person; false if the person no longer exists.
 pub(crate) async fn switch_mail(sql: &mut dyn Sql, person: i64, chosen: &[(MailKind, bool)]) -> Result<bool, Failure> {
     let kept = "SELECT unwanted_mail, wanted_mail FROM people WHERE id = $1 FOR UPDATE";
     let read = |row: &Row<'_>| Ok(KeptChoices { unwanted: row.get("unwanted_mail")?, wanted: row.get("wanted_mail")? });
@@ -75,7 +75,7 @@ pub(crate) async fn switch_mail(sql: &mut dyn Sql, person: i64, chosen: &[(MailK
     Ok(true)
 }
 
-/// In the order of their names, so that two who add never wait for each other in a circle.
+/// Adds in the order of the names, so that two concurrent units never deadlock.
 pub(crate) async fn add_demand(sql: &mut dyn Sql, demand: &DemandChanges) -> Result<(), Failure> {
     for ((category, us_state), change) in demand {
         let add = "INSERT INTO demand (category, us_state, members) VALUES ($1, $2, $3)
@@ -85,7 +85,7 @@ pub(crate) async fn add_demand(sql: &mut dyn Sql, demand: &DemandChanges) -> Res
     Ok(())
 }
 
-/// What somebody wants, once more or once less.
+/// Adds one person's wishes to the demand, or takes them out (`change` is 1 or -1).
 pub(crate) fn add_wishes(demand: &mut DemandChanges, us_state: &str, categories: CategorySet, change: i64) {
     for category in categories.iter().map(|category| category.slug()).chain([""]) {
         *demand.entry((category.to_owned(), us_state.to_owned())).or_default() += change;

@@ -1,4 +1,4 @@
-//! Referral codes: found, or made for somebody new.
+//! Finds referral codes, and makes them for new people.
 
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::idempotency::IdempotentRequest;
@@ -14,7 +14,7 @@ use crate::partners::idempotency;
 use crate::partners::idempotency::{Asked, FirstAnswer};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-/// The code kept for an address, if there is one; refused while sign-ups are paused.
+/// The code stored for an address, if there is one; refused while sign-ups are paused.
 #[derive(Debug)]
 pub struct FindCode {
     pub email_normalized: String,
@@ -32,7 +32,7 @@ impl Unit for FindCode {
     }
 }
 
-/// The code of the person, who is remembered as `invited` if new.
+/// The person's code. A new person is stored as `invited`.
 #[derive(Debug)]
 pub struct CreateCode {
     pub person: NamedPerson,
@@ -68,7 +68,7 @@ impl Unit for CreateCode {
     }
 }
 
-/// The same for a request with an idempotency key: keeps the answer, or returns the first one.
+/// The same for a request with an idempotency key: stores the answer, or returns the first one.
 #[derive(Debug)]
 pub struct IdempotentCode {
     pub partner: PartnerId,
@@ -102,7 +102,7 @@ impl Unit for IdempotentCode {
     }
 }
 
-/// Names somebody again who was erased; false if nobody of that address was.
+/// Gives an erased person their name back; false if no one with that address was erased.
 #[derive(Debug)]
 pub struct Revive {
     pub email: EmailAddress,

@@ -4,10 +4,10 @@ use crate::domain::email::scope::SandboxScope;
 use crate::domain::partner::name::PartnerId;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Counts so many members more or less. Last in its unit, because every confirmation of the union waits for this row.
+/// Changes the member count. Runs last in its unit, because every confirmation of the union waits for this row.
 pub(crate) const COUNT_MEMBERS: &str = "UPDATE installation SET member_count = member_count + $1 WHERE id = 1";
 
-/// Counts a member more (1) or less (-1); in the sandbox also among its partner's own, whose mailboxes say whose they are.
+/// Changes the member count by 1 or -1. For a sandbox mailbox, which names its partner, also changes that partner's count.
 pub(crate) async fn count_member(sql: &mut dyn Sql, mailbox: &str, change: i64) -> Result<(), Failure> {
     if let Some(SandboxScope(partner)) = SandboxScope::of_compared(mailbox) {
         let own = "UPDATE partners SET sandbox_members = sandbox_members + $2 WHERE id = $1";
@@ -16,12 +16,12 @@ pub(crate) async fn count_member(sql: &mut dyn Sql, mailbox: &str, change: i64) 
     sql.execute(COUNT_MEMBERS, values![change]).await.map(|_| ())
 }
 
-/// Other people who get mail in a mailbox are counted up to this.
+/// The count of other people at a mailbox stops here.
 const MOST_SHARING: u32 = 1000;
 
-/// How many people get mail there, counted up to [`MOST_SHARING`], and whether one of them is a member.
+/// How many people get mail at a mailbox, counted up to [`MOST_SHARING`], and whether one of them is a member.
 pub(crate) async fn people_of(sql: &mut dyn Sql, mailbox: &str) -> Result<(u64, bool), Failure> {
-    // In the two ways for which there is an index each.
+    // Two lookups, because each has its own index.
     let people = "
         SELECT (SELECT count(*) FROM (SELECT 1 FROM people WHERE email_normalized = $1 AND mailbox = $1
                                       UNION ALL SELECT 1 FROM
@@ -32,7 +32,7 @@ pub(crate) async fn people_of(sql: &mut dyn Sql, mailbox: &str) -> Result<(u64, 
     Ok(sql.row(people, values![mailbox, MOST_SHARING], read).await?.unwrap_or_default())
 }
 
-/// How many members the sandbox of a partner has.
+/// How many members a partner's sandbox has.
 #[derive(Debug)]
 pub struct CountSandboxMembers(pub PartnerId);
 
@@ -45,7 +45,7 @@ impl Unit for CountSandboxMembers {
     }
 }
 
-/// How many members the sandbox of a partner has now.
+/// How many members a partner's sandbox has now.
 pub(crate) async fn members(sql: &mut dyn Sql, partner: PartnerId) -> Result<u64, Failure> {
     let count = "SELECT sandbox_members FROM partners WHERE id = $1";
     Ok(sql.row(count, values![partner], |row| row.get(0)).await?.unwrap_or(0))

@@ -1,4 +1,4 @@
-//! "This wasn't me": withdrawing a sign-up, taking that back, and what a mailbox wants not to be sent.
+//! "This wasn't me": withdrawing a sign-up, undoing that, and stopping mail that a mailbox does not want.
 
 use crate::domain::mail::MailKind;
 use crate::domain::partner::name::PartnerId;
@@ -14,7 +14,7 @@ use crate::membership::count::people_of;
 use crate::membership::records::{can_take_back, decide, mailbox_of, state_at};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// A sign-up and its person, as whoever holds the mail's link decides about them.
+/// A sign-up and its person, for a decision by the person who holds the mail's link.
 struct AskedSignUp {
     mailbox: String,
     person: i64,
@@ -23,7 +23,7 @@ struct AskedSignUp {
     source: Option<PartnerId>,
 }
 
-/// Everything that is decided about one mailbox waits its turn.
+/// Decisions about one mailbox run one at a time.
 async fn look(sql: &mut dyn Sql, sign_up: SignUpRef, now: Timestamp) -> Result<Option<AskedSignUp>, Failure> {
     let Some(mailbox) = mailbox_of(sql, sign_up).await? else { return Ok(None) };
     sql.lock(&mailbox).await?;
@@ -46,12 +46,12 @@ async fn look(sql: &mut dyn Sql, sign_up: SignUpRef, now: Timestamp) -> Result<O
     sql.row(look, values![sign_up.id.0, now], asked).await
 }
 
-/// The person said "this wasn't me": the sign-up is withdrawn, and nothing is silenced but what they ask for.
+/// The person said "this wasn't me": the sign-up is withdrawn, and only the mail that they ask to stop is stopped.
 #[derive(Debug)]
 pub struct Decline {
     pub sign_up: SignUpRef,
     pub how: DecidedHow,
-    /// None where the reader said nothing of it.
+    /// None if the reader did not choose.
     pub silence: Option<SilenceChange>,
     pub now: Timestamp,
 }
@@ -74,8 +74,9 @@ impl Unit for Decline {
         };
         match (self.silence, self.how) {
             (Some(change), _) => change_silence(sql, &asked, change, self.now).await?,
-            // A mail program's own button means no more of these: of a member's, the kind; at another spelling of a member's mailbox,
-            // whoever asked; else all of it. The way to a member's own page stays open.
+            // A mail program's unsubscribe button means no more mail like this. For a member it stops this kind of mail. At
+            // another spelling of a member's mailbox it stops the source that asked. Otherwise it stops all mail. A member can
+            // still reach their own page.
             (None, DecidedHow::OneClick) if asked.is_member => want_no_more(sql, asked.person, true).await?,
             (None, DecidedHow::OneClick) if people_of(sql, &asked.mailbox).await?.1 => {
                 stop_partner(sql, &asked, self.now).await?;
@@ -83,7 +84,7 @@ impl Unit for Decline {
             (None, DecidedHow::OneClick) => silence_mailbox(sql, &asked.mailbox, self.now).await?,
             (None, _) => {}
         }
-        // Last: others wait for this row.
+        // Last, because others wait for this row.
         if asked.state == SignUpState::Pending {
             sources::count(sql, asked.source, SourceEvent::Declined, self.now).await?;
         }
@@ -91,7 +92,7 @@ impl Unit for Decline {
     }
 }
 
-/// What whoever holds a mail's link wants not to be sent; false if there is no such sign-up.
+/// The person who holds a mail's link chooses which mail to stop; false if there is no such sign-up.
 #[derive(Debug)]
 pub struct ChooseSilence {
     pub sign_up: SignUpRef,
@@ -110,7 +111,7 @@ impl Unit for ChooseSilence {
     }
 }
 
-/// They take "this wasn't me" back: it is confirmed, and mail reaches them again.
+/// The person takes "this wasn't me" back: the sign-up is confirmed, and mail reaches them again.
 #[derive(Debug)]
 pub struct TakeBack {
     pub sign_up: SignUpRef,
@@ -147,7 +148,7 @@ impl Unit for TakeBack {
     }
 }
 
-/// Adds what the reader asks for to what is not sent, and lifts what they take back.
+/// Stops the mail that the reader asks to stop, and allows the mail that they ask for again.
 async fn change_silence(
     sql: &mut dyn Sql,
     asked: &AskedSignUp,
@@ -172,7 +173,7 @@ async fn change_silence(
     Ok(())
 }
 
-/// No mail to the mailbox that the same source asks for.
+/// Stops mail to the mailbox that the same source asks for.
 async fn stop_partner(sql: &mut dyn Sql, asked: &AskedSignUp, now: Timestamp) -> Result<(), Failure> {
     let stop = "INSERT INTO stopped_partners (mailbox, partner_id, stopped_at) VALUES ($1, $2, $3)
                 ON CONFLICT (mailbox, coalesce(partner_id, 0)) DO UPDATE SET stopped_at = excluded.stopped_at";
@@ -183,7 +184,7 @@ async fn want_no_more(sql: &mut dyn Sql, person: i64, already_member: bool) -> R
     switch_mail(sql, person, &[(MailKind::AlreadyMember, !already_member)]).await.map(|_| ())
 }
 
-/// A silence that is there already stays as long as it was promised, and no longer.
+/// An existing silence keeps its promised end; this does not extend it.
 async fn silence_mailbox(sql: &mut dyn Sql, mailbox: &str, now: Timestamp) -> Result<(), Failure> {
     let silent = "SELECT 1 FROM mailboxes WHERE mailbox = $1 AND suppressed_until > $2";
     match sql.row(silent, values![mailbox, now], |_| Ok(())).await? {

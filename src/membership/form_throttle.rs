@@ -1,4 +1,4 @@
-//! The budget of the form, as its page knows it: whether it is on, and the proof of work that passes it.
+//! The form's mail budget as its page sees it: whether the form is throttled, and the proof of work that gets past it.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::mail::sources::{FindFormReputation, SpendProof, SpentProof};
 use crate::random;
 use crate::store::{Store, StoreError};
 
-/// How long what was read of the form's reputation is believed: every visitor of the page would ask otherwise. Whoever sends the
-/// form within this moment of its budget is not asked, and waits.
+/// How long a reading of the form's reputation stays valid, so that not every page view queries the store. A person who sends the
+/// form this soon after the budget runs out is not asked for a proof of work, and waits.
 const BELIEVED_FOR: Duration = Duration::from_millis(200);
 
-/// How long the store may take to say; a page does without.
+/// How long the store may take to answer; after that the page does without.
 const REPUTATION_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct FormThrottle {
     store: Store,
     budget: MailBudget,
     proofs: ProofMaker,
-    /// When the store was last asked, and what it said.
+    /// When the store was last asked, and its answer.
     known: Mutex<Option<(Tick, FormState)>>,
 }
 
@@ -48,16 +48,16 @@ pub enum FormGate {
     Shut,
 }
 
-/// What becomes of a form that was sent.
+/// What happens to a form that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passage {
     /// Nothing holds it.
     Free,
     /// It came with a proof of work: its mail passes the budget.
     Proven,
-    /// It is taken, and its mail may be held.
+    /// It is accepted, and its mail may be held.
     MayWait,
-    /// The person is to be asked for a proof of work first.
+    /// The person must do a proof of work first.
     Ask,
 }
 
@@ -75,7 +75,7 @@ impl FormThrottle {
         Ok(FormGate::Asks(self.proofs.ask(&random::bytes::<ENTROPY>()?, now.time)))
     }
 
-    /// Whether a form may pass, by the question that came with it, its answer, and the site that sends it.
+    /// Whether a form may pass, given the question that came with it, its answer, and the site that sent it.
     pub async fn passage(
         &self,
         question: Option<&str>,
@@ -100,7 +100,7 @@ impl FormThrottle {
         }
     }
 
-    /// Whoever comes while the store is asked waits for the one answer, and not for long; that there was none is believed, too.
+    /// Concurrent callers wait briefly for one answer from the store. A missing answer is remembered too.
     async fn state(&self, now: Moment) -> Result<FormState, StoreError> {
         let mut known = self.known.lock().await;
         if let Some((at, state)) = *known

@@ -1,4 +1,4 @@
-//! What mail servers and services report, written to those it is about.
+//! Reports from mail servers and mail services, stored with the people they are about.
 
 use crate::domain::campaign::CampaignMail;
 use crate::domain::mail::UNDELIVERABLE_FOR;
@@ -11,19 +11,19 @@ use crate::mail::sources::SourceEvent;
 use crate::membership::answers::switch_mail;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Writes down what a mail server or a mail service reports of a mail that left.
+/// Stores what a mail server or mail service reports about a mail that was sent.
 #[derive(Debug)]
 pub struct NoteReport {
     pub report: MailReport,
     pub now: Timestamp,
 }
 
-/// Whom a report is about, and the source that their mail came through.
+/// The person that a report is about, and the source that their mail came through.
 struct Reported {
     person: i64,
     mailbox: String,
     source: Option<PartnerId>,
-    /// When the mail was asked for; none of mail that nobody asked for.
+    /// When the mail was requested; none if no one requested it.
     asked_at: Option<Timestamp>,
 }
 
@@ -33,7 +33,7 @@ impl Unit for NoteReport {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<ReportOutcome, Failure> {
         let Some(Reported { mailbox, .. }) = self.find(sql).await? else { return Ok(ReportOutcome::Unknown) };
-        // Whoever is erased at this moment leaves no address behind: what is decided about one mailbox waits its turn.
+        // Decisions about one mailbox run one at a time, so that a person who is being erased leaves no address behind.
         sql.lock(&mailbox).await?;
         let Some(Reported { person, mailbox, source, asked_at }) = self.find(sql).await? else {
             return Ok(ReportOutcome::Unknown);
@@ -43,7 +43,7 @@ impl Unit for NoteReport {
         {
             return Ok(ReportOutcome::Repeated);
         }
-        // The source is told once, however often the same is reported.
+        // The report counts against the source once, however often it is repeated.
         let (at_source, first) = match self.report.kind {
             ReportKind::HardBounce => {
                 let ends = "UPDATE people SET undeliverable_until = $2
@@ -65,7 +65,7 @@ impl Unit for NoteReport {
                 (SourceEvent::Complained, sql.execute(complain, values![&mailbox, self.now]).await? == 1)
             }
         };
-        // Somebody may keep their mails for months and report them all in a day.
+        // A person may keep mails for months and report them all in one day.
         if first && asked_at.is_some_and(|asked_at| self.now.since(asked_at) <= PENDING_FOR) {
             sources::count(sql, source, at_source, self.now).await?;
         }

@@ -46,10 +46,10 @@ use crate::partners::worker::WebhookNotifier;
 pub use crate::store::StoreError;
 use crate::store::{Batches, Store, StoreReply};
 
-/// How many codes are tried for a new address before something else must be wrong: two in a row do not happen.
+/// How many codes are tried for a new address. Two collisions in a row do not happen, so after this many something else is wrong.
 const CODE_ATTEMPTS: u8 = 8;
 
-/// Answers that would tell who is known by their time leave at multiples of this: longer than either kind takes.
+/// Answers whose timing would reveal who is known are sent at multiples of this, which is longer than either kind takes.
 const RESPONSE_TIME_STEP: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub struct Membership {
     notices: Notices,
 }
 
-/// What a person says when they sign up, whichever source they come through.
+/// What a person says when they sign up, through any source.
 #[derive(Debug, Clone)]
 pub struct Application {
     pub email: EmailAddress,
@@ -81,11 +81,11 @@ pub struct SignUpContext {
     pub channel: Channel,
     /// What the client calls itself.
     pub client: Option<ClientName>,
-    /// The lane of whoever asked.
+    /// The requester's lane.
     pub lane: Lane,
     /// It came with a proof of work.
     pub proven: bool,
-    /// The one that its form was in.
+    /// The language of the form.
     pub language: Option<Language>,
     /// The partner sent an idempotency key.
     pub request: Option<IdempotentRequest>,
@@ -112,7 +112,7 @@ impl Membership {
         Self { store, sign_ups, confirmations, codes, inputs, marker, tokens, mail, webhooks, disposable, notices }
     }
 
-    /// Keeps the words that people are shown from now on; sign-ups name them by their hash.
+    /// Stores the notice that people see from now on; sign-ups refer to it by its hash.
     pub async fn keep_notice(&self, now: Timestamp) -> Result<(), StoreError> {
         for notice in self.notices.all() {
             self.store.run(KeepNotice(notice.clone(), now)).await?;
@@ -125,7 +125,7 @@ impl Membership {
         self.store.member_count()
     }
 
-    /// Signs somebody up, for a partner or by their own hand, and has the confirmation mail sent.
+    /// Signs a person up, through a partner or on their own, and has the confirmation mail sent.
     pub async fn sign_up(
         &self,
         application: &Application,
@@ -152,7 +152,7 @@ impl Membership {
         };
         let (is_named, begun) = (context.request.is_some(), Instant::now());
         let done = self.with_free_code(&application.email, now, unit).await;
-        // What is kept for a repeat is more for some than for others; without a name there is nothing to tell.
+        // Storing the answer for a repeat takes longer for some people. Without a key there is nothing that timing could reveal.
         if is_named {
             pad_response_time(begun, RESPONSE_TIME_STEP).await;
         }
@@ -161,7 +161,7 @@ impl Membership {
         Ok(done)
     }
 
-    /// A sign-up request with its idempotency key; `join_site` and `savings` are of its answer.
+    /// A sign-up request with its idempotency key; `join_site` and `savings` are part of its answer.
     pub fn idempotent_sign_up(
         &self,
         key: &IdempotencyKey,
@@ -202,8 +202,8 @@ impl Membership {
         done
     }
 
-    /// The person's referral code, made on the first request and the same ever after. Signs nobody up. Reading a code is
-    /// faster than making one, so the answer waits for the next even moment: its time does not tell who is known.
+    /// The person's referral code, made on the first request and never changed. Signs no one up. Reading a code is faster than
+    /// making one, so the answer waits for the next multiple of a fixed time: its timing does not reveal who is known.
     pub async fn referral_code(&self, email: &EmailAddress, now: Timestamp) -> Result<ReferralCode, Error> {
         let begun = Instant::now();
         let code = self.find_or_make_code(email, now).await;
@@ -219,12 +219,12 @@ impl Membership {
         }
     }
 
-    /// Whether a token is one of ours; asks nobody.
+    /// Whether a token is one of ours; does not query the store.
     pub fn is_link(&self, purpose: Purpose, token: &str) -> bool {
         self.tokens.read(purpose, token).is_some()
     }
 
-    /// The sign-up that a link is about, if it is about one; `purpose` is what the link is for.
+    /// The sign-up that a link is about, if any; `purpose` is what the link is for.
     pub async fn find(
         &self,
         purpose: Purpose,
@@ -235,17 +235,17 @@ impl Membership {
         Ok(self.store.run(FindSignUp(sign_up, now)).await?.map(|record| LinkedSignUp { sign_up, record }))
     }
 
-    /// The token of the link by which the person says that it wasn't them.
+    /// The token of the link for "this wasn't me".
     pub fn decline_token(&self, linked: &LinkedSignUp) -> String {
         self.tokens.token(Purpose::Decline, linked.sign_up)
     }
 
-    /// And of the one by which they confirm: whoever holds either reads the mailbox.
+    /// The token of the link that confirms. A person who holds either link can read the mailbox.
     pub fn confirm_token(&self, linked: &LinkedSignUp) -> String {
         self.tokens.token(Purpose::Confirm, linked.sign_up)
     }
 
-    /// The person pressed the button; `seen` tells what their page showed.
+    /// The person pressed the button; `seen` is what their page showed.
     pub async fn confirm(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Confirm, token) {
             Some(sign_up) => self.notify_partner(self.confirmations.run(Confirm { sign_up, seen, now }).await),
@@ -267,7 +267,7 @@ impl Membership {
         }
     }
 
-    /// They say by the same link what they want not to be sent; false if it is none of ours.
+    /// The person chooses, with the same link, which mail to stop; false if the link is not ours.
     pub async fn choose_silence(
         &self,
         token: &str,
@@ -280,7 +280,7 @@ impl Membership {
         }
     }
 
-    /// It was them after all: confirmed, by the same link.
+    /// The sign-up was theirs after all: confirms it, with the same link.
     pub async fn take_back(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
             Some(sign_up) => self.notify_partner(self.store.run(TakeBack { sign_up, seen, now }).await),
@@ -288,7 +288,7 @@ impl Membership {
         }
     }
 
-    /// Whoever asked for it may have to be told.
+    /// The partner that sent the sign-up may have to be notified.
     fn notify_partner(&self, done: Result<Confirmation, StoreError>) -> Result<Confirmation, StoreError> {
         if matches!(done, Ok(Confirmation::Joined(_) | Confirmation::AlreadyMember)) {
             self.webhooks.notify();
@@ -301,18 +301,18 @@ impl Membership {
         self.store.run(IsCodeKnown(code)).await
     }
 
-    /// A mail server or a mail service says what became of a mail.
+    /// A mail server or mail service reports what happened to a mail.
     pub async fn note_report(&self, report: MailReport, now: Timestamp) -> Result<ReportOutcome, StoreError> {
         self.store.run(NoteReport { report, now }).await
     }
 
-    /// Where no mail can be sent nobody could ever confirm: no sign-ups.
+    /// Refuses sign-ups if no mail can be sent, because no one could ever confirm.
     fn require_mail(&self) -> Result<(), Error> {
         if matches!(self.mail, Delivery::Off) { Err(Error::BackendNotConfigured) } else { Ok(()) }
     }
 
-    /// Runs a unit of work that may add a person, with the next code whenever the one offered is another's. Somebody who was
-    /// erased holds one of these codes: they are known again by it, and nobody else is asked about.
+    /// Runs a unit of work that may add a person, and tries the next code if another person has the one offered. If an erased
+    /// person holds one of these codes, they are recognized by it; no one else is looked up.
     async fn with_free_code<'a, T: Unpin>(
         &self,
         email: &EmailAddress,
@@ -340,7 +340,7 @@ impl Membership {
     }
 }
 
-/// Waits for the next even moment after something began, so that its time does not tell what was found.
+/// Waits until a multiple of `step` after `begun`, so that the timing does not reveal what was found.
 pub(crate) async fn pad_response_time(begun: Instant, step: Duration) {
     let steps = begun.elapsed().as_micros() / step.as_micros().max(1) + 1;
     tokio::time::sleep_until(begun + step * u32::try_from(steps).unwrap_or(u32::MAX)).await;

@@ -1,4 +1,4 @@
-//! A sign-up as its person is shown it, and what the other files read of people and sign-ups.
+//! A sign-up as its person sees it, and what the other files read about people and sign-ups.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use crate::domain::union::notice::Notice;
 use crate::membership::sign_up::{ANSWER_OR_KEPT, answers, each_answer};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Joins the sign-up `s` that a person `p` joined by.
+/// Joins the sign-up `s` that person `p` joined the union with.
 macro_rules! joined_by {
     () => {
         "LEFT JOIN sign_ups s ON s.id =
@@ -22,7 +22,7 @@ macro_rules! joined_by {
 }
 pub(crate) use joined_by;
 
-/// The answers of a person `p` that count: what they changed after joining, else those of the sign-up `s` that they joined by.
+/// The current answers of person `p`: their changes after joining, else those of `s`, the sign-up that they joined with.
 macro_rules! answers_now {
     () => {
         "CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
@@ -40,8 +40,8 @@ macro_rules! state_at {
 }
 pub(crate) use state_at;
 
-/// Whether a sign-up `s` was declined, and that can be taken back: in its time, while its answers are there to be seen, and unless its
-/// person is a member or has left since.
+/// Whether sign-up `s` was declined and that can be taken back: it has not expired, its answers still exist, and its person is
+/// not a member and has not left since.
 macro_rules! can_take_back {
     ($now:literal) => {
         concat!(
@@ -54,7 +54,7 @@ macro_rules! can_take_back {
 }
 pub(crate) use can_take_back;
 
-/// A sign-up, as its person is shown it.
+/// A sign-up, as its person sees it.
 #[derive(Debug)]
 pub struct FindSignUp(pub SignUpRef, pub Timestamp);
 
@@ -68,7 +68,7 @@ impl Unit for FindSignUp {
     }
 }
 
-/// Whether a code was ever given to anyone, whatever became of them.
+/// Whether a code was ever given to anyone, whatever happened to them later.
 #[derive(Debug)]
 pub struct IsCodeKnown(pub ReferralCode);
 
@@ -82,7 +82,7 @@ impl Unit for IsCodeKnown {
     }
 }
 
-/// Keeps the words of a notice, once and for ever; all that are shown name campaign mail.
+/// Stores the text of a notice, once and forever; every notice that is shown names campaign mail.
 #[derive(Debug)]
 pub struct KeepNotice(pub Notice, pub Timestamp);
 
@@ -92,7 +92,7 @@ impl Unit for KeepNotice {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         let Self(notice, now) = self;
-        // SQLite's trigger against REPLACE refuses what ON CONFLICT would pass over.
+        // SQLite's trigger against REPLACE refuses rows that ON CONFLICT would skip.
         let keep = "INSERT INTO notices (hash, text, first_shown_at, names_campaign_mail)
                     SELECT $1, $2, CAST($3 AS BIGINT), TRUE WHERE NOT EXISTS (SELECT 1 FROM notices WHERE hash = $1)
                     ON CONFLICT DO NOTHING";
@@ -100,7 +100,7 @@ impl Unit for KeepNotice {
     }
 }
 
-/// What [`new_member`] reads, of a sign-up `s` and its person `p`.
+/// What [`new_member`] reads about sign-up `s` and its person `p`.
 pub(crate) static NEW_MEMBER: LazyLock<String> = LazyLock::new(|| {
     format!(
         "p.code, coalesce(p.language, s.language) AS language,
@@ -166,7 +166,8 @@ fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
     })
 }
 
-/// Whose mailbox a sign-up is about; that never changes. None where a link's sign-up is no more, whoever has its id now.
+/// The mailbox of a sign-up, which never changes. None if the link's sign-up no longer exists, even if another one has its id
+/// now.
 pub(crate) async fn mailbox_of(sql: &mut dyn Sql, sign_up: SignUpRef) -> Result<Option<String>, Failure> {
     let find = "SELECT mailbox FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1 AND s.created_at = $2";
     sql.row(find, values![sign_up.id.0, sign_up.created_at], |row| row.get(0)).await

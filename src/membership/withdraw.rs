@@ -1,7 +1,7 @@
 //! Ending the pending sign-ups of a key that leaked.
 //!
-//! No index leads from a key to its sign-ups: it would cost every sign-up. The index of what expires has the pending ones of all
-//! keys, a week of them, and is walked some at a step.
+//! No index leads from a key to its sign-ups, because every sign-up would pay for it. The expiry index holds the pending sign-ups
+//! of all keys, a week of them, and each step walks part of it.
 
 use tokio::time::Instant;
 
@@ -14,22 +14,22 @@ use crate::mail::sources::SourceEvent;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 use crate::store::{Store, StoreError};
 
-/// Pending sign-ups, of whatever key, that a step looks at.
+/// How many pending sign-ups, of any key, a step looks at.
 const LOOKED_AT: u32 = 500;
 
-/// Ends pending sign-ups that were made with a key since that time, some after that place, and deletes their mail; the last
-/// place that was looked at, none at the end, and how many ended.
+/// Ends pending sign-ups that were made with a key since a given time, one step after a given place, and deletes their mail.
+/// Returns the last place it looked at (none at the end) and how many it ended.
 #[derive(Debug)]
 pub struct Withdraw {
     pub key: KeyId,
-    /// Only those that were sent, or sent again, from then on.
+    /// Only sign-ups that were sent, or sent again, from then on.
     pub since: Timestamp,
     pub after: PendingPlace,
     pub now: Timestamp,
 }
 
-/// The pending sign-ups after the place `$1`, `$2` up to `$3`, `$4` that were last sent with the key `$5`, from `$6` on; in the
-/// order in which batches take them.
+/// Pending sign-ups after the place `$1`, `$2` and up to `$3`, `$4` that were last sent with the key `$5`, from `$6` on, in the
+/// order in which batches lock them.
 macro_rules! of_step {
     () => {
         "SELECT s.id FROM sign_ups s JOIN people p ON p.id = s.person_id
@@ -67,7 +67,7 @@ impl Unit for Withdraw {
         let values = values![expires_at, id.0, last.expires_at, last.id.0, key, since, self.now, how];
         let ended: Vec<Option<PartnerId>> = sql.rows(end, values, |row| row.get(0)).await?;
         if let Some(partner) = ended.first() {
-            // Last: others wait for this row.
+            // Last, because others wait for this row.
             let times = u32::try_from(ended.len()).unwrap_or(u32::MAX);
             sources::count(sql, *partner, SourceEvent::Lapsed(times), self.now).await?;
         }
@@ -75,9 +75,9 @@ impl Unit for Withdraw {
     }
 }
 
-/// Ends the pending sign-ups that were made with a key since that time; says how many. In steps, each of which others' writes wait
-/// for, with pauses in which those get their turn; what an interrupted one left is ended by the next. Only the first step that
-/// changes something is audited: the log is to say it once.
+/// Ends the pending sign-ups that were made with a key since a given time, and returns how many. It works in steps: other writes
+/// wait for each step and run in the pauses between them. After an interruption, the next call ends the rest. Only the first step
+/// that changes something is audited, so that the log says it once.
 pub async fn withdraw_sign_ups(store: &Store, key: KeyId, since: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
     let (mut place, mut ended) = (PendingPlace::START, 0);
     loop {

@@ -1,4 +1,4 @@
-//! Who may use the operator's page: links and sessions, the tokens of its forms (CSRF), and whether the page is there at all.
+//! Who can use the operator's page: links and sessions, the tokens of its forms (CSRF), and whether the page exists at all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +24,12 @@ use crate::people::erasures::ErasureLog;
 use crate::random;
 use crate::store::StoreError;
 
-/// How long it is believed that there are operators, or none: anybody may ask, and the store is asked once in this time.
+/// How long the answer to "are there operators?" is kept. Anybody can ask, so the store is asked only once in this time.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
 /// What commands do with operators.
 impl Operator {
-    /// Adds an operator, with a link to sign in with.
+    /// Adds an operator, with a link to sign in.
     pub async fn add_operator(
         &self,
         name: &OperatorName,
@@ -43,7 +43,7 @@ impl Operator {
         Ok((added, token))
     }
 
-    /// A new link, which ends the one before; none if there is no such operator.
+    /// A new link, which ends the previous one; none if there is no such operator.
     pub async fn link_operator(&self, name: &OperatorName, now: Timestamp) -> Result<Option<Nonce>, StoreError> {
         let token = new_token()?;
         let linked = self
@@ -58,21 +58,21 @@ fn new_token() -> Result<Nonce, StoreError> {
     Ok(Nonce::from_random(&random::bytes::<NONCE>()?))
 }
 
-/// Somebody who may use the page.
+/// A person who is signed in to the page.
 #[derive(Debug, Clone)]
 pub struct SignedInOperator {
     pub name: OperatorName,
-    /// None where a proxy names them in a header.
+    /// None if a proxy names the operator in a header.
     session: Option<Nonce>,
 }
 
 impl SignedInOperator {
-    /// What they do at this moment; `about` never holds an address.
+    /// What the operator does right now; `about` never holds an address.
     pub fn act(&self, command: &'static str, about: String, now: Timestamp) -> Act {
         Act { who: self.name.on_the_page(), command, about, at: now, change: None }
     }
 
-    /// Whether they can sign out: whom a proxy names is signed in there.
+    /// Whether they can sign out here. If a proxy names them, they sign out there.
     pub fn has_session(&self) -> bool {
         self.session.is_some()
     }
@@ -82,7 +82,7 @@ impl SignedInOperator {
     }
 }
 
-/// The running service's part in it.
+/// The running service's part of the operator's access.
 #[derive(Debug)]
 pub struct OperatorAccess {
     operator: Operator,
@@ -102,37 +102,37 @@ impl OperatorAccess {
         Self { operator, proofs, findings, secret, erasures, overview, is_on: Mutex::default() }
     }
 
-    /// The people of the records, of whom the audit log has that this operator did something.
+    /// People, with the audit log recording every change as this operator's act.
     pub fn people(&self, act: Act) -> People {
         self.operator.audited(act).people(&self.secret, self.erasures.clone())
     }
 
-    /// Names a form that makes a key, once.
+    /// A one-time name for a form that makes a key.
     pub fn new_form(&self) -> Result<Nonce, StoreError> {
         new_token()
     }
 
-    /// The key that such a form makes: however often it is sent, it is the same, and is issued once.
+    /// The key that such a form makes. Sending the form again gives the same key, which is issued once.
     pub fn key_of_form(&self, form: &str) -> Option<ApiKey> {
         Some(ApiKey::from_random(&self.proofs.key_bytes(&Nonce::read(form)?)))
     }
 
-    /// What is wrong with the service.
+    /// The problems found in the service.
     pub fn findings(&self) -> &RunningFindings {
         &self.findings
     }
 
-    /// The figures of the page, less than a minute old.
+    /// The figures on the page, less than a minute old.
     pub async fn overview(&self, now: Moment) -> Result<Arc<Overview>, StoreError> {
         self.overview.get(&self.operator, now).await
     }
 
-    /// What the page may do.
+    /// What the page can do.
     pub fn operator(&self) -> &Operator {
         &self.operator
     }
 
-    /// Whether anybody was added. While the store cannot say, what it said before holds.
+    /// Whether any operator was added. If the store fails, the last answer stands.
     pub async fn is_on(&self, now: Tick) -> bool {
         let mut known = self.is_on.lock().await;
         if let Some((at, is_on)) = *known
@@ -146,13 +146,13 @@ impl OperatorAccess {
         is_on
     }
 
-    /// Whose link it is; none if it is nobody's.
+    /// Which operator a link belongs to, if any.
     pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<OperatorLink>, StoreError> {
         let Some(token) = Nonce::read(token) else { return Ok(None) };
         self.operator.store.run(FindOperatorLink(token_hash(&token), now)).await
     }
 
-    /// Signs in with a link, which is used by it: the cookie, or what the link is instead.
+    /// Signs in with a link and uses it up. Returns the cookie, or the state of the link if it does not work.
     pub async fn enter(&self, token: &str, now: Timestamp) -> Result<Result<String, Option<OperatorLink>>, StoreError> {
         let Some(token) = Nonce::read(token) else { return Ok(Err(None)) };
         let Some(link) = self.find_link(token.as_str(), now).await? else { return Ok(Err(None)) };
@@ -167,7 +167,7 @@ impl OperatorAccess {
             .await?
         {
             true => Ok(Ok(self.proofs.cookie(&session))),
-            // Used by another meanwhile, unless it did not work before.
+            // Another request used it meanwhile, because it still worked when it was read.
             false if link.state == LinkState::Works => Ok(Err(Some(OperatorLink { state: LinkState::Used, ..link }))),
             false => Ok(Err(Some(link))),
         }
@@ -180,14 +180,14 @@ impl OperatorAccess {
         Ok(found.map(|name| SignedInOperator { name, session: Some(session) }))
     }
 
-    /// Whom a proxy names, if they were added. Whoever calls this has checked that the proxy is believed.
+    /// The operator that a proxy names, if they were added. The caller has checked that the proxy is trusted.
     pub async fn of_header(&self, value: &str) -> Result<Option<SignedInOperator>, StoreError> {
         let Ok(name) = value.parse::<OperatorName>() else { return Ok(None) };
         let found = self.operator.store.run(HasOperator(name.clone())).await?;
         Ok(found.then_some(SignedInOperator { name, session: None }))
     }
 
-    /// Copies of the cookie end with it.
+    /// Ends the session, so copies of the cookie stop working too.
     pub async fn sign_out(&self, who: &SignedInOperator) -> Result<(), StoreError> {
         match &who.session {
             Some(session) => self.operator.store.run(EndOperatorSession(token_hash(session))).await,

@@ -1,4 +1,4 @@
-//! Who may use the operator's page, their links and sessions.
+//! Who can use the operator's page, with their links and sessions.
 
 use crate::domain::operator::{
     AddedOperator, LinkState, MAX_OPERATORS, MAX_SESSIONS_PER_OPERATOR, OperatorLink, OperatorName, OperatorRecord,
@@ -6,7 +6,6 @@ use crate::domain::operator::{
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-/// Whether there is an operator at all.
 #[derive(Debug)]
 pub struct AreThereOperators;
 
@@ -31,7 +30,7 @@ impl Unit for HasOperator {
     }
 }
 
-/// All of them, oldest first.
+/// All operators, oldest first.
 #[derive(Debug)]
 pub struct ListOperators(pub Timestamp);
 
@@ -49,7 +48,7 @@ impl Unit for ListOperators {
     }
 }
 
-/// Adds an operator with a link to sign in with.
+/// Adds an operator with a link to sign in.
 #[derive(Debug)]
 pub struct AddOperator {
     pub name: OperatorName,
@@ -78,7 +77,7 @@ impl Unit for AddOperator {
     }
 }
 
-/// Gives an operator a new link; the one before works no more. False if there is no such operator.
+/// Gives an operator a new link; the previous one stops working. False if there is no such operator.
 #[derive(Debug)]
 pub struct LinkOperator {
     pub name: OperatorName,
@@ -96,7 +95,7 @@ impl Unit for LinkOperator {
     }
 }
 
-/// Removes an operator with their link and sessions. False if there is none of that name.
+/// Removes an operator with their link and sessions. False if no operator has that name.
 #[derive(Debug)]
 pub struct RemoveOperator(pub OperatorName);
 
@@ -105,7 +104,7 @@ impl Unit for RemoveOperator {
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        // Their row first: whoever is signing in at this moment waits for it, and then finds no operator.
+        // Lock the row first: an operator signing in at this moment waits for it, and then is no longer found.
         let find = "SELECT id FROM operators WHERE name = $1 FOR UPDATE";
         let Some(id) = sql.row(find, values![self.0.as_str()], |row| row.get::<i64>(0)).await? else {
             return Ok(false);
@@ -115,7 +114,7 @@ impl Unit for RemoveOperator {
     }
 }
 
-/// Whose link it is, and whether it works; none if it is nobody's, or no longer the newest.
+/// Which operator a link belongs to, and whether it works; none if it belongs to no operator or is no longer the newest.
 #[derive(Debug)]
 pub struct FindOperatorLink(pub String, pub Timestamp);
 
@@ -138,7 +137,7 @@ impl Unit for FindOperatorLink {
     }
 }
 
-/// Uses a link, once, for a session of that hash. False if the link does not work.
+/// Uses a link once, for a session with that hash. False if the link does not work.
 #[derive(Debug)]
 pub struct UseOperatorLink {
     pub link_hash: String,
@@ -192,7 +191,7 @@ impl Unit for EndOperatorSession {
     }
 }
 
-/// Whatever has ended, anybody's, and the oldest of one operator past those that they may have.
+/// Deletes all expired sessions, and one operator's oldest sessions beyond the maximum.
 async fn forget_old(sql: &mut dyn Sql, operator: i64, now: Timestamp) -> Result<(), Failure> {
     sql.execute("DELETE FROM operator_sessions WHERE expires_at <= $1", values![now]).await?;
     let oldest = "DELETE FROM operator_sessions WHERE operator_id = $1 AND id NOT IN

@@ -1,4 +1,4 @@
-//! Members by state and by category, as operators are shown them: what is about few people is added up.
+//! Members by state and by category, as shown to operators: rows about few people are added up.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use super::Demand;
 use crate::domain::catalog::category::Category;
 use crate::domain::us_state::UsState;
 
-/// A figure below this could be about somebody: such rows are added up.
+/// A smaller figure could identify a person, so such rows are added up.
 pub const SMALLEST: u64 = 5;
 
-/// What the row of those that were added up is called.
+/// The code of the row that adds up the small ones.
 pub const OTHERS: &str = "others";
 
-/// A row of such a list.
+/// A row of members by state or by category.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DemandRow {
-    /// What programs call it: a state's code, a category's slug, '' for no state, or [`OTHERS`].
+    /// The code for programs: a state's code, a category's slug, '' for no state, or [`OTHERS`].
     pub code: String,
-    /// What people call it.
+    /// The name for people.
     pub name: String,
-    /// None where they are too few to tell.
+    /// None if there are too few to show.
     pub members: Option<u64>,
 }
 
-/// Members by the state that they live in, of one category or of all.
+/// Members by the state they live in, for one category or all.
 pub fn by_state(demand: &[Demand], category: Option<Category>) -> Vec<DemandRow> {
     let wanted = category.map_or("", Category::slug);
     let of_category = demand.iter().filter(|cell| cell.category == wanted);
@@ -32,7 +32,7 @@ pub fn by_state(demand: &[Demand], category: Option<Category>) -> Vec<DemandRow>
     merged(of_category.map(|cell| (cell.us_state.clone(), name(&cell.us_state), cell.members)).collect())
 }
 
-/// Members by the categories that they chose, of one state or of all.
+/// Members by the categories they chose, for one state or all.
 pub fn by_category(demand: &[Demand], state: Option<UsState>) -> Vec<DemandRow> {
     let lives = |cell: &&Demand| state.is_none_or(|state| state.code() == cell.us_state);
     let mut categories: BTreeMap<&str, u64> = BTreeMap::new();
@@ -42,7 +42,7 @@ pub fn by_category(demand: &[Demand], state: Option<UsState>) -> Vec<DemandRow> 
     merged(categories.into_iter().map(|(slug, members)| (slug.to_owned(), slug.to_owned(), members)).collect())
 }
 
-/// The most first; what is too few for a row of its own is one row together, and no figure where that is too few as well.
+/// Largest first. Rows too small to show become one row together, without a figure if their sum is too small as well.
 fn merged(mut rows: Vec<(String, String, u64)>) -> Vec<DemandRow> {
     rows.sort_by(|one, other| (other.2, &one.0).cmp(&(one.2, &other.0)));
     let (shown, few): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, _, members)| *members >= SMALLEST);

@@ -1,4 +1,4 @@
-//! What was found to be wrong, and how to fix it (diagnostics): judged once, for `unionhall doctor`, the log of `serve` and the
+//! What was found to be wrong, and how to fix it (diagnostics): judged in one place for `unionhall doctor`, the log of `serve` and the
 //! operator's page.
 
 use std::collections::BTreeSet;
@@ -12,9 +12,9 @@ use crate::rewards::BatchRecord;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grade {
     Ok,
-    /// It works, and should be otherwise.
+    /// It works, but should be changed.
     Warn,
-    /// It does not work, or not as it was meant.
+    /// It does not work, or not as intended.
     Fail,
 }
 
@@ -28,7 +28,7 @@ impl Grade {
     }
 }
 
-/// What was found of one thing, on one line, and how to fix it.
+/// What was found about one thing, on one line, and how to fix it.
 #[derive(Debug, Clone)]
 pub struct Finding {
     pub check: &'static str,
@@ -50,10 +50,10 @@ impl Finding {
         Self { grade: Grade::Fail, ..Self::warn(check, message, fix) }
     }
 
-    /// An error of ours says what is wrong and, after a semicolon, what would be right.
+    /// Our errors say what is wrong and, after a semicolon, what would be right.
     pub fn of_error(check: &'static str, grade: Grade, error: &anyhow::Error) -> Self {
         let text = format!("{error:#}").lines().map(str::trim).collect::<Vec<_>>().join(" ");
-        // What stands in parentheses is of one piece.
+        // Text in parentheses is not split.
         let is_outside = |at: &usize| text[..*at].matches('(').count() == text[..*at].matches(')').count();
         let (message, fix) = match text.match_indices("; ").map(|(at, _)| at).find(is_outside) {
             Some(at) => (text[..at].to_owned(), Some(text[at + 2..].to_owned())),
@@ -62,7 +62,7 @@ impl Finding {
         Self { check, grade, message, fix }
     }
 
-    /// The same with a fix, where the error brought none.
+    /// Adds a fix if the error has none.
     pub fn or_fix(mut self, fix: &str) -> Self {
         self.fix.get_or_insert_with(|| fix.to_owned());
         self
@@ -72,7 +72,7 @@ impl Finding {
         self.grade == Grade::Ok
     }
 
-    /// All of it as one sentence.
+    /// The message and the fix as one sentence.
     pub fn sentence(&self) -> String {
         match &self.fix {
             Some(fix) => format!("{}; {fix}", self.message),
@@ -81,19 +81,19 @@ impl Finding {
     }
 }
 
-/// The checks that more than one place reports under.
+/// Checks that more than one place reports on.
 pub const MAIL: &str = "mail";
 pub const CATALOG: &str = "catalog";
 pub const BACKUP: &str = "backup";
 
-/// The database cannot be used.
+/// The fix when the database cannot be used.
 pub const SEE_TO_IT: &str =
     "make sure that the database is running and accepts this user, or correct --store or UNIONHALL_STORE";
 
-/// A provider answers sooner.
+/// A provider normally answers sooner.
 const PAYOUTS_ARE_OLD: Duration = Duration::from_secs(14 * 86_400);
 
-/// What only a trial should have, where the address is public.
+/// Trial settings that a public address should not have.
 pub fn of_address(union: &Union, is_public: bool, mail_goes_to_a_folder: bool) -> Vec<Finding> {
     let judge = |check, met: bool, fine: &str, wrong: &str, fix: &str| match is_public && met {
         true => Finding::warn(check, format!("{wrong}, though the base address is public"), fix),
@@ -147,7 +147,7 @@ pub fn of_address(union: &Union, is_public: bool, mail_goes_to_a_folder: bool) -
     ]
 }
 
-/// Batches of payouts that nobody settled; nothing where there are none.
+/// Batches of payouts that were not settled in time, if any.
 pub async fn of_payouts(operator: &Operator, now: Timestamp) -> Option<Finding> {
     const PAYOUTS: &str = "payouts";
     let before = now.minus(PAYOUTS_ARE_OLD);
@@ -174,8 +174,8 @@ pub async fn of_payouts(operator: &Operator, now: Timestamp) -> Option<Finding> 
     (!messages.is_empty()).then(|| Finding::warn(PAYOUTS, messages.join("; "), fix))
 }
 
-/// Whether the last backup is recent enough for records that people rely on. After one that failed it is not old yet. The alert
-/// UnionhallBackupOld says the same.
+/// Whether the last backup is recent enough for records that people rely on. One failed backup does not make it old yet. The alert
+/// UnionhallBackupOld uses the same limit.
 pub fn judge_backup(at: Option<Timestamp>, now: Timestamp, every: Duration) -> Finding {
     let fix = "see that the job that makes them runs: `unionhall backup`, or other tools and then `unionhall backup --done`; \
                UNIONHALL_BACKUP_EVERY says how often it should";

@@ -1,6 +1,6 @@
-//! What the operator's commands and page may do with the records, each use case by the layer that owns it.
+//! What the operator's commands and page can do with the records. Each use case is in the layer that owns it.
 //!
-//! A command is given an [`Operator`] and never the store: no rule about a person, a key or a mail can be rebuilt in a command.
+//! A command gets an [`Operator`] and never the store, so a command cannot rebuild a rule about a person, a key or a mail.
 //! This layer must never print, and must never know a command line or a backend.
 
 pub mod access;
@@ -51,17 +51,17 @@ impl Operator {
         Self { store, mode }
     }
 
-    /// The same, of which every change is written to the audit log as this act, together with the change.
+    /// The same, with every change written to the audit log as this act, together with the change.
     pub fn audited(&self, act: Act) -> Self {
         Self { store: self.store.audited(act), mode: self.mode }
     }
 
-    /// What changes nothing.
+    /// Runs a query that changes nothing.
     pub fn ask<Q: Unit>(&self, query: Q) -> StoreReply<'_, Q::Done> {
         self.store.ask(query)
     }
 
-    /// What changes the records; the audit log has it where this is [`Self::audited`].
+    /// Runs a unit that changes the records; audited if this is [`Self::audited`].
     pub fn run<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
         self.store.run(unit)
     }
@@ -90,7 +90,7 @@ impl Operator {
         People::new(self.store.clone(), AddressMarker::new(secret), erasures)
     }
 
-    /// Ends a membership, because the person asks for it.
+    /// Ends a membership because the person asked.
     pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
         people::leave(&self.store, email, now).await
     }
@@ -99,12 +99,12 @@ impl Operator {
         self.store.member_count()
     }
 
-    /// Ends the pending sign-ups that were made with a key since that time; says how many. An audit log has it once.
+    /// Ends the pending sign-ups made with a key since that time; returns how many. An audit log records it once.
     pub async fn withdraw_sign_ups(&self, key: KeyId, since: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
         withdraw::withdraw_sign_ups(&self.store, key, since, now).await
     }
 
-    /// Brings the figures up to date, where no service may be doing so.
+    /// Brings the figures up to date when no service may be doing it.
     pub async fn catch_up_figures(&self, clock: Clock) -> Result<(), StoreError> {
         worker::catch_up(&self.store, clock).await
     }

@@ -1,7 +1,7 @@
-//! The overview: everything that the operator's page shows in pictures, read from figures that are kept.
+//! The overview: everything the operator's page shows in charts, read from stored figures.
 //!
-//! A bounded number of reads, each of them bounded by days, states, categories, sources and campaigns: none grows with people, sign-ups
-//! or the ledger. One request reads and the others are given what it found.
+//! A bounded number of reads, each bounded by days, states, categories, sources and campaigns: none grows with people, sign-ups or the
+//! ledger. One request reads, and the others get its result.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -24,53 +24,53 @@ use crate::mail::sources::{FindMailFigures, ListSourceStatuses};
 use crate::rewards::report::FindOnTheWay;
 use crate::store::StoreError;
 
-/// How long it is shown before it is read again. With the twenty seconds between two roll-ups it is less than a minute old.
+/// How long it is shown before it is read again. With the twenty seconds between two roll-ups, it is less than a minute old.
 const BELIEVED_FOR: Duration = Duration::from_secs(30);
 
-/// Days that the overview looks back: a year, and the day that it is.
+/// Days that the overview looks back: a year and today.
 pub const DAYS: i64 = 366;
 
-/// The days that a month is.
+/// Days in a month.
 pub const MONTH: usize = 30;
 
-/// Referrers that are shown.
+/// Referrers shown.
 const TOP_REFERRERS: u32 = 10;
 
 /// What all sources did on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayFigures {
-    /// Since 1970.
+    /// Days since 1970.
     pub day: i64,
     pub funnel: Funnel,
-    /// At its end.
+    /// At the end of the day.
     pub members: u64,
 }
 
-/// Everything that the pictures show.
+/// Everything the charts show.
 #[derive(Debug)]
 pub struct Overview {
     pub read_at: Timestamp,
     pub members: u64,
-    /// The last days without a gap, oldest first; the last one is today. Begins with the first day that something happened on.
+    /// The last days without a gap, oldest first; the last one is today. Starts with the first day on which something happened.
     pub days: Vec<DayFigures>,
-    /// What each source did in the last [`MONTH`] days, those with the most sign-ups first. The form's name is empty.
+    /// What each source did in the last [`MONTH`] days, most sign-ups first. The form's name is empty.
     pub sources: Vec<(String, Funnel)>,
     pub by_state: Vec<DemandRow>,
     pub by_category: Vec<DemandRow>,
-    /// Members whom somebody is credited for.
+    /// Members credited to a referrer.
     pub referred: u64,
     pub top_referrers: Vec<(ReferralCode, u64)>,
     pub mail: MailFigures,
     /// The mail of each source in the last week.
     pub senders: Vec<SourceStatus>,
-    /// Those that are not over first, then the newest.
+    /// Running campaigns first, then the newest.
     pub campaigns: Vec<CampaignRecord>,
     pub rewards: RewardTotals,
     pub on_the_way: OnTheWay,
 }
 
 impl Overview {
-    /// What happened in the last month, and in the one before.
+    /// The figures of the last month and of the month before.
     pub fn months(&self) -> [Funnel; 2] {
         let mut days = self.days.iter().rev();
         [(); 2].map(|()| {
@@ -82,7 +82,7 @@ impl Overview {
 }
 
 impl Operator {
-    /// Reads all of it, one thing after the other: whoever signs up needs the other connections.
+    /// Reads everything, one query after the other, because sign-ups need the other connections.
     async fn read_overview(&self, now: Timestamp) -> Result<Overview, StoreError> {
         let (store, today) = (&self.store, day_of(now));
         let members = store.member_count().await?;
@@ -109,7 +109,7 @@ impl Operator {
     }
 }
 
-/// Every day from the first one up to today, with how many members there were at its end: counted backwards from those there are.
+/// Every day from the first one to today, with the number of members at its end, counted backward from the current number.
 fn gapless(days: Vec<(i64, Funnel)>, today: i64, members: u64) -> Vec<DayFigures> {
     let mut known = days.into_iter().filter(|(day, _)| (today - DAYS + 1..=today).contains(day)).peekable();
     let first = known.peek().map_or(today, |(day, _)| *day);
@@ -126,11 +126,11 @@ fn gapless(days: Vec<(i64, Funnel)>, today: i64, members: u64) -> Vec<DayFigures
     days
 }
 
-/// The last overview, for every operator who asks.
+/// The last overview, shared by all operators.
 #[derive(Debug, Default)]
 pub struct KeptOverview {
     last: RwLock<Option<(Tick, Arc<Overview>)>>,
-    /// One reads; the others wait for it, or are shown what is not too old.
+    /// One request reads; the others wait for it, or get a result that is recent enough.
     reading: Mutex<()>,
 }
 

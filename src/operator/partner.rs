@@ -1,4 +1,4 @@
-//! Partners and their keys, as an operator names them, and what is said of what was done: for the commands and the operator's page.
+//! Partners and their keys as an operator names them, and the messages about what was done: for the commands and the operator's page.
 
 use super::Operator;
 use crate::domain::api_key::{KeyRecord, Mode};
@@ -12,11 +12,11 @@ use crate::store::StoreError;
 use crate::partners::records::ListPartners;
 pub use crate::partners::self_service::MAX_COUNTED;
 
-/// Whom a new key is for. A name that looks like another partner's is more often a slip than a second partner.
+/// The partner a new key is for. A name that looks like another partner's is more often a typo than a second partner.
 #[derive(Debug)]
 pub enum KeyPartner {
     Known(PartnerRecord),
-    /// Nobody has this name, and these have one that differs only in case or spaces.
+    /// No partner has this name, but these have one that differs only in case or spaces.
     Alike(Vec<PartnerRecord>),
     New,
 }
@@ -31,13 +31,13 @@ impl Operator {
         Ok(if partners.is_empty() { KeyPartner::New } else { KeyPartner::Alike(partners) })
     }
 
-    /// The partner of that number.
+    /// The partner with that number.
     pub async fn find_partner(&self, id: PartnerId) -> Result<Option<PartnerRecord>, StoreError> {
         Ok(self.ask(ListPartners).await?.into_iter().find(|partner| partner.id == id))
     }
 }
 
-/// What became of a key that was to be revoked, and of its partner where it was the last.
+/// The outcome of revoking a key, and what it means for the partner if it was their last.
 pub fn revoked(revoked: &RevokedKey, mode: Mode, now: Timestamp) -> Vec<String> {
     let RevokedKey { key, was_last } = revoked;
     let (partner, at) = (key.partner.as_str(), key.revoked_at.unwrap_or(now));
@@ -50,7 +50,7 @@ pub fn revoked(revoked: &RevokedKey, mode: Mode, now: Timestamp) -> Vec<String> 
     lines
 }
 
-/// A key that was rotated before leaves its successor.
+/// If the key was rotated before, its successor stays.
 pub fn rotated_before(key: &KeyRecord) -> Option<String> {
     key.replaced_by.map(|by| {
         format!(
@@ -60,7 +60,7 @@ pub fn rotated_before(key: &KeyRecord) -> Option<String> {
     })
 }
 
-/// What else can be done about a key that was revoked.
+/// What else can be done after revoking a key.
 pub fn after_revoking(key: &KeyRecord) -> String {
     format!(
         "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop --key {0}` \
@@ -70,7 +70,7 @@ pub fn after_revoking(key: &KeyRecord) -> String {
     )
 }
 
-/// What became of mail that was held for a partner whose suspension was lifted; nothing where there was none.
+/// What happens to mail held for a partner whose suspension was lifted; none if there was none.
 pub fn waits_again(mails: u64) -> Option<String> {
     match mails {
         0 => None,
@@ -79,7 +79,7 @@ pub fn waits_again(mails: u64) -> Option<String> {
     }
 }
 
-/// What became of held mail that was to be sent.
+/// The outcome of releasing held mail.
 pub fn released(mails: u64) -> String {
     match mails {
         0 => "No such mail is held.".to_owned(),
@@ -88,7 +88,7 @@ pub fn released(mails: u64) -> String {
     }
 }
 
-/// What became of held mail that was to be deleted.
+/// The outcome of deleting held mail.
 pub fn dropped(mails: u64) -> String {
     match mails {
         0 => "No such mail is held.".to_owned(),

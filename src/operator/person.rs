@@ -1,4 +1,4 @@
-//! What is kept of a person, in words, and erasing them: for `unionhall members` and the operator's page.
+//! What is kept about a person, in words, and erasing them: for `unionhall members` and the operator's page.
 
 use super::Operator;
 use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
@@ -20,7 +20,7 @@ use crate::rewards;
 use crate::rewards::payout::ListPayoutsOut;
 use crate::store::StoreError;
 
-/// Somebody who was erased, and what is still being paid to them.
+/// An erased person, and what is still being paid to them.
 #[derive(Debug)]
 pub struct ErasedPerson {
     erased: Erased,
@@ -28,12 +28,13 @@ pub struct ErasedPerson {
 }
 
 impl Operator {
-    /// Forms the groups of a referrer that are full by now, so that what is due to them is known.
+    /// Forms the groups of a referrer that are full by now, so that the amount due to them is known.
     pub async fn form_groups(&self, person: i64, now: Timestamp) -> Result<(), StoreError> {
         rewards::form_groups(&self.store, person, now).await
     }
 
-    /// Erases whoever has that address with `people`, which are audited; none if nobody has it. What is due to them is up to date.
+    /// Erases the person with that address through `people`, which is audited; none if no one has it. The amount due to them must be up to
+    /// date.
     pub async fn erase_person(
         &self,
         people: &People,
@@ -41,7 +42,7 @@ impl Operator {
         waiver: Option<Waiver>,
         now: Timestamp,
     ) -> Result<Option<ErasedPerson>, NotErased> {
-        // While something still leads from them to their payouts.
+        // Before erasing, while the records still link them to their payouts.
         let found = self.store.run(FindPerson(email.normalized(), now)).await?;
         let being_paid = match found.and_then(|file| file.person.account) {
             Some(account) => self.ask(ListPayoutsOut(account)).await?,
@@ -53,7 +54,7 @@ impl Operator {
 }
 
 impl ErasedPerson {
-    /// What was done.
+    /// What was done, as lines of text.
     pub fn lines(&self) -> Vec<String> {
         let Self { erased, being_paid } = self;
         let was_member = match erased.was_member {
@@ -95,7 +96,7 @@ impl ErasedPerson {
     }
 }
 
-/// Why no mail goes there now, whatever is asked for; each with what would fix it.
+/// Why no mail goes to this person now, no matter what is requested, each with a fix.
 pub fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
     let mut obstacles = Vec::new();
     let (person, mailbox) = (&file.person, &file.mailbox);
@@ -118,7 +119,7 @@ pub fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
     obstacles
 }
 
-/// What is kept of a person, a line each: headings stand at the beginning of a line, and what is under them is indented.
+/// What is kept about a person, one line each. Headings are not indented; the lines under them are.
 pub fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
     let person = &file.person;
     if let Some(at) = person.erased_at {
@@ -200,7 +201,7 @@ fn participation_line(entry: &ParticipationEntry) -> String {
     format!("  {campaign}: {} since {changed_at}{}", state.name(), earlier.unwrap_or_default())
 }
 
-/// What they earned by those whom they referred; nothing where that is nothing.
+/// What they earned by referring others; empty if nothing.
 fn reward_lines(rewards: &RewardStanding) -> Vec<String> {
     if *rewards == RewardStanding::default() {
         return Vec::new();
@@ -279,7 +280,7 @@ fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Ve
     lines
 }
 
-/// How they came to be asked, and how they decided, as far as it was kept.
+/// How they were asked and how they decided, where that was kept.
 fn evidence_words(sign_up: &SignUpEntry) -> Option<String> {
     let KeptEvidence { channel, client, notice, mailed_at, decided_how, .. } = &sign_up.evidence;
     let mut words = Vec::new();
@@ -291,7 +292,7 @@ fn evidence_words(sign_up: &SignUpEntry) -> Option<String> {
     (!words.is_empty()).then(|| format!("evidence: {}", words.join(", ")))
 }
 
-/// What became of a sign-up's mail, as far as the records tell.
+/// What happened to a sign-up's mail, where the records tell.
 fn mail_words(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Option<String> {
     if let Some(mail) = &sign_up.mail {
         return Some(waiting_words(mail, sign_up, file, now));

@@ -1,5 +1,5 @@
-//! What is wrong with the running service, as far as it can tell cheaply: what `unionhall doctor` and the alerts of `deploy/` would
-//! say, each with the command that helps. Read at most once in a while, whoever looks.
+//! What is wrong with the running service, where it can tell cheaply: what `unionhall doctor` and the alerts of `deploy/` would say, each
+//! with the command that helps. Results are kept for a while, no matter how many look.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,37 +17,37 @@ use crate::installation::{AreSignUpsPaused, FindLastBackup};
 use crate::mail::sources::FindMailFigures;
 use crate::store::StoreError;
 
-/// How old what is shown may be.
+/// How old a shown result may be.
 const BELIEVED_FOR: Duration = Duration::from_secs(15);
 
-/// How long a look may take; a page does not wait longer for it.
+/// How long a check may take; a page does not wait longer for it.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Mail that has waited this long waits for a reason. The alert UnionhallMailOld says the same.
+/// Mail that has waited this long is stuck for a reason. The alert UnionhallMailOld uses the same limit.
 const MAIL_IS_OLD: Duration = Duration::from_secs(3600);
 
-/// What the service knows of itself at this moment.
+/// What the service knows about itself right now.
 #[derive(Debug, Clone, Copy)]
 pub struct RunningState<'a> {
     pub union: &'a Union,
-    /// Whether strangers reach it.
+    /// Whether the address is public.
     pub is_public: bool,
     /// Whether the store takes writes.
     pub takes_writes: bool,
-    /// As `/readyz` has them.
+    /// As `/readyz` reports them.
     pub mail: &'static str,
     pub limits: &'static str,
     pub now: Timestamp,
 }
 
-/// What a look at settings and files finds, which a start would find too.
+/// Checks settings and files, with the findings that a start would report too.
 pub type LookAtSettings = Box<dyn Fn() -> Vec<Finding> + Send + Sync>;
 
-/// What was found when.
+/// What was found, and when.
 #[derive(Debug, Clone)]
 pub struct FoundProblems {
     pub at: Timestamp,
-    /// Only what is not well, the worst first.
+    /// Only problems, the worst first.
     pub findings: Arc<[Finding]>,
 }
 
@@ -69,7 +69,7 @@ impl RunningFindings {
         Self { settings: Arc::new(settings), mail_goes_to_a_folder, backup_every, known: Mutex::default() }
     }
 
-    /// What is wrong. Whoever asks while another looks waits for that look.
+    /// What is wrong. A caller that asks during a check waits for that check.
     pub async fn find(&self, operator: &Operator, state: RunningState<'_>, tick: Tick) -> FoundProblems {
         let mut known = self.known.lock().await;
         if let Some((at, found)) = &*known
@@ -94,20 +94,20 @@ impl RunningFindings {
         let settings = Arc::clone(&self.settings);
         findings.extend(tokio::task::spawn_blocking(move || settings()).await.unwrap_or_default());
         findings.retain(|finding| !finding.is_ok());
-        // What fails first; otherwise in the order of the checks.
+        // Failures first; otherwise in the order of the checks.
         findings.sort_by_key(|finding| finding.grade != Grade::Fail);
         let found = FoundProblems { at: state.now, findings: findings.into() };
         *known = Some((tick, found.clone()));
         found
     }
 
-    /// Somebody changed something: the next look is a new one.
+    /// Call this after a change: the next call checks again.
     pub async fn forget(&self) {
         *self.known.lock().await = None;
     }
 }
 
-/// What the service knows by itself.
+/// What the service knows without reading the records.
 fn of_service(state: RunningState<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     if !state.takes_writes {
@@ -145,7 +145,7 @@ fn of_service(state: RunningState<'_>) -> Vec<Finding> {
     found
 }
 
-/// What the records tell, one question after the other: the page takes one connection to the database and not all.
+/// What the records show, one query after the other, so that the page takes one database connection and not all.
 async fn of_records(
     operator: &Operator,
     state: RunningState<'_>,

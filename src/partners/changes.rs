@@ -1,4 +1,4 @@
-//! What partners change themselves: a bound for each kind in a day, the mail about it to their contact, and their figures by day.
+//! Changes that partners make themselves: a daily bound for each kind, the mail to the contact, and the partner's daily figures.
 
 use crate::domain::api_key::{KeyId, KeyStatus};
 use crate::domain::partner::change::{CHANGES_KEPT_FOR, ChangeKind, ClaimedChange, LIMITS_COUNT_OVER, MadeChange};
@@ -7,11 +7,11 @@ use crate::domain::time::Timestamp;
 use crate::keys::records;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-/// Mails about changes that are taken at once, and of these about one partner's.
+/// How many mails about changes are leased at once, and how many of them may be about one partner.
 const MAILED_AT_ONCE: u32 = 20;
 const MAILED_AT_ONCE_EACH: u32 = 3;
 
-/// What was asked for was refused and does not count.
+/// Uncounts a change that was refused.
 #[derive(Debug)]
 pub struct UnclaimChange(pub i64);
 
@@ -25,8 +25,9 @@ impl Unit for UnclaimChange {
     }
 }
 
-/// Changes since that time whose partner has a contact that was not mailed; until then they are this caller's to mail about.
-/// Those to keys come first, and only a few are one partner's: however much it changes, the others' mail is not late.
+/// Leases changes made since `since` whose partner has a contact that was not mailed yet; until `until`, only this caller mails
+/// about them. Changes to keys come first, and only a few belong to one partner, so that a partner with many changes does not
+/// delay the others' mail.
 #[derive(Debug)]
 pub struct LeaseChanges {
     pub since: Timestamp,
@@ -59,7 +60,7 @@ impl Unit for LeaseChanges {
     }
 }
 
-/// The contact was mailed.
+/// Records that the contact was mailed.
 #[derive(Debug)]
 pub struct NoteMailed(pub i64, pub Timestamp);
 
@@ -74,7 +75,7 @@ impl Unit for NoteMailed {
     }
 }
 
-/// A partner's figures for these days, both included; without the days on which there was nothing.
+/// A partner's figures for these days, both included. Leaves out days on which nothing happened.
 #[derive(Debug)]
 pub struct ListUsage {
     pub partner: PartnerId,
@@ -101,12 +102,12 @@ impl Unit for ListUsage {
     }
 }
 
-/// What a partner did on a day, without anything that would tell what people did about its mail but confirm.
+/// What a partner did on a day. Of what people did about its mail, this reveals only confirmations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UsageDay {
     pub day: i64,
     pub requests: u64,
-    /// Sign-ups that were taken, repeats included. Rows would tell more: a repeat makes one only if the person declined.
+    /// Sign-ups that were accepted, repeats included. Counting rows would reveal more: a repeat adds a row only if the person declined.
     pub sign_ups: u64,
     pub confirmations: u64,
 }
@@ -124,7 +125,7 @@ fn made(row: &Row<'_>) -> Result<MadeChange, Failure> {
     })
 }
 
-/// Counts a change that a partner asks for with a key that works, before it is made.
+/// Counts a change that a partner requests with a working key, before it is made.
 #[derive(Debug)]
 pub struct ClaimChange {
     pub partner: PartnerId,
@@ -140,15 +141,15 @@ impl Unit for ClaimChange {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let Self { partner, key, kind, now } = self;
         sql.lock(&format!("changes of partner {partner}")).await?;
-        // Requests may trust what was read of a key a moment ago; a change does not.
+        // A request may trust a key that was read a moment ago; a change may not.
         match records::find(sql, *key).await?.map_or(KeyStatus::Revoked, |record| record.status(*now)) {
             KeyStatus::Valid => {}
             over => return Ok(ClaimedChange::Over(over)),
         }
-        // No more than some days' worth, which is bounded.
+        // At most a few days' worth, which is bounded.
         let forget = "DELETE FROM partner_changes WHERE partner_id = $1 AND kind = $2 AND at < $3";
         sql.execute(forget, values![*partner, kind.name(), now.minus(CHANGES_KEPT_FOR)]).await?;
-        // What a clock wrote that was far ahead does not count.
+        // Times that a clock wrote far ahead do not count.
         let count = "SELECT count(*) AS claimed, min(at) AS oldest FROM
                          (SELECT at FROM partner_changes WHERE partner_id = $1 AND kind = $2 AND at > $3 AND at <= $4
                           ORDER BY at DESC LIMIT $5) latest";

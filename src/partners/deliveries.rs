@@ -1,4 +1,4 @@
-//! Deliveries of webhooks: a worker leases what is due, and writes down what became of it.
+//! Deliveries of webhooks: a worker leases what is due, and records the outcome.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::domain::time::Timestamp;
 use crate::domain::webhook::{DISABLED_AFTER, EventKind};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// How often a success is written down at the endpoint itself: its row would hold up one delivery behind the other.
+/// How often a success is written to the endpoint's row: writing each one would make deliveries wait for each other.
 const SUCCESS_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Takes up to `most` of what is due for an endpoint, for `worker` alone until then.
+/// Leases up to `most` due deliveries of an endpoint to `worker` alone, until `until`.
 #[derive(Debug)]
 pub struct LeaseDeliveries {
     pub id: EndpointId,
@@ -49,8 +49,8 @@ impl Unit for LeaseDeliveries {
     }
 }
 
-/// Writes down what became of an attempt and the status of its answer, without effect if it was leased again since; true if the
-/// endpoint is disabled for it.
+/// Records the outcome of an attempt and the status of its answer. Does nothing if the delivery was leased again since. True if
+/// this disables the endpoint.
 #[derive(Debug)]
 pub struct SettleDelivery {
     pub id: EndpointId,
@@ -80,14 +80,14 @@ impl Unit for SettleDelivery {
             DeliveryOutcome::GivenUp { cause } => (cause, None, false),
             DeliveryOutcome::Gone { cause } => (cause, Some(*now), true),
         };
-        // No text of ours holds a NUL: PostgreSQL could not keep it.
+        // PostgreSQL cannot store a NUL.
         let cause = cause.replace('\0', "");
         let keep =
             "UPDATE webhook_deliveries SET send_after = coalesce($3, send_after), settled_at = $4, last_error = $5,
                         last_attempt_at = $6, last_status = $7, leased_until = 0, leased_by = NULL
              WHERE id = $1 AND attempts = $2";
         let settled_at = next.is_none().then_some(*now);
-        // Whoever lost the lease has nothing to say of the endpoint either.
+        // A worker that lost the lease does not change the endpoint either.
         let kept = values![delivery.id, delivery.attempts, next, settled_at, &cause, *now, *status];
         if sql.execute(keep, kept).await? == 0 {
             return Ok(false);
@@ -97,13 +97,13 @@ impl Unit for SettleDelivery {
         sql.execute(fails, values![id.0, *now, &cause]).await?;
         let disable = "UPDATE webhook_endpoints SET disabled_at = $2, disabled_reason = $3
                        WHERE id = $1 AND disabled_at IS NULL AND failing_since <= $4";
-        // Whoever is gone needs no five days.
+        // An endpoint that is gone is disabled at once, not after five days.
         let since = if is_gone { *now } else { now.minus(DISABLED_AFTER) };
         Ok(sql.execute(disable, values![id.0, *now, &cause, since]).await? == 1)
     }
 }
 
-/// Gives back what `worker` had leased when it was ended.
+/// Gives back what `worker` had leased when it was stopped.
 #[derive(Debug)]
 pub struct ReleaseDeliveries {
     pub worker: String,
@@ -114,7 +114,7 @@ impl Unit for ReleaseDeliveries {
     const HOW: How = How::Write;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
-        // Only what is on its way is leased, and is found by an index.
+        // Only unsettled deliveries are leased, and an index finds them.
         let release = "UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL
                        WHERE leased_by = $1 AND settled_at IS NULL";
         sql.execute(release, values![&self.worker]).await

@@ -1,7 +1,7 @@
-//! Webhooks: endpoints, and what is on its way to them (a transactional outbox of events).
+//! Webhooks: endpoints, and the deliveries on their way to them (a transactional outbox of events).
 //!
-//! What an endpoint is told is a row, written in the transaction that decides it and leased like mail. Each endpoint has its own
-//! line: one that hangs holds up none of another's.
+//! Each message to an endpoint is a row, written in the transaction that decides it and leased like mail. Each endpoint has its
+//! own queue: an endpoint that hangs does not hold up another's messages.
 
 use crate::domain::partner::endpoint::{ENDPOINTS_OF_ONE, EndpointId, EndpointRecord, ListedEndpoint, NotAdded};
 use crate::domain::partner::idempotency::IdempotencyKey;
@@ -9,7 +9,7 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-/// What an endpoint is, as [`endpoint`] reads it.
+/// The columns of an endpoint, as [`endpoint`] reads them.
 macro_rules! columns {
     () => {
         "id, partner_id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, url, generation, rotated_at, created_at,
@@ -18,14 +18,14 @@ macro_rules! columns {
     };
 }
 
-/// When the last delivery to an endpoint `e` succeeded, as far as its deliveries are kept.
+/// When the last delivery to an endpoint `e` succeeded, among the deliveries that are still kept.
 macro_rules! last_success {
     () => {
         "(SELECT max(d.delivered_at) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.delivered_at IS NOT NULL)"
     };
 }
 
-/// A row at an endpoint `w` for each of some events `e` of its partner, due at `$2`; one that is there already is sent anew.
+/// A delivery to an endpoint `w` for each of some events `e` of its partner, due at `$2`. A delivery that already exists is sent again.
 macro_rules! tell_again {
     ($which:literal) => {
         concat!(
@@ -64,7 +64,8 @@ impl Unit for ListEndpoints {
     }
 }
 
-/// A partner's own. What waits and what was given up is counted up to a bound: a list takes the same time however much that is.
+/// A partner's endpoints. Waiting and given-up deliveries are counted up to a bound, so that a list takes the same time however
+/// many there are.
 #[derive(Debug)]
 pub struct ListEndpointsOf(pub PartnerId);
 
@@ -109,8 +110,8 @@ impl Unit for FindEndpoint {
     }
 }
 
-/// Gives an endpoint the next secret, unless it got one after that time; the one before it begins to end. Says which generation
-/// it is now.
+/// Gives an endpoint the next secret, unless it got one after `unless_after`; the previous secret starts to expire. Returns the
+/// new generation.
 #[derive(Debug)]
 pub struct RotateEndpoint {
     pub id: EndpointId,
@@ -129,7 +130,7 @@ impl Unit for RotateEndpoint {
     }
 }
 
-/// From now on there is no such endpoint; false if there was none. Its deliveries are deleted later, and then its row.
+/// Takes an endpoint out of use; false if there is none. Its deliveries are deleted later, and then its row.
 #[derive(Debug)]
 pub struct RetireEndpoint(pub EndpointId, pub Timestamp);
 
@@ -145,7 +146,7 @@ impl Unit for RetireEndpoint {
     }
 }
 
-/// One that was removed and whose deliveries may still be there.
+/// A removed endpoint that may still have deliveries.
 #[derive(Debug)]
 pub struct FindRemovedEndpoint;
 
@@ -160,7 +161,7 @@ impl Unit for FindRemovedEndpoint {
     }
 }
 
-/// Stops an endpoint that is about to be removed, and deletes some of its deliveries; says how many.
+/// Stops an endpoint that is about to be removed, and deletes a batch of its deliveries; returns how many.
 #[derive(Debug)]
 pub struct EmptyEndpoint(pub EndpointId, pub Timestamp);
 
@@ -170,7 +171,7 @@ impl Unit for EmptyEndpoint {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let Self(id, now) = self;
-        // Its partner's contact is not written to about it.
+        // The partner's contact gets no mail about this.
         let stop =
             "UPDATE webhook_endpoints SET disabled_at = $2, disabled_reason = 'it is being removed', notified_at = $2
                     WHERE id = $1";
@@ -181,7 +182,7 @@ impl Unit for EmptyEndpoint {
     }
 }
 
-/// Deletes an endpoint with what is left of its deliveries; false if there is none.
+/// Deletes an endpoint and its remaining deliveries; false if there is none.
 #[derive(Debug)]
 pub struct RemoveEndpoint(pub EndpointId);
 
@@ -195,7 +196,7 @@ impl Unit for RemoveEndpoint {
     }
 }
 
-/// Tells an endpoint once more what came of a request; false if nothing has come of it yet, or nobody knows of it.
+/// Sends an endpoint the outcome of a request again; false if there is no outcome yet, or the request is unknown.
 #[derive(Debug)]
 pub struct ResendEvent {
     pub id: EndpointId,
@@ -213,7 +214,7 @@ impl Unit for ResendEvent {
         if sql.execute(tell, values![self.id.0, self.now, self.key.as_str()]).await? > 0 {
             return Ok(true);
         }
-        // One that is left alone is being sent at this moment.
+        // A delivery that was skipped is being sent right now.
         let being_sent = "SELECT d.id FROM webhook_endpoints w
                               JOIN partner_events e ON e.partner_id = w.partner_id AND e.idempotency_key = $2
                               JOIN webhook_deliveries d ON d.event_id = e.id AND d.endpoint_id = w.id
@@ -222,7 +223,7 @@ impl Unit for ResendEvent {
     }
 }
 
-/// Lets an endpoint be told again, whatever kept it from that, and begins some of what waits anew. False if there is none.
+/// Enables an endpoint, whatever had stopped it, and restarts some of its waiting deliveries. False if there is none.
 #[derive(Debug)]
 pub struct EnableEndpoint(pub EndpointId, pub Timestamp);
 
@@ -242,7 +243,7 @@ impl Unit for EnableEndpoint {
     }
 }
 
-/// Begins more of what waits for an endpoint anew; says how much that was.
+/// Restarts more of an endpoint's waiting deliveries; returns how many.
 #[derive(Debug)]
 pub struct RestartDeliveries(pub EndpointId, pub Timestamp);
 
@@ -256,8 +257,8 @@ impl Unit for RestartDeliveries {
     }
 }
 
-/// Tells an endpoint once more of its partner's events from a time on and after an id at that time, some at once; where to go
-/// on, none at the end, and how many they were.
+/// Sends an endpoint a batch of its partner's events again, from `since` on and, at exactly that time, after the id `after`.
+/// Returns where to continue (none at the end) and how many events there were.
 #[derive(Debug)]
 pub struct RecoverEvents {
     pub id: EndpointId,
@@ -287,8 +288,8 @@ impl Unit for RecoverEvents {
     }
 }
 
-/// Endpoints that something is due for, and whether the last attempt there failed; none of a partner that is suspended, or
-/// has no key that works.
+/// Endpoints that have deliveries due, and whether the last attempt there failed. Leaves out partners that are suspended or
+/// have no working key.
 #[derive(Debug)]
 pub struct ListDueEndpoints(pub Timestamp);
 
@@ -298,7 +299,7 @@ impl Unit for ListDueEndpoints {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let Self(now) = self;
-        // One look at the index for each endpoint. For an EXISTS here PostgreSQL would read all that is due.
+        // One index lookup per endpoint. For an EXISTS here, PostgreSQL would read everything that is due.
         let due = concat!(
             "SELECT ",
             columns!(),
@@ -311,14 +312,14 @@ impl Unit for ListDueEndpoints {
         );
         let fails = |row: &Row<'_>| Ok((endpoint(row)?, row.get::<Option<Timestamp>>("failing_since")?.is_some()));
         let mut due = sql.rows(due, values![*now], fails).await?;
-        // Not in the statement, which every wake-up runs: its plan stays the one that was measured, and endpoints are few.
+        // Not in the statement, which every wake-up runs: its plan stays the one that was measured, and there are few endpoints.
         due.retain(|(endpoint, _)| endpoint.suspended_at.is_none());
         Ok(due)
     }
 }
 
-/// Endpoints that were disabled since that time without their partner being told; until then they are this caller's to tell of. With
-/// each the partner's contact.
+/// Leases endpoints disabled since `since` whose partner was not notified; until `until`, only this caller notifies the
+/// partner. Returns each with the partner's contact.
 #[derive(Debug)]
 pub struct LeaseToTell {
     pub since: Timestamp,
@@ -343,7 +344,7 @@ impl Unit for LeaseToTell {
     }
 }
 
-/// The partner was told.
+/// Records that the partner was notified.
 #[derive(Debug)]
 pub struct NoteTold(pub EndpointId, pub Timestamp);
 
@@ -358,10 +359,10 @@ impl Unit for NoteTold {
     }
 }
 
-/// Deliveries that are queued anew, or deleted, in one commit.
+/// How many deliveries are queued again, or deleted, in one commit.
 pub const DELIVERY_BATCH: u32 = 500;
 
-/// Deliveries of an endpoint that its partner's list counts.
+/// Up to how many deliveries of an endpoint are counted in its partner's list.
 pub const MAX_COUNTED: u32 = 1000;
 
 fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
@@ -382,7 +383,7 @@ fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
     })
 }
 
-/// The same, with the time of the last success that its deliveries tell.
+/// The same, with the time of the last success from its deliveries.
 fn known_endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
     let endpoint = endpoint(row)?;
     Ok(EndpointRecord { delivered_at: endpoint.delivered_at.max(row.get("last_success")?), ..endpoint })
@@ -392,7 +393,7 @@ fn listed_endpoint(row: &Row<'_>) -> Result<ListedEndpoint, Failure> {
     Ok(ListedEndpoint { endpoint: known_endpoint(row)?, waiting: row.get("waiting")?, given_up: row.get("given_up")? })
 }
 
-/// Before deliveries to an endpoint begin anew: the last success stays known.
+/// Saves the time of the last success before deliveries to an endpoint start over.
 async fn keep_last_success(sql: &mut dyn Sql, id: EndpointId) -> Result<(), Failure> {
     let last = concat!("SELECT ", last_success!(), " FROM webhook_endpoints e WHERE e.id = $1");
     let last: Option<Timestamp> = sql.row(last, values![id.0], |row| row.get(0)).await?.flatten();
@@ -403,9 +404,9 @@ async fn keep_last_success(sql: &mut dyn Sql, id: EndpointId) -> Result<(), Fail
     }
 }
 
-/// Makes some of what waits for an endpoint due now, as if it was never tried; says how much. Each row is taken once.
+/// Makes a batch of an endpoint's waiting deliveries due now, as if never tried; returns how many. Each row is taken once.
 async fn restart(sql: &mut dyn Sql, id: EndpointId, now: Timestamp) -> Result<u64, Failure> {
-    // A worker that is still at one has lost its lease: what it hears was said before.
+    // A worker that is still sending one loses its lease: the answer it gets is from before the restart.
     let anew = "UPDATE webhook_deliveries SET send_after = $2,
                     attempts = CASE WHEN leased_until <= $2 THEN 0 ELSE attempts + 1 END,
                     leased_until = 0, leased_by = NULL
@@ -430,8 +431,8 @@ impl Unit for AddEndpoint {
         let find = "SELECT id FROM partners WHERE name = $1";
         let partner: Option<PartnerId> = sql.row(find, values![&self.partner], |row| row.get(0)).await?;
         let Some(partner) = partner else { return Ok(Err(NotAdded::NoPartner)) };
-        // Before they are counted, in a statement of its own: it would count what was there before it waited. Not the partner's row,
-        // which everybody who adds a sign-up shares.
+        // Locked before the count, in a statement of its own: the count would only see what was there before it waited. Not a
+        // lock on the partner's row, which all requests that add a sign-up share.
         sql.lock(&format!("endpoints of partner {partner}")).await?;
         let count = "SELECT count(*) AS endpoints, min(CASE WHEN url = $2 THEN id END) AS known FROM webhook_endpoints
                      WHERE partner_id = $1 AND removed_at IS NULL";

@@ -1,8 +1,8 @@
-//! Events: what partners learn of their sign-ups, in an order in which no reader skips one.
+//! Events: what partners learn about their sign-ups, in an order in which no reader skips one.
 //!
-//! An event is a row, written in the transaction that decides it. Its place in the partner's list is given later, by whoever
-//! reads: PostgreSQL hands ids out before commits, so a row with a lower id may become visible after one with a higher id was
-//! read. Only committed events are numbered, one unit at a time, so whoever sees a position has seen every smaller one.
+//! An event is a row, written in the transaction that decides it. The request that reads a partner's list later gives the event its
+//! position there: PostgreSQL hands out ids before commits, so a row with a lower id may become visible after one with a higher id was
+//! read. Only committed events are numbered, one unit at a time, so a reader that sees a position has seen every smaller one.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::webhook::EventKind;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-/// Gives the next positions to events of the partner that have none; says to how many.
+/// Gives the next positions to the partner's events that have none; returns how many.
 #[derive(Debug)]
 pub struct NumberEvents(pub PartnerId);
 
@@ -27,8 +27,7 @@ impl Unit for NumberEvents {
     }
 }
 
-/// Deletes events that were kept long enough, some at once, each partner's in the order of their positions; says how many
-/// rows it worked on.
+/// Deletes a batch of events that were kept long enough, each partner's in order of position; returns how many rows it worked on.
 #[derive(Debug)]
 pub struct ForgetEvents(pub Timestamp);
 
@@ -41,14 +40,14 @@ impl Unit for ForgetEvents {
     }
 }
 
-/// Events that are numbered, or deleted, in one commit.
+/// How many events are numbered, or deleted, in one commit.
 const EVENT_BATCH: u32 = 200;
 
-/// Some of a partner's events, and how its list stands.
+/// Some of a partner's events, and the state of its list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventsRead {
     pub events: Vec<PartnerEvent>,
-    /// The last position that was given to an event of the partner.
+    /// The last position given to one of the partner's events.
     pub numbered: i64,
     /// The last position whose event was deleted.
     pub deleted: i64,
@@ -87,7 +86,7 @@ impl Unit for EventsAfter {
                 event.deliveries = deliveries.remove(&event.id).unwrap_or_default();
             }
         }
-        // After the events: whatever was deleted before they were read is known here.
+        // Read after the events, so that it shows everything that was deleted before they were read.
         let state = "SELECT events_numbered, events_deleted,
                          EXISTS (SELECT 1 FROM partner_events e WHERE e.partner_id = p.id AND e.position IS NULL) AS has_unnumbered
                      FROM partners p WHERE p.id = $1";
@@ -109,7 +108,7 @@ fn event(row: &Row<'_>) -> Result<PartnerEvent, Failure> {
     })
 }
 
-/// A delivery, with the event that it is of.
+/// A delivery, with the id of its event.
 fn delivery(row: &Row<'_>) -> Result<(i64, EventDelivery), Failure> {
     let delivery = EventDelivery {
         endpoint: EndpointId(row.get("endpoint_id")?),
@@ -121,7 +120,7 @@ fn delivery(row: &Row<'_>) -> Result<(i64, EventDelivery), Failure> {
     Ok((row.get("event_id")?, delivery))
 }
 
-/// An event for each of some decided requests, `k` of the tables that are given.
+/// An event for each decided request `k` of the given tables.
 macro_rules! record_events {
     ($requests:literal) => {
         concat!(
@@ -135,7 +134,7 @@ macro_rules! record_events {
 }
 pub(crate) use record_events;
 
-/// A row for each endpoint of the partner and each of these events, due at that time.
+/// A delivery to each of the partner's endpoints for each of these events, due at that time.
 macro_rules! queue_deliveries {
     ($due:literal, $requests:literal) => {
         concat!(
@@ -152,7 +151,7 @@ macro_rules! queue_deliveries {
 }
 pub(crate) use queue_deliveries;
 
-/// Records what came of a request that is decided, and has every endpoint of its partner told.
+/// Records the outcome of a decided request, and queues a message about it to each endpoint of its partner.
 pub(crate) async fn record(sql: &mut dyn Sql, request: i64, now: Timestamp) -> Result<(), Failure> {
     sql.execute(record_events!("idempotency_keys k WHERE k.id = $1"), values![request]).await?;
     let queue = queue_deliveries!("$2", "(SELECT * FROM idempotency_keys WHERE id = $1) k");
@@ -160,7 +159,7 @@ pub(crate) async fn record(sql: &mut dyn Sql, request: i64, now: Timestamp) -> R
 }
 
 async fn number(sql: &mut dyn Sql, partner: PartnerId) -> Result<u64, Failure> {
-    // Not the partner's row: whoever adds a sign-up shares a lock on that one.
+    // Not a lock on the partner's row, which all requests that add a sign-up share.
     sql.lock(&format!("events of partner {}", partner.0)).await?;
     let last = "SELECT events_numbered FROM partners WHERE id = $1";
     let last: i64 = expected(sql.row(last, values![partner], |row| row.get(0)).await?)?;
@@ -184,13 +183,13 @@ async fn forget(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failure> {
     let due: Vec<PartnerId> = sql.rows(due, values![before], |row| row.get(0)).await?;
     let mut worked_on = 0;
     for partner in due {
-        // What nobody has read has no position: it gets one first, so that a reader learns that it was deleted.
+        // Events that no request has read have no position. They get one first, so that a reader learns that they were deleted.
         worked_on += number(sql, partner).await?;
         let oldest = "SELECT position, at FROM partner_events WHERE partner_id = $1 AND position IS NOT NULL
                       ORDER BY position LIMIT $2";
         let read = |row: &Row<'_>| Ok((row.get::<i64>("position")?, row.get::<Timestamp>("at")?));
         let oldest = sql.rows(oldest, values![partner, EVENT_BATCH], read).await?;
-        // In the order of the list and no further than the first that is to stay: what is left has no gaps.
+        // In list order, and only up to the first event that stays: the remaining list has no gaps.
         let Some((last, _)) = oldest.into_iter().take_while(|(_, at)| *at <= before).last() else { continue };
         let delete = "DELETE FROM partner_events WHERE partner_id = $1 AND position <= $2";
         worked_on += sql.execute(delete, values![partner, last]).await?;

@@ -15,8 +15,8 @@ use crate::domain::webhook::signature::message_id;
 use crate::partners::event_log::{EventsAfter, NumberEvents};
 use crate::store::{Store, StoreError};
 
-/// How often whoever waits looks for what other nodes committed, and at the most after something happened on this node: it may
-/// have been another partner's.
+/// How often a waiting request looks for events that other nodes committed, and how soon at the earliest it looks after
+/// something happened on this node, which may have concerned another partner.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const MIN_LOOK_GAP: Duration = Duration::from_millis(200);
 
@@ -26,20 +26,20 @@ pub struct Events {
     secret: Secret,
     cursors: EventCursors,
     notifier: Arc<WebhookNotifier>,
-    /// Which records these are events of.
+    /// Which records these events belong to.
     pub mode: Mode,
-    /// Requests that wait.
+    /// Requests that wait for an event.
     waiting: PartnerPlaces,
 }
 
-/// Some of a partner's events, and where to go on.
+/// Some of a partner's events, and where to continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventPage {
     pub events: Vec<PartnerEvent>,
     pub cursor: String,
-    /// There are more after these.
+    /// There are more events after these.
     pub has_more: bool,
-    /// How long nothing was done but wait.
+    /// How long the request did nothing but wait.
     pub waited: Duration,
 }
 
@@ -50,12 +50,12 @@ impl Events {
         Self { store, secret: secret.clone(), cursors, notifier, mode, waiting }
     }
 
-    /// The id that the event's webhook has too.
+    /// The event's id, which its webhook message has too.
     pub fn message_id(&self, event: &PartnerEvent) -> String {
         message_id(&self.secret, event.id, event.kind)
     }
 
-    /// The partner's events after a cursor, or from the oldest that is kept. Where there are none, waits for one, up to `wait`.
+    /// The partner's events after a cursor, or from the oldest that is kept. If there are none, waits for one, up to `wait`.
     pub async fn list(
         &self,
         partner: PartnerId,
@@ -67,7 +67,7 @@ impl Events {
             Ok(after) => after,
             Err(bad) => return Ok(Err(bad)),
         };
-        // Heard from before the first look on: what happens during it is not missed.
+        // Subscribes before the first look, so that nothing that happens during it is missed.
         let (begun, mut news) = (Instant::now(), self.notifier.news());
         let mut page = self.read(partner, after, most).await?;
         let is_empty = |page: &Result<EventPage, BadCursor>| page.as_ref().is_ok_and(|page| page.events.is_empty());
@@ -78,7 +78,7 @@ impl Events {
         let (until, mut waited) = (begun + wait, Duration::ZERO);
         while is_empty(&page) && !*news.borrow() && Instant::now() < until {
             let looked = Instant::now();
-            // Nothing of the store is held here.
+            // Nothing in the store is held while this waits.
             if timeout_at(until.min(looked + LOOK_INTERVAL), news.changed()).await.is_ok() && !*news.borrow() {
                 sleep_until(until.min(looked + MIN_LOOK_GAP)).await;
             }
@@ -88,7 +88,7 @@ impl Events {
         Ok(page.map(|page| EventPage { waited, ..page }))
     }
 
-    /// What there is at this moment.
+    /// Reads the page as it is now.
     async fn read(
         &self,
         partner: PartnerId,
@@ -96,7 +96,7 @@ impl Events {
         most: u32,
     ) -> Result<Result<EventPage, BadCursor>, StoreError> {
         let from = after.unwrap_or(0);
-        // One more tells whether there is more.
+        // One extra row shows whether there are more.
         let read = || self.store.run(EventsAfter { partner, after: from, most: most.saturating_add(1) });
         let mut list = read().await?;
         if list.has_unnumbered && list.events.len() <= most as usize {

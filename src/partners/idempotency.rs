@@ -1,7 +1,7 @@
-//! Requests that named themselves: what the first of a name was answered, and what came of its sign-up.
+//! Requests with an idempotency key: the answer to the first request with a key, and the outcome of its sign-up.
 //!
-//! A row is written in the transaction of what was asked for. Its unique name makes a second request that comes at the same moment
-//! wait for the first, and then find its answer.
+//! A row is written in the same transaction as what was requested. Its unique key makes a second request that comes at the same
+//! time wait for the first, and then find its answer.
 
 use crate::domain::partner::idempotency::{IdempotentRequest, KEPT_FOR, KEYS_COUNTED_FOR, MOST_KEYS, Replayed};
 use crate::domain::partner::name::PartnerId;
@@ -11,7 +11,7 @@ use crate::domain::time::Timestamp;
 use crate::partners::event_log;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Which of the agent actions a name stands for.
+/// Which of the agent actions a key stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     SignUp,
@@ -27,7 +27,7 @@ impl Asked {
     }
 }
 
-/// What the first request of that name was answered; none if this is the first. Refused where it asked for something else.
+/// The answer to the first request with that key; none if this is the first. Refused if the first one asked for something else.
 pub(crate) async fn find(
     sql: &mut dyn Sql,
     partner: PartnerId,
@@ -40,7 +40,7 @@ pub(crate) async fn find(
     sql.row(find, values, first_answer).await
 }
 
-/// From the columns is_same (whether the input is), link, joined_count, savings and attributed.
+/// Reads the columns is_same (whether the input is), link, joined_count, savings and attributed.
 pub(crate) fn first_answer(row: &Row<'_>) -> Result<Result<SignedUp, Refused>, Failure> {
     let link: String = row.get("link")?;
     match ReferralCode::from_pasted(&link) {
@@ -54,7 +54,7 @@ pub(crate) fn first_answer(row: &Row<'_>) -> Result<Result<SignedUp, Refused>, F
     }
 }
 
-/// Whether the partner has used enough keys for a person.
+/// Whether the partner has used up its keys for a person.
 pub(crate) async fn has_too_many(
     sql: &mut dyn Sql,
     partner: PartnerId,
@@ -68,8 +68,8 @@ pub(crate) async fn has_too_many(
     Ok(used >= Some(MOST_KEYS))
 }
 
-/// At an address that may have any number of keys a pending sign-up with [`MOST_KEYS`] of them ends, so that another begins: one
-/// button still confirms no more than so many.
+/// At an address that may have any number of keys, ends a pending sign-up with [`MOST_KEYS`] of them, so that another begins:
+/// one button still confirms at most that many.
 pub(crate) async fn limit_keys_of_pending(
     sql: &mut dyn Sql,
     partner: PartnerId,
@@ -81,19 +81,19 @@ pub(crate) async fn limit_keys_of_pending(
     sql.execute(end, values![person, partner, now, MOST_KEYS]).await.map(|_| ())
 }
 
-/// What a request asked for and got, to be kept under its name.
+/// What a request asked for and got, to be kept under its key.
 pub(crate) struct FirstAnswer<'a> {
     pub partner: PartnerId,
     pub request: &'a IdempotentRequest,
     pub person: i64,
-    /// None where only a link was asked for.
+    /// None if only a link was requested.
     pub sign_up: Option<i64>,
-    /// When that closes, if nobody confirms it.
+    /// When the sign-up closes if it is not confirmed.
     pub closes_at: Option<Timestamp>,
     pub given: &'a SignedUp,
 }
 
-/// Keeps it; another request of the same name that came at this moment is told by [`Failure::Overtaken`].
+/// Keeps the answer. [`Failure::Overtaken`] means that another request with the same key came at the same time.
 pub(crate) async fn keep(sql: &mut dyn Sql, first: FirstAnswer<'_>, now: Timestamp) -> Result<(), Failure> {
     let FirstAnswer { partner, request, person, sign_up, closes_at, given } = first;
     let keep = "INSERT INTO idempotency_keys (partner_id, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
@@ -118,10 +118,10 @@ pub(crate) async fn keep(sql: &mut dyn Sql, first: FirstAnswer<'_>, now: Timesta
     if sql.execute(keep, kept).await? == 1 { Ok(()) } else { Err(Failure::Overtaken) }
 }
 
-/// How many are closed, or forgotten, in one commit.
+/// How many are closed, or deleted, in one commit.
 const PURGE_BATCH: u32 = 200;
 
-/// Closes sign-ups that were not confirmed in time, some at once; says how many.
+/// Closes a batch of sign-ups that were not confirmed in time; returns how many.
 #[derive(Debug)]
 pub struct CloseSignUps(pub Timestamp);
 
@@ -131,7 +131,7 @@ impl Unit for CloseSignUps {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let now = self.0;
-        // A node of an older version confirms without a word to the partner.
+        // A node with an older version confirms without notifying the partner.
         let confirmed = "
             UPDATE idempotency_keys SET confirmed_at =
                 (SELECT s.decided_at FROM sign_ups s WHERE s.id = idempotency_keys.sign_up_id)
@@ -156,7 +156,7 @@ impl Unit for CloseSignUps {
     }
 }
 
-/// Forgets what was kept long enough; says how many rows it was.
+/// Deletes what was kept long enough; returns how many rows.
 pub(crate) async fn retain(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failure> {
     // The oldest have the lowest ids.
     let forget = "
@@ -165,8 +165,8 @@ pub(crate) async fn retain(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Fai
     sql.execute(forget, values![now.minus(KEPT_FOR), PURGE_BATCH]).await
 }
 
-/// Somebody is erased: what leads to them goes. The keyed hash of the request and its answer stay as long as they would have,
-/// so that a repeat does not tell that they were erased. At most `most` rows; says how many.
+/// Removes what leads to a person who is being erased. The keyed hash of the request and its answer stay as long as they would
+/// have anyway, so that a repeat does not reveal the erasure. At most `most` rows; returns how many.
 pub(crate) async fn forget_person(sql: &mut dyn Sql, person: i64, most: u32) -> Result<u64, Failure> {
     let forget = "UPDATE idempotency_keys SET person_id = NULL, sign_up_id = NULL WHERE id IN
                       (SELECT id FROM idempotency_keys WHERE person_id = $1 LIMIT $2)";

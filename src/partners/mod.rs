@@ -1,7 +1,6 @@
-//! What partners may know and are told: their records, what came of the sign-ups they named, and webhooks.
+//! What partners may know: their records, the outcomes of the sign-ups they named, and webhooks.
 //!
-//! It must never tell a partner anything about an address that
-//! the partner did not cause.
+//! This module must never tell a partner anything about an address that the partner did not cause.
 
 pub mod changes;
 pub mod deliveries;
@@ -32,15 +31,15 @@ pub struct Partners {
     store: Store,
 }
 
-/// Some of a partner's named sign-ups.
+/// A page of a partner's named sign-ups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusPage {
     pub sign_ups: Vec<NamedSignUp>,
-    /// The last that was looked at; none where there are no more after it.
+    /// The last one looked at; none if there are no more after it.
     pub next: Option<IdempotencyKey>,
 }
 
-/// Sign-ups that are looked at for a page of those with one status, however few have it.
+/// How many sign-ups are looked at for a page of those with one status, however few have it.
 const LOOKED_AT: u32 = 1000;
 
 impl Partners {
@@ -48,7 +47,7 @@ impl Partners {
         Self { store }
     }
 
-    /// Lets all mail go that was held because the partner was suspended; says how much. In steps, with pauses in which others write.
+    /// Releases all mail held because the partner was suspended; returns how many. Works in steps, with pauses in which others write.
     pub async fn release_suspended(&self, partner: PartnerId, now: Timestamp) -> Result<u64, StoreError> {
         let (mut after, mut released, mut begun) = (MailId(0), 0, Instant::now());
         while let (Some(last), some) = self.store.run(ReleaseSuspended { partner, after, now }).await? {
@@ -59,13 +58,13 @@ impl Partners {
         Ok(released)
     }
 
-    /// What came of a sign-up that the partner gave that name to; none where it gave it to none.
+    /// The partner's sign-up with that key, and its outcome; none if there is no such sign-up.
     pub fn status(&self, partner: PartnerId, key: IdempotencyKey) -> StoreReply<'_, Option<NamedSignUp>> {
         self.store.run(FindStatus { partner, key })
     }
 
-    /// The partner's own, oldest first, from that time on and after that one; none where there is no such one to begin after. Only
-    /// those with a status at a moment, if one is given.
+    /// The partner's named sign-ups, oldest first, from `since` on and after `after`; none if there is no sign-up `after`. With
+    /// `status`, only those that have this status at that moment.
     pub async fn statuses(
         &self,
         partner: PartnerId,
@@ -81,7 +80,7 @@ impl Partners {
             },
             None => 0,
         };
-        // One more tells whether there is more.
+        // One extra row shows whether there are more.
         let looked_at = if status.is_some() { LOOKED_AT } else { most };
         let mut looked =
             self.store.run(ListStatuses { partner, after, since, most: looked_at.saturating_add(1) }).await?;

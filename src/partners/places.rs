@@ -1,4 +1,4 @@
-//! Bounded places for requests that wait: a few for each partner, and some for all of them.
+//! Bounded places for waiting requests: a few for each partner, and a limit for all of them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,11 +9,11 @@ use crate::domain::partner::name::PartnerId;
 pub(super) struct PartnerPlaces {
     max_each: u32,
     max_in_all: u32,
-    /// Only partners that have one.
+    /// Only partners that hold a place.
     taken: Mutex<HashMap<PartnerId, u32>>,
 }
 
-/// A place, until it is dropped.
+/// A place, held until it is dropped.
 #[derive(Debug)]
 pub(super) struct PlaceOfPartner<'a> {
     places: &'a PartnerPlaces,
@@ -25,7 +25,7 @@ impl PartnerPlaces {
         Self { max_each, max_in_all, taken: Mutex::default() }
     }
 
-    /// None where the partner, or all of them, have as many as they may.
+    /// None if the partner, or all partners together, hold as many as they may.
     pub(super) fn take(&self, partner: PartnerId) -> Option<PlaceOfPartner<'_>> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let in_all: u32 = taken.values().sum();

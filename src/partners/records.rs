@@ -1,4 +1,4 @@
-//! Records of partners: contact, suspension, mail budget; and the status of the sign-ups that they gave names to.
+//! Partner records: contact, suspension, mail budget; and the status of the sign-ups that partners named.
 
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::idempotency::IdempotencyKey;
@@ -7,7 +7,7 @@ use crate::domain::partner::{NamedSignUp, PartnerRecord};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// What a partner may know of a sign-up, as [`named_sign_up`] reads it.
+/// The columns that a partner may know about a sign-up, as [`named_sign_up`] reads them.
 macro_rules! status_columns {
     () => {
         "id, key, created_at, closes_at, confirmed_at"
@@ -31,7 +31,7 @@ impl Unit for ListPartners {
     }
 }
 
-/// From now on no key of the partner works, and nothing of its mail and webhooks goes; false if it was suspended before.
+/// Stops all of the partner's keys, mail and webhooks; false if it was already suspended.
 #[derive(Debug)]
 pub struct SuspendPartner(pub PartnerId, pub Timestamp);
 
@@ -46,8 +46,8 @@ impl Unit for SuspendPartner {
     }
 }
 
-/// Lifts the suspension; false if there was none. The time of it does not count among the days that an endpoint failed.
-/// Mail that was held for it goes with `release_suspended`.
+/// Lifts the suspension; false if there was none. The suspended time does not count toward the days that an endpoint failed.
+/// `release_suspended` sends the mail that was held meanwhile.
 #[derive(Debug)]
 pub struct ResumePartner(pub PartnerId, pub Timestamp);
 
@@ -68,7 +68,7 @@ impl Unit for ResumePartner {
     }
 }
 
-/// The mails a day that the partner may cause; none for the general rule.
+/// How many mails a day the partner may cause; none for the general rule.
 #[derive(Debug)]
 pub struct SetMailsADay(pub PartnerId, pub Option<u32>);
 
@@ -96,7 +96,7 @@ fn partner(row: &Row<'_>) -> Result<PartnerRecord, Failure> {
     })
 }
 
-/// Whom to write to about a partner from now on; false if there is no such partner.
+/// Sets the contact for mail about a partner; false if there is no such partner.
 #[derive(Debug)]
 pub struct SetContact {
     pub name: String,
@@ -114,7 +114,7 @@ impl Unit for SetContact {
     }
 }
 
-/// What came of a sign-up that the partner gave that name to; none where it gave the name to none.
+/// The partner's sign-up with that key, and its outcome; none if there is no such sign-up.
 #[derive(Debug)]
 pub struct FindStatus {
     pub partner: PartnerId,
@@ -135,7 +135,7 @@ impl Unit for FindStatus {
     }
 }
 
-/// The partner's own after that place (the id of one), oldest first, from that time on.
+/// The partner's named sign-ups after the id `after`, oldest first, from `since` on.
 #[derive(Debug)]
 pub struct ListStatuses {
     pub partner: PartnerId,
@@ -161,7 +161,7 @@ impl Unit for ListStatuses {
     }
 }
 
-/// When the request at that place was made: lists begin there. The beginning of time where there is none.
+/// When the request with that id was made, which is where a list begins. The beginning of time if there is none.
 pub(crate) async fn time_of(sql: &mut dyn Sql, request: i64) -> Result<Timestamp, Failure> {
     let time = "SELECT created_at FROM idempotency_keys WHERE id = $1";
     Ok(sql.row(time, values![request], |row| row.get(0)).await?.unwrap_or(Timestamp::from_millis(0)))

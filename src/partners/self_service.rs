@@ -1,8 +1,8 @@
 //! Self-service: what partners do with their own endpoints and keys over the API.
 //!
-//! It is what the operator's commands do, by the same code, as the partner in the audit log. Each kind is counted before it is done,
-//! so that a day has a bound, and in the transaction that does it the contact's mail is queued. What is told here is for partners: it
-//! names no command of the operator's.
+//! It does what the operator's commands do, with the same code; the audit log names the partner. Each kind of change is counted
+//! before it is made, which bounds it per day, and the transaction that makes it also queues the mail to the contact. The
+//! messages here are for partners, so they name no operator command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,43 +31,42 @@ use crate::random;
 use crate::store::audit::Act;
 use crate::store::{Store, StoreError};
 
-/// Requests that wait for an endpoint to answer, or for its name to be looked up: of a partner, and of all on a node.
+/// How many requests may wait for an endpoint to answer, or for its name to be looked up: per partner, and in total on a node.
 const MAX_DIALING_EACH: u32 = 2;
 const MAX_DIALING: u32 = 16;
 
-/// What one request has sent again, or deleted.
+/// How much one request may send again, or delete.
 const EFFORT: Effort = Effort::Batches(20);
 pub const MAX_RECOVERED: u32 = 20 * DELIVERY_BATCH;
 
-/// Keys that are listed: the newest.
+/// How many keys are listed: the newest.
 pub const MAX_LISTED_KEYS: u32 = 100;
 
-/// What partners do themselves.
 #[derive(Debug)]
 pub struct SelfService {
     store: Store,
     secret: Secret,
-    /// Apart from the worker's: whoever tries endpoints out takes none of the places in which names are looked up for deliveries.
+    /// Separate from the worker's client: partners who test endpoints take none of the places for name lookups that deliveries need.
     client: Arc<GuardedClient>,
     notifier: Arc<WebhookNotifier>,
     mode: Mode,
     dialing: PartnerPlaces,
 }
 
-/// Why something was not done, for the partner to read.
+/// Why a request was not carried out, worded for the partner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotDone {
-    /// There is no such endpoint of the partner's, or nothing by that name.
+    /// The partner has no such endpoint, or nothing by that name.
     NotFound(&'static str),
-    /// It cannot be done as it was asked for; about which field, if it is about one.
+    /// It cannot be done as requested. Names the field, if it is about one.
     Refused(&'static str, String),
-    /// The key that was presented stopped working a moment ago; how.
+    /// The key that was presented stopped working a moment ago, and how.
     KeyOver(KeyStatus),
-    /// Not now; after how many seconds.
+    /// Not now, but after this many seconds.
     Later(String, u32),
     /// The store could not be read, or nothing was written. The cause is for the operator.
     Failed(String),
-    /// It was done, or a part of it, or nothing. The cause is for the operator.
+    /// All, some or none of it was done. The cause is for the operator.
     Unknown(String),
 }
 
@@ -81,7 +80,7 @@ impl From<StoreError> for NotDone {
 }
 
 impl NotDone {
-    /// The same, of what is done in several steps.
+    /// The same for an action with several steps.
     fn midway(self) -> Self {
         match self {
             Self::Failed(cause) => Self::Unknown(cause),
@@ -90,11 +89,11 @@ impl NotDone {
     }
 }
 
-/// What an endpoint said to a ping.
+/// What an endpoint answered to a ping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pinged {
     Answered(u16),
-    /// It could not be reached; why.
+    /// It could not be reached, and why.
     Failed(String),
 }
 
@@ -116,13 +115,13 @@ impl SelfService {
         Ok(self.store.run(ListEndpointsOf(by.id)).await?)
     }
 
-    /// One of the partner's own; another's is as unknown as one that never was.
+    /// One of the partner's own endpoints. Another partner's looks the same as one that never existed.
     pub async fn endpoint(&self, by: &Partner, id: EndpointId) -> Result<ListedEndpoint, NotDone> {
         let listed = self.store.run(ListEndpointsOf(by.id)).await?;
         listed.into_iter().find(|listed| listed.endpoint.id == id).ok_or(NO_ENDPOINT)
     }
 
-    /// Adds an endpoint that can be reached; its secret is told this once.
+    /// Adds an endpoint, if it can be reached. Its secret is shown only this once.
     pub async fn add_endpoint(
         &self,
         by: &Partner,
@@ -132,7 +131,7 @@ impl SelfService {
         let url = EndpointUrl::parse(url).map_err(|bad| NotDone::Refused("url", bad.to_string()))?;
         let _place = self.place(by)?;
         let change = self.claim(by, ChangeKind::EndpointAdded, now).await?;
-        // Without its path, which may hold a token of the partner's.
+        // Without the path, which may contain one of the partner's tokens.
         let about = format!("{} for {}", url.authority(), by.name.as_str());
         let webhooks = self.webhooks(act(by, "webhooks add", about, Some(change), now));
         let (id, secret) = webhooks.add(by.name.as_str(), &url, now).await.map_err(told)?;
@@ -147,7 +146,7 @@ impl SelfService {
         Ok(())
     }
 
-    /// Sends a ping, and waits for what is answered.
+    /// Sends a ping, and waits for the answer.
     pub async fn test_endpoint(&self, by: &Partner, id: EndpointId, now: Timestamp) -> Result<Pinged, NotDone> {
         self.endpoint(by, id).await?;
         let _place = self.place(by)?;
@@ -161,7 +160,7 @@ impl SelfService {
         }
     }
 
-    /// The next secret of an endpoint, told this once. What is refused does not count.
+    /// Gives an endpoint its next secret, shown only this once. A refused rotation does not count.
     pub async fn rotate_secret(
         &self,
         by: &Partner,
@@ -187,7 +186,7 @@ impl SelfService {
         }
     }
 
-    /// Has an endpoint told again, without what it missed.
+    /// Enables an endpoint, without sending what it missed.
     pub async fn enable_endpoint(&self, by: &Partner, id: EndpointId, now: Timestamp) -> Result<(), NotDone> {
         let webhooks = self.on_endpoint(by, id, (ChangeKind::EndpointEnabled, "webhooks enable"), now).await?;
         webhooks.enable(id, EFFORT, now).await.map_err(|problem| told(problem).midway())?;
@@ -195,7 +194,7 @@ impl SelfService {
         Ok(())
     }
 
-    /// Has an endpoint told again, and what happened since a time too.
+    /// Enables an endpoint, and also sends what happened since a time.
     pub async fn recover_endpoint(
         &self,
         by: &Partner,
@@ -209,7 +208,7 @@ impl SelfService {
         Ok(recovered)
     }
 
-    /// Tells an endpoint once more what came of a request. No change that anybody is mailed about.
+    /// Sends an endpoint the outcome of a request again. The contact gets no mail about this.
     pub async fn resend_event(
         &self,
         by: &Partner,
@@ -234,8 +233,8 @@ impl SelfService {
         Ok(self.store.run(ListKeysOf(by.id, MAX_LISTED_KEYS)).await?)
     }
 
-    /// A successor of the key that is presented, told this once. What is refused does not count: with a key that was rotated nobody
-    /// keeps the partner from rotating another.
+    /// Issues a successor of the key that was presented, shown only this once. A refused rotation does not count: the holder of
+    /// an already rotated key cannot keep the partner from rotating another.
     pub async fn rotate_key(
         &self,
         by: &Partner,
@@ -260,7 +259,7 @@ impl SelfService {
         }
     }
 
-    /// Ends the key that is presented, however often anything was asked for. One that was revoked a moment ago is answered alike.
+    /// Ends the key that was presented, even when the day's limit is reached. A key that was revoked a moment ago gets the same answer.
     pub async fn revoke_key(&self, by: &Partner, now: Timestamp) -> Result<RevokedKey, NotDone> {
         let change =
             match self.store.run(ClaimChange { partner: by.id, key: by.key, kind: ChangeKind::KeyRevoked, now }).await?
@@ -274,12 +273,12 @@ impl SelfService {
         revoked.ok_or(NotDone::NotFound("There is no such key."))
     }
 
-    /// The partner's figures of these days, both included; without those on which there was nothing.
+    /// The partner's figures for these days, both included. Leaves out days on which nothing happened.
     pub async fn usage(&self, by: &Partner, from: i64, to: i64) -> Result<Vec<UsageDay>, NotDone> {
         Ok(self.store.run(ListUsage { partner: by.id, from, to }).await?)
     }
 
-    /// Counts a change to one of the partner's endpoints, and what it is then made with.
+    /// Counts a change to one of the partner's endpoints, and returns the [`Webhooks`] to make it with.
     async fn on_endpoint(
         &self,
         by: &Partner,
@@ -306,7 +305,7 @@ impl SelfService {
         Err(NotDone::Later(what, u32::try_from(seconds).unwrap_or(u32::MAX)))
     }
 
-    /// What was counted is refused, and does not count. Where that cannot be written it does, which the partner need not know.
+    /// Uncounts a change that was refused. If that cannot be written, the change still counts, which the partner need not know.
     async fn unclaim(&self, change: i64, refusal: NotDone) -> NotDone {
         let _counts = self.store.run(UnclaimChange(change)).await;
         refusal
@@ -322,20 +321,20 @@ impl SelfService {
         Webhooks::new(self.store.audited(act), self.secret.clone(), Arc::clone(&self.client), self.mode)
     }
 
-    /// There is something to deliver, and to mail.
+    /// Wakes the worker: there may be something to deliver, and a contact to mail.
     fn notify(&self) {
         self.notifier.notify();
         self.notifier.notify_contact();
     }
 }
 
-/// What a partner does, as the audit log has it.
+/// What a partner does, as the audit log records it.
 fn act(by: &Partner, command: &'static str, about: String, change: Option<i64>, now: Timestamp) -> Act {
     let who = format!("partner {}, key {}", by.name.as_str(), by.key);
     Act { who, command, about, at: now, change }
 }
 
-/// A problem in words for a partner.
+/// Words a problem for a partner.
 fn told(problem: EndpointProblem) -> NotDone {
     match problem {
         EndpointProblem::Store(error) => error.into(),

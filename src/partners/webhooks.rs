@@ -1,4 +1,4 @@
-//! What the operator and partners do with webhook endpoints: adding, trying out, rotating their secrets, telling them once more.
+//! What the operator and partners do with webhook endpoints: add them, test them, rotate their secrets, and send messages again.
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ use crate::store::{Store, StoreError};
 
 #[derive(Debug)]
 pub struct Webhooks {
-    /// Where an act is written down, the steps that follow from it are done without it.
+    /// If it records an act in the audit log, the follow-up steps run without recording it.
     store: Store,
     secret: Secret,
     client: Arc<GuardedClient>,
-    /// Of the records; messages say so.
+    /// The mode of the records; messages include it.
     mode: Mode,
 }
 
 /// How much one call may do, in batches of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// All that there is, for a command.
+    /// Everything there is, for a command.
     Whole,
-    /// So many batches, for a request: it takes the same time however much there is.
+    /// This many batches, for a request: it takes the same time however much there is.
     Batches(u32),
 }
 
@@ -45,11 +45,11 @@ impl Effort {
     }
 }
 
-/// What was sent once more.
+/// What was sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
     pub queued: u64,
-    /// From when on there may be more.
+    /// The time from which there may be more.
     pub next_since: Option<Timestamp>,
 }
 
@@ -84,7 +84,7 @@ impl Webhooks {
         Self { store, secret, client, mode }
     }
 
-    /// Adds an endpoint that can be reached; its secret is shown this once.
+    /// Adds an endpoint, if it can be reached. Its secret is shown only this once.
     pub async fn add(
         &self,
         partner: &str,
@@ -102,7 +102,7 @@ impl Webhooks {
         self.store.ask(ListEndpoints).await
     }
 
-    /// Sends a ping, now; `unique` makes its id another than that of any before.
+    /// Sends a ping now; `unique` gives it an id that no earlier ping had.
     pub async fn test(&self, id: EndpointId, unique: i64, now: Timestamp) -> Result<OutboundAnswer, EndpointProblem> {
         let endpoint = self.find(id).await?;
         let body = webhook::body(EventKind::Ping, now, self.mode, None);
@@ -110,8 +110,8 @@ impl Webhooks {
         send(&self.client, &self.secret, &endpoint, message, body, now).await
     }
 
-    /// The next secret of an endpoint; the one before it signs beside it for a day. Two sign and no more, so another rotation in
-    /// that time is only done if the oldest is meant to end.
+    /// Gives an endpoint its next secret; the previous one signs too for a day. At most two sign, so another rotation in that
+    /// time is only done if the caller wants the oldest to end.
     pub async fn rotate(
         &self,
         id: EndpointId,
@@ -128,7 +128,7 @@ impl Webhooks {
         }
     }
 
-    /// Tells an endpoint once more what came of a request; false if nothing has yet.
+    /// Sends an endpoint the outcome of a request again; false if there is none yet.
     pub async fn resend(&self, id: EndpointId, key: IdempotencyKey, now: Timestamp) -> Result<bool, EndpointProblem> {
         let endpoint = self.find(id).await?;
         if let Some(at) = endpoint.disabled_at {
@@ -138,7 +138,7 @@ impl Webhooks {
         Ok(self.store.run(ResendEvent { id, key, now }).await?)
     }
 
-    /// Lets an endpoint be told again. What waits for it goes now; what is past the effort goes when it was planned to.
+    /// Enables an endpoint. Its waiting deliveries go now; those beyond the effort go when they were scheduled.
     pub async fn enable(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
         if !self.store.run(EnableEndpoint(id, now)).await? {
             return Err(EndpointProblem::Unknown(id));
@@ -150,7 +150,7 @@ impl Webhooks {
         Ok(())
     }
 
-    /// Lets an endpoint be told again, and tells it everything since a time once more.
+    /// Enables an endpoint, and sends it everything since a time again.
     pub async fn recover(
         &self,
         id: EndpointId,
@@ -170,7 +170,7 @@ impl Webhooks {
         Ok(Recovered { queued, next_since: Some(since) })
     }
 
-    /// Removes an endpoint, and what is on its way there. What is past the effort is deleted behind its back.
+    /// Removes an endpoint and its deliveries. The worker later deletes the deliveries beyond the effort.
     pub async fn remove(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
         if !self.store.run(RetireEndpoint(id, now)).await? {
             return Err(EndpointProblem::Unknown(id));
@@ -191,8 +191,8 @@ impl Webhooks {
     }
 }
 
-/// Why an address is not dialed. A name that only we can look up, however many addresses it has, and one that nobody can, are told
-/// alike: nobody learns by it which names there are inside.
+/// Why an address is not dialed. A name that only we can look up, however many addresses it has, and a name that does not exist
+/// get the same message, so that callers cannot learn which internal names exist.
 pub(super) fn refused(refusal: &OutboundRefusal) -> String {
     match refusal {
         OutboundRefusal::NotEncrypted => {

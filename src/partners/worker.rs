@@ -1,7 +1,7 @@
-//! Webhooks as a lease queue: takes what is due, a few for each endpoint, and writes down what became of it.
+//! Webhooks as a lease queue: takes what is due, a few for each endpoint, and records the outcome.
 //!
-//! Delivery is at least once: what was answered and not written down goes again, under the same id. One endpoint has few places
-//! of all, and one that fails a single one, so that whoever hangs holds up nobody else.
+//! Delivery is at least once: a message whose answer was not recorded is sent again, with the same id. One endpoint has few of
+//! the places, and one that fails has a single place, so that an endpoint that hangs does not hold up the others.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,35 +31,34 @@ use crate::partners::endpoints::{
 };
 use crate::store::{Store, StoreError};
 
-/// Places of all endpoints of one partner, and of all that failed the last time, of which each has one.
+/// Places for all endpoints of one partner, and for all endpoints that failed the last time, which have one each.
 const MAX_PER_PARTNER: usize = WebhookWorker::MAX_IN_FLIGHT / 4;
 const MAX_FAILING: usize = WebhookWorker::MAX_IN_FLIGHT / 2;
 
-/// Places that only endpoints with nothing in flight may take: those that answer slowly do not fill them all.
+/// Places that only endpoints with nothing in flight may take, so that slow endpoints do not fill them all.
 const KEPT_FREE: usize = WebhookWorker::MAX_IN_FLIGHT / 4;
 
 /// Longer than an attempt can take.
 const DELIVERY_LEASE: Duration = Duration::from_secs(60);
 
-/// How often it is checked whether a partner's contact has to be written to, when a mail that failed is tried again, and for
-/// how long.
+/// How often to check whether a partner's contact needs a mail, how long after a failure that mail is tried again, and for how long.
 const CONTACT_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 const CONTACT_RETRY_AFTER: Duration = Duration::from_secs(3600);
 const CONTACT_RETRY_FOR: Duration = DAY.saturating_mul(3);
 
-/// Batches of mails about changes that are sent when there is one.
+/// How many batches of mails about changes are sent per wake-up.
 const MAX_MAILED_BATCHES: u32 = 10;
 
-/// Batches of what removed endpoints left that are deleted in a minute, and the pause between two, in which others write.
+/// How many batches of removed endpoints' deliveries are deleted per minute, and the pause between two, in which others write.
 const MAX_DELETED_BATCHES: u32 = 200;
 const BETWEEN_BATCHES: Duration = Duration::from_millis(5);
 
-/// The worker as others see it: it is woken when there may be something to deliver, and counts outcomes. Whoever waits for
-/// events is woken with it.
+/// The worker as other code sees it: it is woken when there may be something to deliver, and counts outcomes. Requests that
+/// wait for events are woken with it.
 #[derive(Debug, Default)]
 pub struct WebhookNotifier {
     wake: Notify,
-    /// True once the process stops: nobody may wait any longer.
+    /// True once the process stops: no request may wait any longer.
     news: watch::Sender<bool>,
     /// There may be something to mail a partner's contact about.
     contact: Notify,
@@ -75,24 +74,24 @@ impl WebhookNotifier {
         self.news.send_modify(|_| ());
     }
 
-    /// A partner changed something: its contact is mailed.
+    /// A partner changed something, so its contact gets a mail.
     pub fn notify_contact(&self) {
         self.contact.notify_one();
     }
 
-    /// Changes whenever there may be an event, and when the process stops, of which it then says so.
+    /// Changes whenever there may be an event, and turns true when the process stops.
     pub fn news(&self) -> watch::Receiver<bool> {
         self.news.subscribe()
     }
 
-    /// Attempts since the start, by what became of them.
+    /// Attempts since the start, by outcome.
     pub fn counts(&self) -> [(&'static str, u64); 3] {
         [("delivered", &self.delivered), ("failed", &self.failed), ("given_up", &self.given_up)]
             .map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed)))
     }
 }
 
-/// How a partner's contact is written to.
+/// What sends mail to a partner's contact.
 #[derive(Debug)]
 pub struct ContactMail {
     pub composer: Composer,
@@ -105,27 +104,27 @@ pub struct WebhookWorker {
     pub client: GuardedClient,
     pub secret: Secret,
     pub notifier: Arc<WebhookNotifier>,
-    /// None where no mail leaves.
+    /// None if no mail leaves.
     pub contact: Option<ContactMail>,
     pub log: Log,
-    /// Of the records; messages say so.
+    /// The mode of the records; messages include it.
     pub mode: Mode,
-    /// The same after a restart: what this worker had leased when it was ended is its own again.
+    /// Stays the same after a restart, so that the worker takes back what it had leased when it was stopped.
     pub name: String,
 }
 
-/// What became of one, and whether its endpoint was disabled for it.
+/// The outcome of a delivery, and whether it disabled the endpoint.
 type SettledDelivery = (EndpointRecord, DeliveryOutcome, bool);
 
 #[derive(Debug, Default)]
 pub struct WebhookAlarms {
     /// Endpoints whose failures were logged.
     failing: HashSet<EndpointId>,
-    /// It was logged that the store cannot be used.
+    /// Whether it was logged that the store cannot be used.
     store_fails: bool,
 }
 
-/// Whose place a message takes.
+/// The place that a message takes.
 #[derive(Debug)]
 pub struct TakenPlace {
     endpoint: EndpointId,
@@ -133,14 +132,14 @@ pub struct TakenPlace {
     fails: bool,
 }
 
-/// How many more an endpoint may have.
+/// How many more deliveries an endpoint may have in flight.
 fn room_for(in_flight: &InFlight<WebhookWorker>, endpoint: &EndpointRecord, fails: bool) -> usize {
     let count = |is_it: &dyn Fn(&TakenPlace) -> bool| in_flight.places().filter(|place| is_it(place)).count();
     let of_it = count(&|place| place.endpoint == endpoint.id);
     let of_partner = count(&|place| place.partner == endpoint.partner);
     let of_failing = count(&|place| place.fails);
     let most = if fails { usize::from(of_failing < MAX_FAILING) } else { DELIVERIES_AT_ONCE };
-    // Half of its places at a time: a lease costs a write.
+    // Takes half of its places at a time, because a lease costs a write.
     let free = most.saturating_sub(of_it);
     let worth = if of_it * 2 > most { 0 } else { free };
     let shared = in_flight.room().saturating_sub(KEPT_FREE);
@@ -173,7 +172,7 @@ impl LeaseQueue for WebhookWorker {
     ) -> Result<bool, StoreError> {
         let since = Instant::now();
         let mut due = self.store.run(ListDueEndpoints(now)).await?;
-        // Another one first each time: where there are more than places, none is always the last.
+        // A different endpoint comes first each time: when there are too few places, none is always last.
         let first = usize::try_from(now.as_millis()).unwrap_or(0) % due.len().max(1);
         due.rotate_left(first);
         for (endpoint, fails) in due {
@@ -216,7 +215,7 @@ impl LeaseQueue for WebhookWorker {
             }
         }
         alarms.store_fails = false;
-        // An endpoint that has more gets it when one of its places is free.
+        // An endpoint with more due gets it when one of its places is free.
         Ok(false)
     }
 
@@ -233,7 +232,7 @@ impl LeaseQueue for WebhookWorker {
 }
 
 impl WebhookWorker {
-    /// Works until `stop` is true; what was begun is finished.
+    /// Works until `stop` is true, then finishes what it began.
     pub async fn run(self, clock: Clock, mut stop: watch::Receiver<bool>) {
         let (worker, stopping) = (Arc::new(self), stop.clone());
         let delivers = lease_queue::run(Arc::clone(&worker), clock, stop.clone());
@@ -253,7 +252,7 @@ impl WebhookWorker {
         };
         let mut stopped = stopping;
         let ends_waits = async {
-            // Fails only when the sender is gone, and then nobody waits either.
+            // Fails only when the sender is gone, and then no request waits either.
             let _told = stopped.wait_for(|stop| *stop).await;
             worker.notifier.news.send_replace(true);
         };
@@ -271,7 +270,7 @@ impl WebhookWorker {
         send(&self.client, &self.secret, endpoint, message, body, now).await
     }
 
-    /// Counts what became of a message, and logs what concerns the operator.
+    /// Counts the outcome of a message, and logs what concerns the operator.
     fn count(
         &self,
         failing: &mut HashSet<EndpointId>,
@@ -306,14 +305,14 @@ impl WebhookWorker {
         }
     }
 
-    /// Writes to the contacts of partners whose endpoints were disabled.
+    /// Mails the contacts of partners whose endpoints were disabled.
     async fn notify_contacts(&self, now: Timestamp) {
         let Some(ContactMail { composer, transport }) = &self.contact else { return };
         let leased = self
             .store
             .run(LeaseToTell { since: now.minus(CONTACT_RETRY_FOR), until: now.plus(CONTACT_RETRY_AFTER), now })
             .await;
-        // The records were told of where they failed first; there is another minute.
+        // A store failure is reported where it first occurs, and this runs again in a minute.
         for (endpoint, contact) in leased.unwrap_or_default() {
             let sent = match composer.endpoint_disabled(&endpoint, &contact, self.mode, now) {
                 Ok(mail) => transport.send(mail).await,
@@ -335,7 +334,7 @@ impl WebhookWorker {
 }
 
 impl WebhookWorker {
-    /// Mails the contacts of partners about what was changed with a key of theirs, until there is no more, or none goes.
+    /// Mails the contacts of partners about changes made with their keys, until no changes are left or no mail goes.
     async fn mail_changes(&self, now: Timestamp, stop: &watch::Receiver<bool>) {
         let Some(contact) = &self.contact else { return };
         for _ in 0..MAX_MAILED_BATCHES {
@@ -343,24 +342,24 @@ impl WebhookWorker {
                 return;
             }
         }
-        // There may be more: they go once it was seen whether anything else is to be done.
+        // There may be more: they go after a check for other work.
         self.notifier.notify_contact();
     }
 
-    /// Some of them, a few of each partner; whether it is worth going on.
+    /// Mails about a batch of them, a few for each partner; returns whether it is worth going on.
     async fn mail_some_changes(&self, ContactMail { composer, transport }: &ContactMail, now: Timestamp) -> bool {
         let mut is_worth_more = false;
         let leased = self
             .store
             .run(LeaseChanges { since: now.minus(CONTACT_RETRY_FOR), until: now.plus(CONTACT_RETRY_AFTER), now })
             .await;
-        // The records were told of where they failed first; there is another minute.
+        // A store failure is reported where it first occurs, and this runs again in a minute.
         for change in leased.unwrap_or_default() {
             let sent = match composer.partner_changed(&change, self.mode) {
                 Ok(mail) => transport.send(mail).await,
                 Err(error) => Err(error),
             };
-            // An address that takes no mail says nothing about the others.
+            // One address that takes no mail says nothing about the others.
             is_worth_more |= matches!(sent, Ok(()) | Err(SendError::Rejected));
             let mailed = match sent {
                 Ok(()) => self.store.run(NoteMailed(change.id, now)).await.map_err(|error| error.to_string()),
@@ -375,7 +374,7 @@ impl WebhookWorker {
         is_worth_more
     }
 
-    /// Deletes what is left of endpoints that were removed, some at once.
+    /// Deletes some of what removed endpoints left behind.
     async fn delete_removed(&self, now: Timestamp) {
         for _ in 0..MAX_DELETED_BATCHES {
             let Ok(Some(id)) = self.store.run(FindRemovedEndpoint).await else { return };

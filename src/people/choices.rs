@@ -1,4 +1,4 @@
-//! A member's own page: what is kept of them, and what they change there themselves.
+//! A member's own page: what is stored about them, and what they change there themselves.
 
 use crate::domain::language::Language;
 use crate::domain::mail::{MailKind, PersonRef};
@@ -10,7 +10,7 @@ use crate::membership::answers::{answers_of, set_answers, switch_mail};
 use crate::people::records::{file_of, last_sign_ups};
 use crate::store::sql::{Failure, How, Sql, Unit, values};
 
-/// What is kept of whoever has the session; of what hangs on them the last sign-ups, and the one that they joined by.
+/// What is stored about the session's holder. Of their related records, only the last sign-ups and the one they joined with.
 #[derive(Debug)]
 pub struct FindOwn(pub SessionCookie, pub Timestamp);
 
@@ -31,7 +31,7 @@ impl Unit for FindOwn {
     }
 }
 
-/// Whether the holder of the session wants mail of these kinds; others stay as they are. False if nobody has it.
+/// Sets whether the session's holder wants these kinds of mail; other kinds stay as they are. False if no one has the session.
 #[derive(Debug)]
 pub struct ChooseMail(pub Nonce, pub Vec<(MailKind, bool)>);
 
@@ -48,7 +48,7 @@ impl Unit for ChooseMail {
     }
 }
 
-/// Switches a kind of mail off for the person of a link; false if there is none.
+/// Switches a kind of mail off for the person of a link; false if there is no such person.
 #[derive(Debug)]
 pub struct Unsubscribe(pub PersonRef, pub MailKind);
 
@@ -66,7 +66,7 @@ impl Unit for Unsubscribe {
     }
 }
 
-/// The language that the holder of the session reads; false if nobody has it.
+/// Sets the language that the session's holder reads; false if no one has the session.
 #[derive(Debug)]
 pub struct ChooseLanguage(pub Nonce, pub Language);
 
@@ -81,7 +81,7 @@ impl Unit for ChooseLanguage {
     }
 }
 
-/// Ends the session of one browser: its cookie is good for nothing from now on.
+/// Ends the session of one browser: its cookie stops working.
 #[derive(Debug)]
 pub struct EndSession(pub SessionCookie);
 
@@ -94,7 +94,7 @@ impl Unit for EndSession {
     }
 }
 
-/// Ends every session of whoever has this one, by giving them another nonce; false if nobody has it.
+/// Ends every session of this session's holder, by giving them another nonce; false if no one has it.
 #[derive(Debug)]
 pub struct EndSessions(pub Nonce, pub Nonce);
 
@@ -109,7 +109,7 @@ impl Unit for EndSessions {
     }
 }
 
-/// Replaces a member's answers; false if nobody who is a member has the session.
+/// Replaces a member's answers; false if no member has the session.
 #[derive(Debug)]
 pub struct ChangeAnswers {
     pub session: Nonce,

@@ -1,5 +1,5 @@
-//! Who was erased and when, as keyed hashes in a file beside the database: whoever restores yesterday's backup has to erase
-//! them again, and the backup cannot know.
+//! Who was erased and when, as keyed hashes in a file beside the database. An operator who restores yesterday's backup has to
+//! erase these people again, and the backup cannot know who they are.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::domain::time::Timestamp;
 use crate::private_files::{file_to_append, folder_of, make_folder};
 
-/// The file, a line for each erasure: when, in milliseconds since 1970, the mark of the address, and a random id. An erasure that was
-/// refused after its line was written gets a second line, which ends with `refused`: the file only grows. The id ties the two
-/// together, whichever other lines of the same hour are merged in from another node.
+/// The file, with a line for each erasure: when, in milliseconds since 1970, the mark of the address, and a random id. An erasure
+/// that is refused after its line was written gets a second line that ends with `refused`, because the file only grows. The id
+/// ties the two lines together, even if lines of the same hour are merged in from another node.
 #[derive(Debug, Clone)]
 pub struct ErasureLog(PathBuf);
 
@@ -28,7 +28,7 @@ impl ErasureLog {
         Self(data.join("erasures"))
     }
 
-    /// A file that was kept elsewhere.
+    /// A file in another place.
     pub fn at(file: &Path) -> Self {
         Self(file.to_owned())
     }
@@ -37,14 +37,14 @@ impl ErasureLog {
         &self.0
     }
 
-    /// Writes an erasure down and waits until the disk has it. `id` is random.
+    /// Records an erasure and waits until it is on disk. `id` is random.
     pub fn append(&self, mark: &str, id: &str, now: Timestamp) -> io::Result<ErasureLine> {
         let line = format!("{} {mark} {id}", now.as_millis());
         self.append_line(&line)?;
         Ok(ErasureLine(line))
     }
 
-    /// Nobody was erased after all.
+    /// Records that no one was erased after all.
     pub fn take_back(&self, line: &ErasureLine) -> io::Result<()> {
         self.append_line(&format!("{}{REFUSED}", line.0))
     }
@@ -56,19 +56,19 @@ impl ErasureLog {
             file.seek(SeekFrom::End(-1))?;
             file.read_exact(&mut last)?;
         }
-        // A line that a power cut left unfinished spoils no other.
+        // A line that a power cut left unfinished must not spoil the next one.
         let begin = if last == [b'\n'] { "" } else { "\n" };
         file.write_all(format!("{begin}{line}\n").as_bytes())?;
         file.sync_data()
     }
 
-    /// Nothing else has made the folder where the records are elsewhere.
+    /// If the records are elsewhere, nothing else has created the folder.
     fn open(&self) -> io::Result<File> {
         make_folder(folder_of(&self.0))?;
         file_to_append(&self.0)
     }
 
-    /// Every erasure that was not refused with its time, which is the end of its hour; a line that is none of ours is passed over.
+    /// Every erasure that was not refused, with its time, which is the end of its hour. Skips lines that are not valid.
     pub fn all(&self) -> io::Result<Vec<(Timestamp, String)>> {
         let file = match File::open(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -86,7 +86,7 @@ impl ErasureLog {
         Ok(erased.map(|(at, mark)| (at, mark.to_owned())).collect())
     }
 
-    /// Whether a file that is there holds a line of ours, of an erasure or of one that was refused.
+    /// Whether an existing file has a valid line, for an erasure or for a refused one.
     pub fn is_one(&self) -> io::Result<bool> {
         for line in BufReader::new(File::open(&self.0)?).lines() {
             if read(&line?).is_some() {
@@ -96,7 +96,7 @@ impl ErasureLog {
         Ok(false)
     }
 
-    /// Takes in what another log holds and this one does not, and waits until the disk has it.
+    /// Adds the lines of another log that this one lacks, and waits until they are on disk.
     pub fn merge(&self, other: &Self) -> io::Result<()> {
         let mut file = self.open()?;
         let mut own = String::new();

@@ -1,7 +1,7 @@
-//! Everything that is kept of a person as JSON: for the person who takes it along, and for `members show --json`. Its fields are
+//! Everything that is stored about a person as JSON: for the person to take along, and for `members show --json`. Its fields are
 //! its published schema.
 //!
-//! A column about a person is in here, or in a list of reasons why it is not: `tests/it/export.rs` walks the tables.
+//! Every column about a person is in here, or in a list of reasons why it is not: `tests/it/export.rs` walks the tables.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub fn schema() -> serde_json::Value {
         .into()
 }
 
-/// Where the schema of an export is found, on the site that people join on.
+/// Where the schema of an export is published, on the site that people join on.
 const SCHEMA_PATH: &str = "/me/export.schema.json";
 
 /// Everything that the union keeps of a person, at the moment of the export. Times are of UTC. What is null is not kept.

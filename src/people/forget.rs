@@ -1,7 +1,7 @@
-//! Retention: what is known of people who never joined, or left, is deleted in time, a little at a time.
+//! Retention: the data of people who never joined, or left, is deleted in time, in small steps.
 //!
-//! What has a time of its own is found by an index. Whom to forget is found by walking over all of them, some hundred at a
-//! step: an index for it would cost every sign-up, and a walk over two million takes an hour or two that nobody notices.
+//! Records with an expiry time of their own are found by an index. People to forget are found by walking over all people, some
+//! hundred per step: an index would cost every sign-up, and a walk over two million takes an hour or two and disturbs nothing.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -20,18 +20,18 @@ use crate::partners::idempotency;
 use crate::people::leave::anonymize;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Few enough that sign-ups which share the commit, or wait for one of the rows, do not notice.
+/// Small enough not to delay sign-ups that share the commit or wait for one of the rows.
 const PURGE_BATCH: u32 = 200;
 
-/// People, or mailboxes, that a step of a walk looks at.
+/// How many people, or mailboxes, a step of a walk looks at.
 const LOOKED_AT: u32 = 500;
 
-/// How long a mailbox is remembered after the last mail there; longer than any cap counts, and than a silence lasts.
+/// How long a mailbox is remembered after its last mail; longer than any cap counts back, and than a silence lasts.
 pub const MAILBOXES_KEPT_FOR: Duration = DAY.saturating_mul(30);
 
-/// Whether a person `p` is to be forgotten: they never confirmed and nothing was heard of them since `$2`, or left before
-/// `$3`; and nothing waits for them, neither a sign-up nor a reward. An offset keeps PostgreSQL from reading the whole table once
-/// for all people (a hashed subplan) instead of looking for each.
+/// Whether person `p` should be forgotten: they never confirmed and nothing was heard from them since `$2`, or they left before
+/// `$3`; and neither a sign-up nor a reward is pending for them. An offset keeps PostgreSQL from reading the whole table once for
+/// all people (a hashed subplan) instead of looking for each.
 macro_rules! is_forgettable {
     () => {
         "p.erased_at IS NULL
@@ -44,7 +44,7 @@ macro_rules! is_forgettable {
     };
 }
 
-/// Whether a sign-up `s` came to nothing before `$3` and is in the figures.
+/// Whether sign-up `s` came to nothing before `$3` and is in the figures.
 macro_rules! is_spent {
     () => {
         "s.state IN ('expired', 'declined') AND s.updated_at < $3 AND s.id <= (SELECT sign_up_id FROM rollup WHERE id = 1)
@@ -52,7 +52,7 @@ macro_rules! is_spent {
     };
 }
 
-/// Looks at the next people after that id.
+/// Looks at the next people after an id.
 #[derive(Debug)]
 pub struct ListPeopleToForget {
     pub after: i64,
@@ -92,7 +92,7 @@ impl Unit for ListPeopleToForget {
     }
 }
 
-/// Deletes the sign-ups of people between two ids that came to nothing long ago; says how many.
+/// Deletes the sign-ups of people between two ids that came to nothing long ago; returns how many.
 #[derive(Debug)]
 pub struct ForgetSignUps {
     pub after: i64,
@@ -125,8 +125,8 @@ impl Unit for ForgetSignUps {
     }
 }
 
-/// Deletes what is remembered of mailboxes and no longer of use, of the next ones after that name; the last name that
-/// was looked at, none at the end.
+/// Deletes mailbox records that are no longer needed, for the next mailboxes after a name. Returns the last name it looked at,
+/// none at the end.
 #[derive(Debug)]
 pub struct ForgetMailboxes {
     pub after: String,
@@ -166,9 +166,9 @@ pub struct Retained {
     pub expired: u64,
     /// Sign-ups whose answers were deleted.
     pub purged: u64,
-    /// Requests to sign in that were deleted.
+    /// Sign-in requests that were deleted.
     pub sign_ins: u64,
-    /// Requests that named themselves and were deleted.
+    /// Requests with an idempotency key that were deleted.
     pub named: u64,
 }
 
@@ -181,15 +181,15 @@ impl Retained {
 /// Some people, in the order of their ids.
 #[derive(Debug, Default)]
 pub struct PeopleLookedAt {
-    /// The last of them; none where there are no more.
+    /// The last of them; none if there are no more.
     pub last: Option<i64>,
     pub forgettable: Vec<(i64, EmailAddress)>,
     /// Whether some of their sign-ups came to nothing long ago.
     pub has_spent: bool,
 }
 
-/// Lets sign-ups expire and deletes the answers of those that came to nothing, some at a time; says how many.
-/// Every node does so, and each takes what no other holds.
+/// Expires sign-ups and deletes the answers of those that came to nothing, in small steps; returns how many. Every node does
+/// this, and each takes rows that no other node holds.
 #[derive(Debug)]
 pub struct Retain {
     pub times: RetentionTimes,
@@ -212,7 +212,7 @@ impl Unit for Retain {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Retained, Failure> {
         let now = self.now;
-        // Mail of a sign-up past its time is pointless, whoever lets that sign-up expire.
+        // Mail for a sign-up past its time is pointless, no matter which node expires the sign-up.
         let forget = "
             DELETE FROM outbox WHERE sign_up_id IN
                 (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
@@ -235,7 +235,7 @@ impl Unit for Retain {
         sql.execute(forget, values![now.minus(self.times.complaints), PURGE_BATCH]).await?;
         let sign_ins = forget_sign_ins(sql, now).await?;
         let named = idempotency::retain(sql, now).await?;
-        // Last and in the order of their ids: others wait for these rows.
+        // Last, and in the order of their ids, because others wait for these rows.
         let mut sources = BTreeMap::new();
         lapsed.into_iter().for_each(|source| *sources.entry(source).or_insert(0) += 1);
         for (source, times) in sources {
@@ -245,7 +245,8 @@ impl Unit for Retain {
     }
 }
 
-/// Those of members a day after they ended, for the caps are counted from them; those of nobody at once.
+/// Deletes members' requests a day after they end, because the caps count them, and requests without a person as soon as they
+/// end.
 async fn forget_sign_ins(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failure> {
     let mail = "DELETE FROM outbox WHERE sign_in_id IN
                     (SELECT id FROM sign_ins WHERE person_id IS NOT NULL AND expires_at <= $1
@@ -262,8 +263,8 @@ async fn forget_sign_ins(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failu
     Ok(members + sql.execute(nobodys, values![now, PURGE_BATCH]).await?)
 }
 
-/// Leaves tombstones where these people were, unless something happened to them since; says how many, and whether
-/// more is kept of somebody than one step deletes.
+/// Replaces these people with tombstones, unless something has happened to them since. Returns how many, and how many have more
+/// records than one step deletes.
 #[derive(Debug)]
 pub struct ForgetPeople {
     pub people: Vec<(i64, AddressMarks)>,
@@ -271,11 +272,11 @@ pub struct ForgetPeople {
     pub now: Timestamp,
 }
 
-/// What became of people who are to be forgotten.
+/// What happened to the people to forget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ForgottenPeople {
     pub forgotten: u64,
-    /// So much is kept of these that they are to be asked for again.
+    /// People with so many records that they need another step.
     pub unfinished: u64,
 }
 
@@ -290,11 +291,11 @@ impl Unit for ForgetPeople {
             let mailbox = "SELECT mailbox FROM people WHERE id = $1";
             let mailbox: Option<String> = sql.row(mailbox, values![*id], |row| row.get(0)).await?;
             let Some(mailbox) = mailbox else { continue };
-            // Whoever decides about the mailbox now decides about the person, too; another walk comes.
+            // Another unit is deciding about the mailbox, and so about the person; a later walk tries again.
             if !sql.try_lock(&mailbox).await? {
                 continue;
             }
-            // Held first: what others booked for them until then is seen by the question after it.
+            // Locked first, so that the next query sees what others have booked for them until then.
             sql.row("SELECT 1 FROM people WHERE id = $1 FOR UPDATE", values![*id], |_| Ok(())).await?;
             let still = concat!("SELECT 1 FROM people p WHERE p.id = $1 AND ", is_forgettable!(), " FOR UPDATE");
             if sql.row(still, values![*id, unconfirmed, left], |_| Ok(())).await?.is_some() {

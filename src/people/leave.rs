@@ -1,7 +1,7 @@
 //! Leaving and being erased, and coming back after it.
 //!
-//! What stays of a person who was erased is a tombstone: their row without a name, so that the code is nobody else's, what
-//! they are credited with stays right, and whoever joins again is known to have been a member.
+//! An erased person leaves a tombstone: their row without a name. It keeps their code from going to another person, keeps their
+//! credits right, and shows that a person who joins again was a member before.
 
 use crate::campaigns::{participation, qualify};
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState, RewardsDue, Waiver};
@@ -14,7 +14,7 @@ use crate::partners::idempotency;
 use crate::rewards::standing;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Ends a membership; the person's row is locked, and the count is the caller's to change, last.
+/// Ends a membership. The person's row is locked; the caller changes the count, last.
 pub(crate) async fn depart(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<bool, Failure> {
     qualify::qualify_before_change(sql, person, now).await?;
     let leave = "UPDATE people SET state = 'left', left_at = $2 WHERE id = $1 AND state = 'member'";
@@ -25,7 +25,7 @@ pub(crate) async fn depart(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Re
     Ok(was_member)
 }
 
-/// Tells the audit log whom a unit is about.
+/// Tells the audit log which person a unit is about.
 pub(crate) async fn name_account(sql: &mut dyn Sql, person: i64, account: &AccountId) -> Result<(), Failure> {
     let name = "UPDATE people SET account = coalesce(account, $2) WHERE id = $1 RETURNING account";
     let account: Option<String> = sql.row(name, values![person, account.as_str()], |row| row.get(0)).await?;
@@ -33,7 +33,7 @@ pub(crate) async fn name_account(sql: &mut dyn Sql, person: i64, account: &Accou
     Ok(())
 }
 
-/// Whose mailbox an address is, so that what is decided about one mailbox waits its turn; none if nobody has the address.
+/// Locks the mailbox of an address, so that decisions about one mailbox run one at a time; none if no one has the address.
 pub(crate) async fn lock_mailbox_of(sql: &mut dyn Sql, email_normalized: &str) -> Result<Option<String>, Failure> {
     let mailbox = "SELECT mailbox FROM people WHERE email_normalized = $1";
     let mailbox: Option<String> = sql.row(mailbox, values![email_normalized], |row| row.get(0)).await?;
@@ -43,12 +43,12 @@ pub(crate) async fn lock_mailbox_of(sql: &mut dyn Sql, email_normalized: &str) -
     Ok(mailbox)
 }
 
-/// Ends the membership of whoever has that address, at once. `account` is what the audit log calls them, unless they
-/// have a name there.
+/// Ends the membership of the person with that address, immediately. `account` is their name in the audit log, unless they
+/// already have one.
 #[derive(Debug)]
 pub struct Leave {
     pub email_normalized: String,
-    /// What the audit log calls them, if they have no name there yet.
+    /// Their name in the audit log, if they have none yet.
     pub account: AccountId,
     pub now: Timestamp,
 }
@@ -68,7 +68,7 @@ impl Unit for Leave {
             return Ok(Leaving::NotAMember(state));
         }
         name_account(sql, person, &self.account).await?;
-        // Whoever leaves is asked nothing more; coming back is a new sign-up.
+        // A person who leaves is asked nothing more; to come back, they sign up again.
         let mail = "DELETE FROM outbox WHERE sign_up_id IN
                         (SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'pending')";
         sql.execute(mail, values![person]).await?;
@@ -82,19 +82,19 @@ impl Unit for Leave {
     }
 }
 
-/// Deletes what is kept of whoever has that address, but for a tombstone that knows it by its marks. Refused while
-/// rewards are due to them, unless somebody gives those up.
+/// Deletes everything stored about the person with that address, except a tombstone that recognizes the address by its marks.
+/// Refused while rewards are due to them, unless those are given up.
 #[derive(Debug)]
 pub struct Erase {
     pub email_normalized: String,
     pub marks: AddressMarks,
     pub account: AccountId,
-    /// The rewards that are due are given up.
+    /// Gives up the rewards that are due.
     pub waiver: Option<Waiver>,
     pub now: Timestamp,
 }
 
-/// One step of it: everything of somebody of whom little is kept, else a part; `is_whole` says which. Repeat it until it is.
+/// One step of an erasure: deletes everything if little is stored, else a part; `is_whole` says which. Repeat until it is true.
 impl Unit for Erase {
     type Done = Option<Result<Erased, RewardsDue>>;
     const HOW: How = How::Transaction;
@@ -110,9 +110,9 @@ impl Unit for Erase {
             Err(cents) => return Ok(Some(Err(RewardsDue { cents }))),
         };
         name_account(sql, person, &self.account).await?;
-        // While their answers can still be taken out of the figures.
+        // Now, while their answers can still be taken out of the figures.
         let was_member = depart(sql, person, self.now).await?;
-        // Not where retention forgets somebody: who never joined would be told from a member by what a repeat is answered.
+        // Retention does not do this: the answer to a repeat would show whether a forgotten person was a member or never joined.
         let keys = idempotency::forget_person(sql, person, ERASED_AT_ONCE).await?;
         let deleted = anonymize(sql, person, &mailbox, &self.marks, keys < u64::from(ERASED_AT_ONCE), self.now).await?;
         let DeletedActivity { sign_ups, mails, is_whole } = deleted;
@@ -123,7 +123,7 @@ impl Unit for Erase {
             }
             return Ok(Some(Ok(erased)));
         }
-        // Whoever else gets mail there as a member is not silenced with them.
+        // Another member who gets mail there is not silenced with them.
         let (others, mailbox_is_shared) = people_of(sql, &mailbox).await?;
         let until = self.now.end_of_day().plus(SUPPRESSED_FOR);
         if others == 0 {
@@ -141,18 +141,18 @@ impl Unit for Erase {
     }
 }
 
-/// Rows of one kind that a step deletes or changes at the most: a sign-up that shares the commit does not notice.
+/// The most rows of one kind that a step deletes or changes: few enough not to delay a sign-up that shares the commit.
 const ERASED_AT_ONCE: u32 = 200;
 
-/// Deletes the mail that waits for a person's requests to sign in, of which there are a few; says how much.
+/// Deletes the queued mail of a person's sign-in requests, which are few; returns how much.
 async fn forget_sign_in_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Failure> {
     let mail = "DELETE FROM outbox WHERE sign_in_id IN
                     (SELECT id FROM sign_ins WHERE person_id = $1 ORDER BY created_at LIMIT $2)";
     sql.execute(mail, values![person, ERASED_AT_ONCE]).await
 }
 
-/// Deletes the mail about campaigns that waits for a person, and that it was queued; says how much waited. Of each campaign there
-/// are a few at the most.
+/// Deletes a person's queued campaign mail, and the record that it was queued; returns how much was queued. Each campaign has a
+/// few at most.
 async fn forget_campaign_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Failure> {
     let waiting = "DELETE FROM outbox WHERE campaign_mail_id IN (SELECT id FROM campaign_mails WHERE person_id = $1)";
     let waiting = sql.execute(waiting, values![person]).await?;
@@ -168,14 +168,14 @@ pub(crate) struct DeletedActivity {
     pub is_whole: bool,
 }
 
-/// The sign-ups of a person that a step is about.
+/// The sign-ups of a person that one step handles.
 macro_rules! some_sign_ups {
     ($columns:literal) => {
         concat!("(SELECT ", $columns, " FROM sign_ups WHERE person_id = $1 ORDER BY id LIMIT $2)")
     };
 }
 
-/// Deletes a person's sign-ups, requests to sign in and mail, some at a time.
+/// Deletes a person's sign-ups, sign-in requests and mail, in small steps.
 pub(crate) async fn delete_activity(sql: &mut dyn Sql, person: i64) -> Result<DeletedActivity, Failure> {
     let values = values![person, ERASED_AT_ONCE];
     let mail = concat!("DELETE FROM outbox WHERE sign_up_id IN ", some_sign_ups!("id"));
@@ -197,8 +197,8 @@ pub(crate) async fn delete_activity(sql: &mut dyn Sql, person: i64) -> Result<De
     Ok(DeletedActivity { sign_ups, mails, is_whole: sign_ups.max(sign_ins) < u64::from(ERASED_AT_ONCE) })
 }
 
-/// Leaves a tombstone where a person was, once all that hangs on them is deleted (`rest_is_gone`: what the caller deletes);
-/// else deletes some of it. Their row is locked, and they are no member any more.
+/// Replaces a person with a tombstone once all their related records are deleted (`rest_is_gone`: those that the caller deletes);
+/// otherwise deletes some of them. Their row is locked, and they are no longer a member.
 pub(crate) async fn anonymize(
     sql: &mut dyn Sql,
     person: i64,
@@ -212,7 +212,7 @@ pub(crate) async fn anonymize(
     if !(rest_is_gone && deleted.is_whole && uncredited < u64::from(ERASED_AT_ONCE)) {
         return Ok(DeletedActivity { is_whole: false, ..deleted });
     }
-    // While they have an account.
+    // Now, while they still have an account.
     standing::forget_referrer(sql, person).await?;
     let anonymize = "
         UPDATE people SET email = '', email_normalized = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
@@ -222,10 +222,10 @@ pub(crate) async fn anonymize(
             language = NULL
         WHERE id = $1";
     let (address, tombstone) = (tombstone(&marks.address), tombstone(&marks.mailbox));
-    // To the day alone: to the millisecond it would lead to the row of the audit log that says who was erased then.
+    // Only the day: a time in milliseconds would lead to the row of the audit log that says who was erased then.
     sql.execute(anonymize, values![person, &address, &tombstone, now.start_of_day()]).await?;
     participation::forget_times(sql, person, now.start_of_day()).await?;
-    // What a mailbox wants not to be sent goes with the last who has it.
+    // The partners that a mailbox has stopped are deleted with the last person who has the mailbox.
     let stops = "DELETE FROM stopped_partners WHERE mailbox = $1
                  AND NOT EXISTS (SELECT 1 FROM people WHERE email_normalized = $1 AND mailbox = $1)
                  AND NOT EXISTS (SELECT 1 FROM people WHERE mailbox = $1 AND mailbox <> email_normalized)";
@@ -233,8 +233,8 @@ pub(crate) async fn anonymize(
     Ok(deleted)
 }
 
-/// Nobody is credited for another spelling of the mailbox of somebody who was a member: soon it cannot be seen any more that
-/// one was. Some at a time; says how many.
+/// No one gets credit for another spelling of a former member's mailbox, because soon nothing shows that there was a member.
+/// Works in small steps; returns how many.
 async fn uncredit_spellings(sql: &mut dyn Sql, person: i64, mailbox: &str) -> Result<u64, Failure> {
     let plain = "UPDATE people SET uncredited = TRUE WHERE email_normalized = $2 AND mailbox = $2 AND state = 'invited'
                  AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
@@ -246,7 +246,7 @@ async fn uncredit_spellings(sql: &mut dyn Sql, person: i64, mailbox: &str) -> Re
     sql.execute(tagged, values![person, mailbox, ERASED_AT_ONCE]).await
 }
 
-/// Lets mail go to whoever has that normalized address, or its tombstone, whatever kept it from them.
+/// Lets mail reach the person with that normalized address, or its tombstone, whatever blocked it.
 #[derive(Debug)]
 pub struct Unsuppress {
     pub email_normalized: String,
@@ -268,7 +268,7 @@ impl Unit for Unsuppress {
         let lift = "DELETE FROM stopped_partners WHERE mailbox = $1";
         let partners = sql.execute(lift, values![&mailbox]).await? > 0;
         let lifted = Lifted { suppression, complaint, undeliverable, partners };
-        // A tombstone has no name there, and gets none.
+        // A tombstone has no name in the audit log, and gets none.
         if lifted != Lifted::default() && !is_tombstone(&self.email_normalized) {
             let find = "SELECT id FROM people WHERE email_normalized = $1";
             if let Some(person) = sql.row(find, values![&self.email_normalized], |row| row.get(0)).await? {

@@ -1,4 +1,4 @@
-//! What hangs on a whole person: their own page, signing in, export, leaving, erasure and retention.
+//! Everything about a whole person: their own page, signing in, export, leaving, erasure and retention.
 //!
 //! One code for the operator's commands and the member's own page. It must never know HTTP, MCP or a command line.
 
@@ -27,24 +27,24 @@ use crate::rewards::new_account;
 use crate::rewards::standing::FindRewardHistory;
 use crate::store::{Store, StoreError};
 
-/// Why somebody was not erased.
+/// Why a person was not erased.
 #[derive(Debug, thiserror::Error)]
 pub enum NotErased {
     #[error("nothing was erased: the list of erasures beside the database cannot be written: {0}")]
     Log(std::io::Error),
-    /// Rewards are to be paid first, or given up.
+    /// Rewards must be paid first, or given up.
     #[error("nothing was erased: {amount} in rewards is due to this person", amount = money(.0.cents))]
     RewardsDue(RewardsDue),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Ends a membership, because the person asks for it.
+/// Ends a membership at the person's request.
 pub async fn leave(store: &Store, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
     store.run(Leave { email_normalized: email.normalized(), account: new_account()?, now }).await
 }
 
-/// Adds what hangs on a person to their file, page by page.
+/// Adds a person's related records to their file, page by page.
 pub async fn fill(store: &Store, mut file: PersonFile, now: Timestamp) -> Result<PersonFile, StoreError> {
     file.sign_ups.clear();
     let mut place = Some(ActivityPlace::default());
@@ -71,7 +71,7 @@ impl People {
         Self { store, marker, erasures }
     }
 
-    /// Everything that is kept of whoever has that address; of someone who was erased, what stayed.
+    /// Everything that is stored about the person with that address; for an erased person, what remains.
     pub async fn find(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
         let found = match self.store.run(FindPerson(email.normalized(), now)).await? {
             None => self.store.run(FindPerson(self.marker.tombstone(email), now)).await?,
@@ -83,7 +83,7 @@ impl People {
         }
     }
 
-    /// The same without more than their last sign-ups. Where these people are audited, the log says that they were looked at.
+    /// The same, but only their last sign-ups. If this store is audited, the log says that they were looked up.
     pub async fn look_up(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
         let normalized = match self.store.run(NamePerson(email.normalized(), new_account()?)).await? {
             true => email.normalized(),
@@ -96,7 +96,7 @@ impl People {
         leave(&self.store, email, now).await
     }
 
-    /// Lets mail go to whoever has that address, or had it before they were erased, whatever kept it from them.
+    /// Lets mail reach the person who has that address, or had it before they were erased, whatever blocked it.
     pub async fn unsuppress(&self, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
         match self.store.run(Unsuppress { email_normalized: email.normalized(), account: new_account()? }).await? {
             None => {
@@ -108,8 +108,9 @@ impl People {
         }
     }
 
-    /// Deletes what is kept of whoever has that address; none if nobody has. It is written down beside the database first:
-    /// who restores an older copy of the records has to know. `waiver` gives up the rewards that are due to them.
+    /// Deletes everything stored about the person with that address; none if no one has it. The erasure is first recorded beside
+    /// the database, because an operator who restores an older copy has to know. `waiver` gives up the rewards that are due to
+    /// them.
     pub async fn erase(
         &self,
         email: &EmailAddress,
@@ -117,19 +118,19 @@ impl People {
         now: Timestamp,
     ) -> Result<Option<Erased>, NotErased> {
         let Some(file) = self.store.run(FindPerson(email.normalized(), now)).await? else { return Ok(None) };
-        // Before anything is written down; the store asks again.
+        // Before anything is recorded; the store checks again.
         let due = file.rewards.due_cents;
         if due > waiver.as_ref().map_or(0, |waiver| waiver.most_cents) {
             return Err(NotErased::RewardsDue(RewardsDue { cents: due }));
         }
         let marks = self.marker.marks(email);
         let (mark, id) = (marks.address.clone(), new_account()?);
-        // To the hour: its moment would lead to whoever the audit log says was erased then.
+        // Only the hour: the exact time would lead to the person that the audit log says was erased then.
         let at = now.end_of_hour();
         let line = self.log(move |log| log.append(&mark, id.as_str(), at)).await?;
         let (account, mut so_far) = (new_account()?, None);
-        // In steps, each of which others' writes wait for, with pauses in which those get their turn. Interrupted, it goes on when
-        // it is asked for again.
+        // In steps: other writes wait for each step and run in the pauses between them. After an interruption, the next call
+        // continues.
         let mut begun = Instant::now();
         while let Some(step) = self
             .store
@@ -145,7 +146,7 @@ impl People {
             let step = match step {
                 Ok(step) => step,
                 Err(due) => {
-                    // Only where nothing is gone yet. An error of the store leaves the line: nobody knows what was committed.
+                    // Only if nothing is deleted yet. A store error leaves the line, because it is unknown what was committed.
                     if so_far.is_none() {
                         self.log(move |log| log.take_back(&line)).await?;
                     }
@@ -163,7 +164,7 @@ impl People {
         Ok(so_far)
     }
 
-    /// Writes to the log of erasures, which waits for the disk.
+    /// Writes to the erasure log, which waits for the disk.
     async fn log<T: Send + 'static>(
         &self,
         write: impl FnOnce(&ErasureLog) -> std::io::Result<T> + Send + 'static,

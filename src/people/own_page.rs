@@ -29,7 +29,7 @@ use crate::store::audit::{Act, BY_THEMSELVES};
 use crate::store::{Store, StoreError};
 use crate::{random, rewards};
 
-/// Answers about signing in leave at multiples of this, whatever the address's state: longer than any of them takes.
+/// Sign-in answers are sent at multiples of this, whatever the state of the address; it is longer than any of them takes.
 const RESPONSE_TIME_STEP: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -39,15 +39,15 @@ pub struct OwnPages {
     tokens: TokenMaker,
     marker: AddressMarker,
     erasures: ErasureLog,
-    /// How long what is known of people is kept, as the pages say it.
+    /// How long data about people is kept, as the pages show it.
     pub times: RetentionTimes,
 }
 
-/// A session that begins.
+/// A new session.
 #[derive(Debug)]
 pub struct Entered {
     pub cookie: String,
-    /// What every form of it carries.
+    /// The token in every form of the session.
     pub token: String,
     /// The campaign that they came from.
     pub campaign: Option<CampaignSlug>,
@@ -60,8 +60,8 @@ impl OwnPages {
         Self { store, sessions, tokens, marker, erasures, times }
     }
 
-    /// Somebody wants to sign in with an address, in a browser that has a nonce or gets one now. What is done about it depends
-    /// on whose address it is; what is answered, and when, does not.
+    /// A person wants to sign in with an address, in a browser that has a nonce or gets one now. What happens depends on who has
+    /// the address; the answer and its timing do not.
     pub async fn ask(
         &self,
         email: &EmailAddress,
@@ -84,17 +84,17 @@ impl OwnPages {
             })
             .await;
         pad_response_time(begun, RESPONSE_TIME_STEP).await;
-        // The worker finds the mail within a second. Woken at once, it would tell by its work that there is some.
+        // The worker finds the mail within a second. If woken now, its work would reveal that there is mail.
         asked?;
         Ok(nonce)
     }
 
-    /// Whether a token is of one of our links; asks nobody.
+    /// Whether a token belongs to one of our links; does not query the store.
     pub fn is_link(&self, token: &str) -> bool {
         self.tokens.read_sign_in(token).is_some()
     }
 
-    /// Whom a link would sign in; none once it was used or has ended.
+    /// The person that a link would sign in; none once it was used or has expired.
     pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<EmailAddress>, StoreError> {
         match self.tokens.read_sign_in(token) {
             Some(sign_in) => self.store.run(FindSignIn(sign_in, now)).await,
@@ -102,7 +102,7 @@ impl OwnPages {
         }
     }
 
-    /// The campaign that a link leads back to, however it ended.
+    /// The campaign that a link leads back to, even after the link has ended.
     pub async fn campaign_of_link(&self, token: &str) -> Result<Option<CampaignSlug>, StoreError> {
         match self.tokens.read_sign_in(token) {
             Some(sign_in) => self.store.run(FindCampaignOfSignIn(sign_in)).await,
@@ -110,14 +110,14 @@ impl OwnPages {
         }
     }
 
-    /// The button behind a link was pressed. The session; none if the link works no more.
+    /// A person pressed the button behind a link. Returns the session; none if the link no longer works.
     pub async fn enter_by_link(&self, token: &str, now: Timestamp) -> Result<Option<Entered>, StoreError> {
         let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };
         let signed_in = self.store.run(UseSignIn { sign_in, by_code: false, session: new_nonce()?, now }).await?;
         Ok(signed_in.map(|signed_in| self.enter(signed_in, SignedInBy::Mail, now)))
     }
 
-    /// A code was typed, in the browser that asked. The session; none if the code is not right, or no longer.
+    /// A person typed a code in the browser that asked for it. Returns the session; none if the code is wrong or no longer valid.
     pub async fn enter_by_code(
         &self,
         email: &EmailAddress,
@@ -131,8 +131,8 @@ impl OwnPages {
         Ok(signed_in?.map(|signed_in| self.enter(signed_in, SignedInBy::Mail, now)))
     }
 
-    /// A member was made by the press of a button, which `token` belongs to. The session that comes of it; none if they are no
-    /// member any more. The caller knows that it was this very press, and that our own page sent it.
+    /// A person became a member by pressing the button that `token` belongs to. Returns the session; none if they are no longer a
+    /// member. The caller knows that it was this press, and that our own page sent it.
     pub async fn enter_by_joining(
         &self,
         purpose: Purpose,
@@ -168,12 +168,12 @@ impl OwnPages {
         }
     }
 
-    /// The session that a cookie is proof of; whether anybody has it is the store's to say.
+    /// The session that a cookie proves; only the store knows whether a person has it.
     pub fn session(&self, cookie: &str, now: Timestamp) -> Option<SessionCookie> {
         self.sessions.read_cookie(cookie, now)
     }
 
-    /// What every form of a session carries.
+    /// The token in every form of a session.
     pub fn csrf_token(&self, session: &Nonce) -> String {
         self.sessions.csrf_token(session)
     }
@@ -182,12 +182,12 @@ impl OwnPages {
         self.sessions.is_csrf_token(session, token)
     }
 
-    /// What is kept of whoever has the session, without what hangs on them; none if nobody has.
+    /// What is stored about the session's holder, without related records; none if no one has the session.
     pub async fn find(&self, session: &SessionCookie, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
         self.store.run(FindOwn(session.clone(), now)).await
     }
 
-    /// Their file with all that hangs on them.
+    /// Their file with all related records.
     pub async fn fill(&self, file: PersonFile, now: Timestamp) -> Result<PersonFile, StoreError> {
         crate::people::fill(&self.store, file, now).await
     }
@@ -196,18 +196,18 @@ impl OwnPages {
         self.store.run(ChangeAnswers { session: session.clone(), answers, now }).await
     }
 
-    /// Whether whoever has the session wants mail of these kinds; others stay as they are.
+    /// Sets whether the session's holder wants these kinds of mail; other kinds stay as they are.
     pub async fn choose_mail(&self, session: &Nonce, chosen: &[(MailKind, bool)]) -> Result<bool, StoreError> {
         self.store.run(ChooseMail(session.clone(), chosen.to_vec())).await
     }
 
-    /// The kind of mail that a link switches off; none if the token is none of ours. Asks nobody.
+    /// The kind of mail that a link switches off; none if the token is not ours. Does not query the store.
     pub fn unsubscribe_kind(&self, token: &str) -> Option<CampaignMail> {
         self.tokens.read_unsubscribe(token).map(|(kind, _)| kind)
     }
 
-    /// The link was followed and its button pressed, or a mail program's own. The kind that is switched off now; none if the token is
-    /// none of ours, or about nobody any more.
+    /// A person followed the link and pressed its button, or pressed their mail program's own. Returns the kind that is now off;
+    /// none if the token is not ours, or its person no longer exists.
     pub async fn unsubscribe(&self, token: &str) -> Result<Option<CampaignMail>, StoreError> {
         let Some((kind, person)) = self.tokens.read_unsubscribe(token) else { return Ok(None) };
         Ok(self.store.run(Unsubscribe(person, kind.into())).await?.then_some(kind))
@@ -217,12 +217,12 @@ impl OwnPages {
         self.store.run(ChooseLanguage(session.clone(), language)).await
     }
 
-    /// Ends the session of one browser, and of whoever copied its cookie.
+    /// Ends the session of one browser, and of anyone who copied its cookie.
     pub async fn sign_out(&self, session: &SessionCookie) -> Result<(), StoreError> {
         self.store.run(EndSession(session.clone())).await
     }
 
-    /// Ends every session of whoever has this one.
+    /// Ends every session of this session's holder.
     pub async fn sign_out_everywhere(&self, session: &Nonce) -> Result<bool, StoreError> {
         self.store.run(EndSessions(session.clone(), new_nonce()?)).await
     }
@@ -231,7 +231,7 @@ impl OwnPages {
         self.people("own page: leave", now).leave(email, now).await
     }
 
-    /// Refused while more rewards are due to them than they give up, in cents; a group that is full by now counts.
+    /// Refused while more rewards, in cents, are due to them than they give up; a group that has filled up by now counts.
     pub async fn erase(
         &self,
         email: &EmailAddress,
@@ -239,7 +239,7 @@ impl OwnPages {
         waived_cents: i64,
         now: Timestamp,
     ) -> Result<Option<Erased>, NotErased> {
-        // Not audited: it follows from the rules, not from what they ask for.
+        // Not audited, because it follows from the rules and not from their request.
         rewards::form_groups(&self.store, person, now).await?;
         let waiver = Waiver { by: BY_THEMSELVES.to_owned(), most_cents: waived_cents };
         self.people("own page: erase", now).erase(email, Some(waiver), now).await

@@ -1,4 +1,4 @@
-//! People as the operator asks about them: one with everything, some that are looked for, all of them page by page.
+//! People as the operator asks about them: one person with everything, a search, and all people page by page.
 
 use crate::campaigns::participation::participations_of;
 use crate::domain::catalog::category::CategorySet;
@@ -23,7 +23,7 @@ use crate::people::leave::name_account;
 use crate::rewards::standing::standing_of;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// A person, as [`person`] reads them: with the sign-up by which they joined, while they are a member.
+/// A person, as [`person`] reads them: with the sign-up that they joined with, while they are a member.
 macro_rules! people {
     ($($which:expr),*) => {
         concat!(
@@ -68,8 +68,8 @@ macro_rules! entries {
     };
 }
 
-/// What is kept of the person of that address (the form in which addresses are compared); what hangs on them is
-/// asked for with `activity_of`.
+/// What is stored about the person with that address (the form in which addresses are compared); `activity_of` reads their
+/// related records.
 #[derive(Debug)]
 pub struct FindPerson(pub String, pub Timestamp);
 
@@ -88,7 +88,7 @@ impl Unit for FindPerson {
     }
 }
 
-/// The same with their last sign-ups, which is a bounded part of what hangs on them.
+/// The same with their last sign-ups, a bounded part of their related records.
 #[derive(Debug)]
 pub struct FindPersonBriefly(pub String, pub Timestamp);
 
@@ -107,8 +107,8 @@ impl Unit for FindPersonBriefly {
     }
 }
 
-/// Gives whoever has that normalized address a name for the audit log, unless they have one, and tells the log; false if nobody
-/// has it.
+/// Gives the person with that normalized address a name for the audit log, unless they have one, and tells the log; false if no
+/// one has the address.
 #[derive(Debug)]
 pub struct NamePerson(pub String, pub AccountId);
 
@@ -127,7 +127,7 @@ impl Unit for NamePerson {
     }
 }
 
-/// Those whose address begins with a text, or whose code or account it is; in the order of their addresses.
+/// People whose address begins with a text, or whose code or account equals it, in the order of their addresses.
 #[derive(Debug)]
 pub struct FindPeople(pub String, pub u32);
 
@@ -139,7 +139,7 @@ impl Unit for FindPeople {
         let Self(text, most) = self;
         let exact = people!("(p.code = $1 OR p.account = $1) AND p.erased_at IS NULL ORDER BY p.id LIMIT $2");
         let mut found = sql.rows(exact, values![text, *most], person).await?;
-        // What comes before the last character of all.
+        // The upper bound: the text and the highest character of all.
         let end = format!("{text}\u{10ffff}");
         let begins = people!(
             "p.email_normalized >= $1 AND p.email_normalized < $2 AND p.erased_at IS NULL
@@ -150,7 +150,7 @@ impl Unit for FindPeople {
     }
 }
 
-/// Who comes after that id, in the order of ids; those in one state, or all.
+/// The people after an id, in the order of ids; those in one state, or all.
 #[derive(Debug)]
 pub struct ListPeopleAfter {
     pub id: i64,
@@ -168,7 +168,7 @@ impl Unit for ListPeopleAfter {
     }
 }
 
-/// The sign-ups of a key, a partner or the form, newest first, before that id.
+/// The sign-ups of a key, a partner or the form, newest first, before an id.
 #[derive(Debug)]
 pub struct ListSignUpsOf {
     pub whose: SignUpsOf,
@@ -194,7 +194,7 @@ impl Unit for ListSignUpsOf {
     }
 }
 
-/// What is kept of a person, without what hangs on them.
+/// What is stored about a person, without related records.
 pub(crate) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
     let Some(person) = sql.row(people!("p.id = $1"), values![id], person).await? else { return Ok(None) };
     let more =
@@ -221,9 +221,9 @@ pub(crate) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Resul
     }))
 }
 
-/// What came of a person's link; beyond the first thousand by the figures that are kept of it.
+/// The results of a person's link; past the first thousand, from the stored figures.
 async fn referrals(sql: &mut dyn Sql, person: &PersonRecord) -> Result<Referrals, Failure> {
-    // Those who are credited may have signed up long ago.
+    // Credited people may have signed up long ago.
     let count = "
         SELECT (SELECT count(*) FROM
                     (SELECT person_id FROM (SELECT person_id FROM sign_ups WHERE referrer_id = $1 LIMIT $2) named
@@ -243,7 +243,7 @@ async fn referrals(sql: &mut dyn Sql, person: &PersonRecord) -> Result<Referrals
 /// Rows of each list on a page.
 const ACTIVITY_PAGE: u32 = 100;
 
-/// A person's last sign-ups, oldest first, and before them the one that they joined by, however old.
+/// A person's last sign-ups, oldest first, and before them the one that they joined with, however old.
 pub(crate) async fn last_sign_ups(
     sql: &mut dyn Sql,
     person: &PersonRecord,
@@ -260,7 +260,7 @@ pub(crate) async fn last_sign_ups(
     Ok(found)
 }
 
-/// What hangs on a person, some after that place.
+/// A page of a person's related records, after a given place.
 #[derive(Debug)]
 pub struct ListActivity {
     pub person: i64,

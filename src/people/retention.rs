@@ -1,7 +1,7 @@
-//! Retention: sign-ups that nobody confirmed expire, and what is known of those who never joined, or left, is deleted in time.
+//! Retention: unconfirmed sign-ups expire, and the data of people who never joined, or left, is deleted in time.
 //!
-//! What expires does so for good, so a clock that is wrong for a while must not decide it: nothing expires until the clock
-//! has agreed with the one that never steps for a quarter of an hour, at the start and after every jump.
+//! Expiry is final, so a clock that is wrong for a while must not decide it. At the start and after every jump, nothing expires
+//! until the wall clock has agreed with the monotonic clock for a quarter of an hour.
 
 use std::time::Duration;
 
@@ -24,29 +24,29 @@ use crate::store::{Store, StoreError};
 
 pub use crate::people::forget::MAILBOXES_KEPT_FOR;
 
-/// How often sign-ups are looked at; what there is more of than one round takes is taken at once.
+/// How often sign-ups are checked; if there are more than one round takes, the next round follows immediately.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// How often sign-ups are looked for whose time is up for their partners, who are told within a minute of it.
+/// How often to look for sign-ups whose time is up for their partners, who are notified within a minute.
 const CLOSING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Between two steps others write: SQLite has one writer, and gives nobody their turn.
+/// The pause in which others write: SQLite has one writer and does not take turns.
 const BETWEEN_STEPS: Duration = Duration::from_millis(5);
 
-/// How often the walk over people goes a step further, and how long it rests at the end: two million people take two hours.
+/// How often the walk over people takes a step, and how long it rests at the end: two million people take two hours.
 const WALK_STEP: Duration = Duration::from_secs(1);
 const WALK_REST: Duration = Duration::from_secs(3600);
 
 /// People who are forgotten in one commit.
 const FORGOTTEN_AT_ONCE: usize = 50;
 
-/// How far the clock may have moved against the one that never steps: what clocks are slewed by, and more.
+/// How far the wall clock may have moved against the monotonic clock: more than clocks are slewed by.
 const SLEWED: Duration = Duration::from_secs(120);
 
-/// How long a clock that jumped is watched before it is believed.
+/// How long a clock that jumped is watched before it is trusted.
 const WATCHED_FOR: Duration = Duration::from_secs(15 * 60);
 
-/// Works until told to stop. Several nodes may do so on one store.
+/// Runs until told to stop. Several nodes may run it on one store.
 pub async fn run(
     store: Store,
     mode: Mode,
@@ -58,7 +58,7 @@ pub async fn run(
 ) {
     let mut watch = ClockWatch::new(clock.now());
     let mut walk = Walk::new(&secret, times);
-    // Mail may wait for a time that a wrong clock wrote before this start.
+    // Mail may be waiting for a time that a wrong clock wrote before this start.
     let mut heal = true;
     let (mut next_closing, mut next_round, mut next_step) = (clock.now().tick, clock.now().tick, clock.now().tick);
     let mut test_data = (mode == Mode::Test).then(TestDataWalk::default);
@@ -85,7 +85,7 @@ pub async fn run(
                 Err(error) => log.problem(None, &format!("mail may wait for a time that a wrong clock wrote: {error}")),
             }
         }
-        // At the start too: partners are told in time, and the status that they may ask for goes by the same clock.
+        // Also at the start: partners must be notified in time, and the status that they can query uses the same clock.
         if now.tick >= next_closing && !watch.has_jumped(now.tick) {
             match store.run(CloseSignUps(now.time)).await {
                 Ok(0) => next_closing = now.tick.plus(CLOSING_INTERVAL),
@@ -148,7 +148,7 @@ pub async fn run(
     }
 }
 
-/// A walk over the people of the sandbox, step by step: whatever is older than test data is kept is deleted.
+/// Walks over the people of the sandbox, step by step, and deletes test data past its retention time.
 #[derive(Debug, Default)]
 pub struct TestDataWalk {
     /// The last person that was looked at.
@@ -156,7 +156,7 @@ pub struct TestDataWalk {
 }
 
 impl TestDataWalk {
-    /// Goes a step further; false at the end, after which it begins anew.
+    /// Takes the next step; false at the end, after which it starts over.
     pub async fn step(&mut self, store: &Store, now: Timestamp) -> Result<bool, StoreError> {
         let before = now.minus(TEST_DATA_KEPT_FOR);
         let ForgottenTestData { last, deleted } = store.run(ForgetTestData { after: self.after, before, now }).await?;
@@ -165,7 +165,7 @@ impl TestDataWalk {
     }
 }
 
-/// A walk over all people and mailboxes, step by step: whoever's time is up is forgotten.
+/// Walks over all people and mailboxes, step by step, and forgets those whose time is up.
 #[derive(Debug)]
 pub struct Walk {
     marker: AddressMarker,
@@ -180,7 +180,7 @@ impl Walk {
         Self { marker: AddressMarker::new(secret), times, person: Some(0), mailbox: Some(String::new()) }
     }
 
-    /// Goes a step further; false at the end, after which it begins anew.
+    /// Takes the next step; false at the end, after which it starts over.
     pub async fn step(&mut self, store: &Store, now: Timestamp) -> Result<bool, StoreError> {
         if let Some(after) = self.person {
             self.person = self.look_at_people(store, after, now).await?;
@@ -213,11 +213,11 @@ impl Walk {
     }
 }
 
-/// Whether the clock on the wall can be believed, held against the one that never steps.
+/// Whether the wall clock can be trusted, compared with the monotonic clock.
 #[derive(Debug)]
 struct ClockWatch {
     last: Moment,
-    /// When it was last seen to jump, or begun to be watched.
+    /// When it was last seen to jump, or when watching began.
     since: Tick,
     jumps: u32,
 }
@@ -227,7 +227,7 @@ impl ClockWatch {
         Self { last: now, since: now.tick, jumps: 0 }
     }
 
-    /// By how much it jumped since the last look, if it did.
+    /// How far it jumped since the last look, if it did.
     fn look(&mut self, now: Moment) -> Option<Duration> {
         let passed = now.tick.since(self.last.tick);
         let expected = self.last.time.plus(passed);
@@ -240,7 +240,7 @@ impl ClockWatch {
         jumped.then_some(jump)
     }
 
-    /// Whether it was seen to jump and is not believed yet.
+    /// Whether it jumped and is not trusted yet.
     fn has_jumped(&self, now: Tick) -> bool {
         self.jumps > 0 && !self.is_believed(now)
     }
@@ -256,7 +256,7 @@ mod tests {
 
     const DAY: u64 = 24 * 3600;
 
-    /// After so many seconds, on a clock that is so many seconds ahead.
+    /// The moment after `seconds`, on a clock that is `ahead` seconds fast.
     fn at(seconds: u64, ahead: u64) -> Moment {
         let time = Timestamp::from_millis(i64::try_from((1_800_000_000 + seconds + ahead) * 1000).unwrap());
         Moment { time, tick: Tick::from_micros(seconds * 1_000_000) }

@@ -1,4 +1,4 @@
-//! Signing in to one's own page: requests, links and codes, and the sessions that come of them.
+//! Signing in to a member's own page: requests, links and codes, and the resulting sessions.
 
 use crate::campaigns::records::seen_campaign;
 use crate::domain::campaign::CampaignSlug;
@@ -13,7 +13,7 @@ use crate::domain::sign_up::SignUpRef;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-/// Whom a link would sign in, while it works.
+/// The person that a link would sign in, while it works.
 #[derive(Debug)]
 pub struct FindSignIn(pub SignInRef, pub Timestamp);
 
@@ -46,8 +46,8 @@ impl Unit for FindCampaignOfSignIn {
     }
 }
 
-/// A code is about to be compared: counts the try at each request that this browser made for the address and that is
-/// still open, and gives those whose code may be right.
+/// A code is about to be compared. Counts the attempt on each open request that this browser made for the address, and returns
+/// the requests whose code may be right.
 #[derive(Debug)]
 pub struct TryCode(pub String, pub Timestamp);
 
@@ -66,7 +66,7 @@ impl Unit for TryCode {
         };
         let mut open = sql.rows(count, values![browser, *now, TRIES], open).await?;
         open.sort_unstable_by_key(|(sign_in, _)| sign_in.id);
-        // Counted as wrong until it proves right; of nobody, where nobody can sign in.
+        // Counted as wrong until it proves right; for no person, if no one can sign in.
         let person = open.iter().find_map(|(_, person)| *person);
         let wrong = "UPDATE people SET wrong_codes_day = $2,
                          wrong_codes = CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END + 1
@@ -77,8 +77,8 @@ impl Unit for TryCode {
     }
 }
 
-/// Signs in whoever confirmed a sign-up, with the session that they have or else with this one. None if they are no
-/// member by it.
+/// Signs in the person who confirmed a sign-up, with their existing session or else with this one. None if the sign-up does not
+/// make them a member.
 #[derive(Debug)]
 pub struct EnterByJoining(pub SignUpRef, pub Nonce);
 
@@ -97,7 +97,7 @@ impl Unit for EnterByJoining {
     }
 }
 
-/// Somebody who signed in.
+/// A person who signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedIn {
     pub session: Nonce,
@@ -105,9 +105,9 @@ pub struct SignedIn {
     pub campaign: Option<CampaignSlug>,
 }
 
-/// Somebody in a browser typed an address. A member, or somebody who left, is mailed a link and a code, unless their mailbox
-/// has had its share; somebody who has not confirmed yet, that mail once more.
-/// `campaign` is the one that they want to get back to.
+/// A person typed an address in a browser. A member, or a person who left, is mailed a link and a code, unless their mailbox has
+/// reached its limit. A person who has not confirmed yet gets the confirmation mail again. `campaign` is the one that they want
+/// to return to.
 #[derive(Debug)]
 pub struct AskSignIn {
     pub email_normalized: String,
@@ -118,23 +118,23 @@ pub struct AskSignIn {
     pub now: Timestamp,
 }
 
-/// Somebody who may be mailed.
+/// A person who may be mailed.
 #[derive(Default)]
 struct SignInTarget {
-    /// None where nobody may be.
+    /// None if no one may be mailed.
     id: Option<i64>,
     email: String,
-    /// A member, or somebody who left and is still on record.
+    /// A member, or a person who left and is still on record.
     may_sign_in: bool,
 }
 
-/// The same statements one after the other, whoever's address it is: their number is what the time of an answer tells.
+/// Runs the same statements for every address, because the response time reveals their number.
 impl Unit for AskSignIn {
     type Done = ();
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
-        // Everything about the mailbox waits meanwhile; also where it is nobody's.
+        // Everything about the mailbox waits meanwhile, even if no one has the mailbox.
         sql.lock(&self.mailbox).await?;
         let asked = self.find(sql).await?;
         let has_room = self.has_room(sql).await?;
@@ -142,7 +142,7 @@ impl Unit for AskSignIn {
         let id = self.note(sql, person).await?;
         let mail = "INSERT INTO outbox (sign_in_id, kind, recipient, created_at, send_after, lane)
                     SELECT i.id, $2, $3, $4, $4, $5 FROM sign_ins i WHERE i.id = $1 AND i.mailed";
-        // Where the mail goes is what they joined with, not what was typed just now.
+        // The mail goes to the address they joined with, not to the one typed just now.
         let values = values![id, MailKind::SignIn.name(), &asked.email, self.now, self.lane.number()];
         sql.execute(mail, values).await?;
         self.remind(sql, asked.id.filter(|_| !asked.may_sign_in), &asked.email).await
@@ -150,7 +150,7 @@ impl Unit for AskSignIn {
 }
 
 impl AskSignIn {
-    /// Whoever has the address and may be mailed at all.
+    /// The person who has the address and may be mailed at all.
     async fn find(&self, sql: &mut dyn Sql) -> Result<SignInTarget, Failure> {
         let find = "SELECT p.id, p.email, p.state IN ('member', 'left') AS may_sign_in FROM people p
                     WHERE p.email_normalized = $1 AND coalesce(p.undeliverable_until <= $2, TRUE) AND NOT EXISTS
@@ -162,7 +162,7 @@ impl AskSignIn {
         Ok(sql.row(find, values![&self.email_normalized, self.now], asked).await?.unwrap_or_default())
     }
 
-    /// Writes the request down; without a person where nobody can sign in by it, so that such are soon forgotten.
+    /// Stores the request, without a person if no one can sign in with it, so that it is soon deleted.
     async fn note(&self, sql: &mut dyn Sql, person: Option<i64>) -> Result<i64, Failure> {
         let note = concat!(
             "INSERT INTO sign_ins (person_id, browser, mailed, mailbox, created_at, expires_at, campaign_id)
@@ -176,7 +176,7 @@ impl AskSignIn {
         expected(sql.insert(note, values).await?)
     }
 
-    /// Whether the mailbox may get another, over all its addresses.
+    /// Whether the mailbox may get another mail, counting all its addresses.
     async fn has_room(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let sent =
             "SELECT created_at FROM sign_ins WHERE mailbox = $1 AND created_at > $2 ORDER BY created_at DESC LIMIT 20";
@@ -185,8 +185,8 @@ impl AskSignIn {
         Ok(may_mail(&sent, self.now))
     }
 
-    /// The mail of the newest sign-up that waits to be confirmed goes once more, under the caps of such mail; unless it waits, or
-    /// never left: what the operator held or dropped stays so.
+    /// Sends the mail of the newest pending sign-up again, under the caps for such mail. Not if it is waiting or was never sent:
+    /// mail that the operator held or dropped stays so.
     async fn remind(&self, sql: &mut dyn Sql, person: Option<i64>, email: &str) -> Result<(), Failure> {
         let remind = "
             INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, priority)
@@ -200,8 +200,7 @@ impl AskSignIn {
     }
 }
 
-/// Uses a request, once: the person is signed in, with the session that they have or else with this one. None if it
-/// cannot be used.
+/// Uses a request once: signs the person in, with their existing session or else with this one. None if it cannot be used.
 #[derive(Debug)]
 pub struct UseSignIn {
     pub sign_in: SignInRef,

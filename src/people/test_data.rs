@@ -1,4 +1,4 @@
-//! Deleting test data: people with all that is theirs, and what is only remembered by its time. Nothing stays where they were.
+//! Deletes test data: people with all their records, and records that only their time identifies. Nothing stays behind.
 
 use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
@@ -7,11 +7,11 @@ use crate::partners::idempotency;
 use crate::people::leave::{delete_activity, depart};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// People that a step looks at, and rows of each other kind that it deletes.
+/// How many people a step looks at, and how many rows of each other kind it deletes.
 const DELETE_BATCH: u32 = 100;
 
-/// Deletes what is older than that, for real and without a trace, a little at a time: of the next people after that
-/// id, and at the end of all else. Live records are never asked this.
+/// Deletes what is older than `before`, completely and without a trace, in small steps: the next people after an id, and at the
+/// end everything else. Never runs on live records.
 #[derive(Debug)]
 pub struct ForgetTestData {
     pub after: i64,
@@ -22,13 +22,13 @@ pub struct ForgetTestData {
 /// What a step did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ForgottenTestData {
-    /// The last person that was looked at; none once all who are old enough were.
+    /// The last person that was looked at; none after the last one who is old enough.
     pub last: Option<i64>,
     /// Rows of any kind.
     pub deleted: u64,
 }
 
-/// Whether nothing of a person `p` is younger than `$2`.
+/// Whether person `p` has nothing younger than `$2`.
 macro_rules! is_over {
     () => {
         "p.created_at < $2 AND coalesce(p.joined_at, 0) < $2
@@ -51,13 +51,13 @@ impl Unit for ForgetTestData {
             Ok((row.get::<i64>("id")?, row.get::<String>("mailbox")?, is_over, is_old))
         };
         let people = sql.rows(look, values![self.after, self.before, DELETE_BATCH], person).await?;
-        // Ids grow with time: behind people who are all too young there is nobody else.
+        // Ids grow with time: after people who are all too young, no one is old enough.
         let Some((last, ..)) = people.last().filter(|_| people.iter().any(|(.., is_old)| *is_old)) else {
             return Ok(ForgottenTestData { last: None, deleted: self.forget_by_time(sql).await? });
         };
         let mut deleted = self.forget_sign_ups(sql, *last).await?;
         for (id, mailbox, ..) in people.iter().filter(|(_, _, is_over, _)| *is_over) {
-            // Whoever decides about the mailbox now decides about the person, too; another walk comes.
+            // Another unit is deciding about the mailbox, and so about the person; a later walk tries again.
             if sql.try_lock(mailbox).await? {
                 deleted += self.forget_person(sql, *id, mailbox).await?;
             }
@@ -67,18 +67,18 @@ impl Unit for ForgetTestData {
 }
 
 impl ForgetTestData {
-    /// A person, whatever they are, with everything that names them; 0 if something happened to them since.
+    /// Deletes a person in any state, with everything that names them; 0 if something has happened to them since.
     async fn forget_person(&self, sql: &mut dyn Sql, id: i64, mailbox: &str) -> Result<u64, Failure> {
         let still = concat!("SELECT 1 FROM people p WHERE p.id = $1 AND ", is_over!(), " FOR UPDATE");
         if sql.row(still, values![id, self.before], |_| Ok(())).await?.is_none() {
             return Ok(0);
         }
-        // While their answers can still be taken out of the figures.
+        // Now, while their answers can still be taken out of the figures.
         let was_member = depart(sql, id, self.now).await?;
-        // Of the simulator's addresses there is no end of keys: deleting the person would change them all at once.
+        // The simulator's addresses can have any number of keys, and deleting the person would change them all at once.
         let keys = idempotency::forget_person(sql, id, DELETE_BATCH).await?;
         if keys == u64::from(DELETE_BATCH) || !delete_activity(sql, id).await?.is_whole {
-            // The next walk goes on.
+            // The next walk continues.
             if was_member {
                 count_member(sql, mailbox, -1).await?;
             }
@@ -105,7 +105,7 @@ impl ForgetTestData {
         Ok(1)
     }
 
-    /// Old sign-ups of people who are still asked for.
+    /// Deletes old sign-ups of people who are still in use.
     async fn forget_sign_ups(&self, sql: &mut dyn Sql, to: i64) -> Result<u64, Failure> {
         let old = "SELECT id FROM sign_ups WHERE person_id > $1 AND person_id <= $2 AND updated_at < $3 AND state <> 'pending'
                    ORDER BY person_id, id LIMIT $4 FOR UPDATE SKIP LOCKED";
@@ -117,7 +117,7 @@ impl ForgetTestData {
         Ok(ids.len() as u64)
     }
 
-    /// What is nobody's in particular. What is to be told of a request goes with it.
+    /// Deletes records that belong to no particular person. A request's pending notifications go with it.
     async fn forget_by_time(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let mut deleted = 0;
         for forget in [

@@ -1,4 +1,4 @@
-//! A provider's answer, held against the payouts that it is about.
+//! A provider's answer, checked against the payouts it is about.
 
 use super::SettledPayouts;
 use crate::domain::figure::{counted, money};
@@ -6,14 +6,14 @@ use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::reward::settlement::{AnswerLine, ProviderAnswer, Settlement};
 use crate::domain::time::{DAY, Timestamp};
 
-/// A provider's answer that was looked through. Places in it are lines of its file.
+/// A provider's answer after the check. Positions are lines of its file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CheckedAnswer {
-    /// Why it cannot be booked.
+    /// Why the answer cannot be booked.
     pub mistakes: Vec<(usize, String)>,
-    /// What was booked in other words before, and stays so.
+    /// Lines that differ from what was booked before. What was booked stays.
     pub differing: Vec<(usize, String)>,
-    /// The external ids of payouts that were booked as paid, and failed by this answer.
+    /// The external ids of payouts that were booked as paid and that this answer reports as failed.
     pub came_back: Vec<String>,
     pub settlements: Vec<Settlement>,
 }
@@ -22,12 +22,12 @@ pub struct CheckedAnswer {
 #[derive(Debug, Clone, Copy)]
 pub struct PaidWithin {
     pub now: Timestamp,
-    /// Before the batch was made, too: after a restore, or where a payout was booked wrong, it goes into another batch.
+    /// Allows dates before the batch was made: after a restore, or after a wrong booking, the payout goes into another batch.
     pub may_be_earlier: bool,
 }
 
 impl PaidWithin {
-    /// What is wrong with the day of a payout. A day more on both sides: a provider may write its own day.
+    /// What is wrong with a payout's date. Allows one extra day on both sides, because a provider may write its own day.
     fn mistake(self, paid_at: Timestamp, payout: &PayoutRecord) -> Option<String> {
         if paid_at >= self.now.start_of_day().plus(DAY * 2) {
             return Some(format!("paid_at {paid_at} is later than tomorrow; write when it was paid"));
@@ -47,7 +47,7 @@ impl CheckedAnswer {
         Self { mistakes: std::mem::take(&mut answer.mistakes), ..Self::default() }
     }
 
-    /// Looks at one line; `payout` is the one that it names.
+    /// Checks one line; `payout` is the payout it names.
     pub fn add(&mut self, line: AnswerLine, payout: Option<&PayoutRecord>, within: PaidWithin) {
         let AnswerLine { line, external_id: id, amount_cents, settlement } = line;
         let mut wrong = |what: String| self.mistakes.push((line, format!("external_id {id}: {what}")));
@@ -88,7 +88,7 @@ impl CheckedAnswer {
         format!("{paid} paid, {} failed", self.settlements.len() - paid)
     }
 
-    /// What was in the answer called `name`, and what became of it.
+    /// What the answer called `name` contained, and what was done with it.
     pub fn words(&self, name: &str, settled: &SettledPayouts) -> Vec<String> {
         let all = self.settlements.len() as u64;
         let mut lines = vec![
@@ -120,7 +120,7 @@ impl CheckedAnswer {
     }
 }
 
-/// Places in an answer, with what is to be said about each.
+/// Formats positions in an answer, each with its message.
 pub fn numbered(lines: &[(usize, String)]) -> Vec<String> {
     lines.iter().map(|(line, what)| format!("line {line}: {what}")).collect()
 }

@@ -1,4 +1,4 @@
-//! The file of a batch of payouts, as a command writes it and a page hands it out.
+//! The file of a batch of payouts, which a command writes and a page offers for download.
 
 use std::io::Write;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use crate::supervise::pause_after_step;
 pub struct WrittenRows {
     pub rows: u64,
     pub cents: i64,
-    /// The ids of those whose member was erased: without an address nobody can be paid.
+    /// The ids of payouts to erased members: without an address they cannot be paid.
     pub left_out: Vec<String>,
-    /// Whether a payout of this batch has the id that was asked for.
+    /// Whether the requested id belongs to a payout of this batch.
     pub has_asked_for: bool,
 }
 
@@ -30,7 +30,7 @@ impl WrittenRows {
         format!("{}, {}", counted(self.rows, "payout"), money(self.cents))
     }
 
-    /// Whom nobody can pay, if there is somebody.
+    /// Which payouts were left out, if any.
     pub fn left_out_words(&self) -> Option<String> {
         let ids = &self.left_out;
         (!ids.is_empty()).then(|| {
@@ -42,17 +42,17 @@ impl WrittenRows {
     }
 }
 
-/// A batch that is being made.
+/// The outcome of making a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MadeBatch {
     NothingDue,
-    /// Time was up before everybody was looked at; it goes on when it is asked for again.
+    /// Time ran out before everyone was looked at. The next request continues.
     Unfinished(i64),
     Whole(i64),
 }
 
 impl RewardAdmin {
-    /// Like [`Self::make_batch`], for so long at the most.
+    /// Like [`Self::make_batch`], with a time limit.
     pub async fn make_batch_within(&self, most: Duration, who: &str, now: Timestamp) -> Result<MadeBatch, StoreError> {
         let Some(batch) = self.store.run(BeginBatch { who: who.to_owned(), now }).await? else {
             return Ok(MadeBatch::NothingDue);
@@ -69,8 +69,8 @@ impl RewardAdmin {
         Ok(MadeBatch::Whole(batch))
     }
 
-    /// Writes the payouts that are not settled. Those that are would be paid twice by a provider that keeps no ids. Says in
-    /// `has_asked_for` whether `external_id` is one of the batch's.
+    /// Writes the payouts that are not settled. A provider that keeps no ids would pay settled ones twice. Sets `has_asked_for` if
+    /// `external_id` belongs to the batch.
     pub async fn write_file(
         &self,
         batch: i64,

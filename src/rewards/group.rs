@@ -1,4 +1,4 @@
-//! Groups of referred members: forming them, which of them are rewarded, and what a void makes of them.
+//! Groups of referred members: forming them, which ones are rewarded, and what a void changes.
 
 use crate::campaigns::qualify::{check_due, check_joined, check_referred, note_regrouping};
 use crate::campaigns::records::{terms, terms_columns};
@@ -13,30 +13,30 @@ use crate::rewards::place::{Referrer, count_rewarded, move_up, reward, set_state
 use crate::rewards::settle::recall;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Groups that one step forms at the most.
+/// The most groups that one step forms.
 const FORMED_AT_ONCE: u32 = 20;
 
-/// What became of a void.
+/// The outcome of a void.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Voided {
-    /// Of their group: none where they were in none. `reversed_cents` is what the referrer loses by it, `payout` the external id of what
-    /// pays for it and is not settled.
+    /// `group` is the new state of their group, if they were in one. `reversed_cents` is what the referrer loses; `payout` is the external
+    /// id of the unsettled payout for the group.
     Done {
         group: Option<GroupState>,
         reversed_cents: i64,
         payout: Option<String>,
     },
-    /// They were before.
+    /// They were voided before.
     Already,
     UnknownPerson,
     UnknownCampaign,
-    /// Nobody is credited for them.
+    /// No referrer is credited for them.
     NotReferred,
     /// They never took part in the campaign.
     NotInCampaign,
 }
 
-/// Those of a referrer who wait for a group in a campaign, in the order in which groups are formed.
+/// A referrer's members who wait for a group in a campaign, in the order groups are formed.
 macro_rules! waiting {
     ($columns:literal) => {
         concat!(
@@ -48,7 +48,7 @@ macro_rules! waiting {
     };
 }
 
-/// Forms some groups of the referrer who was noted first; says whether there was anything to do.
+/// Forms some groups of the referrer who was noted first; returns whether there was anything to do.
 pub(crate) async fn form_groups(sql: &mut dyn Sql, account: &AccountId, now: Timestamp) -> Result<bool, Failure> {
     let next = "SELECT referrer_id FROM regroupings ORDER BY id LIMIT 1";
     match sql.row(next, values![], |row| row.get::<i64>(0)).await? {
@@ -57,8 +57,8 @@ pub(crate) async fn form_groups(sql: &mut dyn Sql, account: &AccountId, now: Tim
     }
 }
 
-/// Forms some groups of one referrer; says whether there was anything to do. Over all campaigns the group that was full first comes
-/// first: which of them are rewarded does not depend on when this is done.
+/// Forms some groups of one referrer; returns whether there was anything to do. Across all campaigns, the group that was full first goes
+/// first, so which groups are rewarded does not depend on when this runs.
 pub(crate) async fn form_groups_of(
     sql: &mut dyn Sql,
     person: i64,
@@ -81,13 +81,13 @@ pub(crate) async fn form_groups_of(
         Some(Referrer { person, campaign: *campaign, slug, terms: (*terms)? })
     });
     let of: Vec<_> = of.collect();
-    // Whoever is erased holds their row: they earn before that or not at all.
+    // Erasing a person locks their row: they earn before it, or not at all.
     let there = "SELECT 1 FROM people WHERE id = $1 AND erased_at IS NULL FOR UPDATE";
     let is_there = sql.row(there, values![person], |_| Ok(())).await?.is_some();
     for _ in 0..FORMED_AT_ONCE {
         let next = if is_there { first_full(sql, &of).await? } else { None };
         let Some(next) = next else {
-            // One by one: who is noted meanwhile is looked at in the next step.
+            // One by one, so that a note added meanwhile waits for the next step.
             for (id, ..) in &noted {
                 sql.execute("DELETE FROM regroupings WHERE id = $1", values![*id]).await?;
             }
@@ -98,7 +98,7 @@ pub(crate) async fn form_groups_of(
     Ok(true)
 }
 
-/// In which of these campaigns a group was full first; none where no group is.
+/// The campaign in which a group was full first; none if no group is full.
 async fn first_full<'a>(sql: &mut dyn Sql, of: &'a [Referrer<'a>]) -> Result<Option<&'a Referrer<'a>>, Failure> {
     let mut first: Option<(Timestamp, &Referrer<'_>)> = None;
     for referrer in of {
@@ -120,7 +120,7 @@ async fn first_full<'a>(sql: &mut dyn Sql, of: &'a [Referrer<'a>]) -> Result<Opt
     Ok(first.map(|(_, referrer)| referrer))
 }
 
-/// Forms a group of those who wait longest.
+/// Forms a group of those who have waited longest.
 async fn form_group(
     sql: &mut dyn Sql,
     referrer: &Referrer<'_>,
@@ -137,7 +137,7 @@ async fn form_group(
     reward(sql, group, referrer, account, now).await.map(|_| ())
 }
 
-/// Takes somebody out of what their referrer earns in a campaign, for ever.
+/// Removes a person from what their referrer earns in a campaign, permanently.
 #[derive(Debug)]
 pub struct VoidPerson {
     pub email_normalized: String,
@@ -147,12 +147,12 @@ pub struct VoidPerson {
     pub now: Timestamp,
 }
 
-/// What is known of somebody who is to be voided.
+/// What is known about the person to void.
 struct VoidedPerson {
     person: i64,
     account: Option<String>,
     referrer: Option<i64>,
-    /// Their row of `qualifications`, its group and whether they were voided before.
+    /// Their row in `qualifications`, its group, and whether they were voided before.
     qualification: Option<(i64, Option<i64>, bool)>,
     takes_part: bool,
 }
@@ -184,7 +184,7 @@ impl Unit for VoidPerson {
                 let void = "INSERT INTO qualifications (campaign_id, person_id, referrer_id, voided_at) VALUES ($1, $2, $3, $4)
                             ON CONFLICT (campaign_id, person_id) DO NOTHING";
                 let values = values![campaign, known.person, known.referrer, self.now.start_of_day()];
-                // Whoever leaves at this moment may have been counted first.
+                // The person may be leaving right now and may have been counted first.
                 if sql.execute(void, values).await? == 0 {
                     return Err(Failure::Overtaken);
                 }
@@ -220,7 +220,8 @@ impl VoidPerson {
         sql.row(find, values![&self.email_normalized, campaign], read).await
     }
 
-    /// Lets the others of a group count again; what it earned is reversed, and where it was not paid its place goes to another.
+    /// Breaks up a group so that its other members count again. Reverses what it earned; if that was not paid, its place goes to another
+    /// group.
     async fn open_group(
         &self,
         sql: &mut dyn Sql,
@@ -228,7 +229,7 @@ impl VoidPerson {
         campaign: i64,
         terms: ReferralTerms,
     ) -> Result<Voided, Failure> {
-        // A payout whose file is not written yet has paid nothing.
+        // A payout whose file is not yet written has paid nothing.
         let account = "SELECT p.account FROM reward_groups g JOIN people p ON p.id = g.referrer_id WHERE g.id = $1 FOR UPDATE OF p";
         let account: Option<Option<String>> = sql.row(account, values![group], |row| row.get(0)).await?;
         if let Some(account) = account.flatten() {
@@ -245,7 +246,7 @@ impl VoidPerson {
         let after = match before {
             GroupState::Accrued if payout.is_some() => GroupState::Reversed,
             GroupState::Accrued | GroupState::Capped => GroupState::Dissolved,
-            // Nobody earns by it any more.
+            // The group earns nothing anymore.
             other => return Ok(Voided::Done { group: Some(other), reversed_cents: 0, payout: None }),
         };
         if let Some(account) = &account {
@@ -270,11 +271,11 @@ impl VoidPerson {
     }
 }
 
-/// After everybody whom somebody referred.
+/// Marks that everyone a person referred has been checked.
 const ALL_CHECKED: i64 = i64::MAX;
 
-/// Takes rewards a step further: checks some people whose hold is over, or forms some groups once nobody is left to be checked.
-/// Says whether there may be more to do. `account` is for a referrer who has none yet.
+/// Advances rewards: checks some people whose hold is over or, once all are checked, forms some groups. Returns whether there may be more
+/// to do. `account` is for a referrer who has none yet.
 #[derive(Debug)]
 pub struct StepRewards(pub AccountId, pub Timestamp);
 
@@ -289,8 +290,8 @@ impl Unit for StepRewards {
     }
 }
 
-/// The same for one referrer: checks some of those whom they referred, after that one, or forms some of their groups once
-/// everybody was checked (`after` is `ALL_CHECKED`). Says where the next step begins; none where nothing is left.
+/// The same for one referrer: checks some of the people they referred, after the given id, or forms some of their groups once all are
+/// checked (`after` is `ALL_CHECKED`). Returns where the next step begins; none if nothing is left.
 #[derive(Debug)]
 pub struct StepReferrer {
     pub person: i64,

@@ -1,16 +1,16 @@
-//! The ledger of rewards: lines are added, and none is ever changed.
+//! The ledger of rewards: lines are added and never changed.
 //!
-//! Whatever forms groups or moves money holds the lock `LOCK` until it is over, so that a referrer's groups are counted right. Those
-//! who leave or withdraw do not wait for it: they only note whom they counted for.
+//! Code that forms groups or moves money holds the lock `LOCK` until it is done, so that a referrer's groups are counted right. Leaving and
+//! withdrawing do not wait for it: they only note for whom the person counted.
 
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Sql, values};
 
-/// What everybody holds who forms groups or moves money.
+/// The lock for forming groups and moving money.
 pub(crate) const LOCK: &str = "rewards";
 
-/// Who the ledger says wrote what follows from the rules by itself.
+/// The author in the ledger for what follows from the rules.
 pub(crate) const BY_RULE: &str = "rules";
 
 /// Adds a line to the ledger.
@@ -27,12 +27,13 @@ pub(crate) async fn book(
     note_change(sql, account).await
 }
 
-/// What an account is due or paid changed, or whose it is: the next roll-up adds it up again. A row of its own, so that nobody waits.
+/// Notes that an account's due or paid amount, or its owner, changed; the next roll-up recalculates it. Each change is its own row, so that
+/// no writer waits.
 pub(crate) async fn note_change(sql: &mut dyn Sql, account: &str) -> Result<(), Failure> {
     sql.execute("INSERT INTO account_changes (account) VALUES ($1)", values![account]).await.map(|_| ())
 }
 
-/// What an account is due, in cents.
+/// The amount due to an account, in cents.
 pub(crate) async fn balance(sql: &mut dyn Sql, account: &str) -> Result<i64, Failure> {
     let sum = "SELECT CAST(coalesce(sum(amount_cents), 0) AS BIGINT) FROM reward_ledger WHERE account = $1";
     Ok(sql.row(sum, values![account], |row| row.get(0)).await?.unwrap_or(0))

@@ -1,4 +1,4 @@
-//! Rewards for referring members: the worker that forms groups, and what the operator does with money.
+//! Rewards for members who refer others: the worker that forms groups, and what the operator does with money.
 //!
 //! It must never know HTTP, MCP or a command line.
 
@@ -35,19 +35,19 @@ use crate::store::sql::Unit;
 use crate::store::{Store, StoreError, StoreReply};
 use crate::supervise::pause_after_step;
 
-/// Rows of a list that are read at once.
+/// Rows of a list read at once.
 pub const PAGE: u32 = 500;
 
-/// Batches that are not settled, of which the operator is shown.
+/// The most unsettled batches shown to the operator.
 const MOST_OPEN_BATCHES: usize = 20;
 
-/// Payouts that are settled at once.
+/// Payouts settled at once.
 const SETTLED_AT_ONCE: usize = 100;
 
 /// What the operator does with rewards.
 #[derive(Debug)]
 pub struct RewardAdmin {
-    /// Where an act is written down, the steps that follow from it are done without it.
+    /// If it is audited, the steps that follow from an act still run unaudited.
     store: Store,
 }
 
@@ -56,17 +56,17 @@ impl RewardAdmin {
         Self { store }
     }
 
-    /// What changes nothing.
+    /// Runs a query that changes nothing.
     pub fn ask<Q: Unit>(&self, query: Q) -> StoreReply<'_, Q::Done> {
         self.store.ask(query)
     }
 
-    /// Does what the service does every half minute; a command may come before it, or without it.
+    /// Does what the service does every half minute: a command may run before the service does, or without it.
     pub async fn catch_up(&self, now: Timestamp) -> Result<(), StoreError> {
         worker::work(&self.store.unaudited(), || now).await
     }
 
-    /// Takes somebody out of what their referrer earns in a campaign; someone who was erased is known by their mark.
+    /// Removes a person from what their referrer earns in a campaign. An erased person is found by their mark.
     pub async fn void(
         &self,
         email: &EmailAddress,
@@ -99,7 +99,7 @@ impl RewardAdmin {
         Ok(all)
     }
 
-    /// The oldest batches that have payouts out, and whether there are more.
+    /// The oldest batches with unsettled payouts, and whether there are more.
     pub async fn open_batches(&self) -> Result<(Vec<BatchRecord>, bool), StoreError> {
         let (mut found, mut after) = (Vec::new(), 0);
         while let Some(batch) = self.ask(FindBatch(WhichBatch::OutAfter(after))).await? {
@@ -112,14 +112,14 @@ impl RewardAdmin {
         Ok((found, false))
     }
 
-    /// The batch that a payout is in; none where there is no such payout.
+    /// The batch that contains a payout; none if there is no such payout.
     pub async fn batch_of(&self, external_id: &str) -> Result<Option<i64>, StoreError> {
         let found = self.ask(FindPayouts(vec![external_id.to_owned()])).await?;
         Ok(found.first().map(|payout| payout.batch))
     }
 
-    /// A batch of all that is due, or the one whose file was never written; none if nothing is due. Killed between any two steps, it
-    /// goes on when it is asked for again. The audit log has that it began, so that no batch is there without a row.
+    /// Makes a batch of everything due, or continues the one whose file was never written; none if nothing is due. If killed between steps,
+    /// the next request continues. The audit log records the start, so that every batch has a row there.
     pub async fn make_batch(&self, who: &str, now: Timestamp) -> Result<Option<i64>, StoreError> {
         let Some(batch) = self.store.run(BeginBatch { who: who.to_owned(), now }).await? else { return Ok(None) };
         let mut begun = Instant::now();
@@ -130,17 +130,17 @@ impl RewardAdmin {
         Ok(Some(batch))
     }
 
-    /// A batch's file is written from now on.
+    /// Writing the batch's file begins.
     pub async fn close_batch(&self, batch: i64, now: Timestamp) -> Result<(), StoreError> {
         self.store.unaudited().run(CloseBatch(batch, now)).await
     }
 
-    /// The batch's file is there now.
+    /// The batch's file is written.
     pub fn note_written(&self, batch: i64, now: Timestamp) -> StoreReply<'_, ()> {
         self.store.run(NoteWritten(batch, now))
     }
 
-    /// Holds a provider's answer against the payouts that it is about; books nothing.
+    /// Checks a provider's answer against its payouts; books nothing.
     pub async fn check_answer(
         &self,
         mut answer: ProviderAnswer,
@@ -164,7 +164,7 @@ impl RewardAdmin {
         Ok(checked)
     }
 
-    /// Books what became of payouts. Killed in between, it goes on when it is given the same again.
+    /// Books the outcome of payouts. If killed midway, run it again with the same input to continue.
     pub async fn settle(
         &self,
         settlements: &[Settlement],
@@ -182,13 +182,13 @@ impl RewardAdmin {
     }
 }
 
-/// What the audit log and the ledger call somebody who has no name there yet.
+/// A new account: the name the audit log and the ledger use for a person who has none there yet.
 pub fn new_account() -> Result<AccountId, StoreError> {
     Ok(AccountId::from_random(&random::bytes()?))
 }
 
-/// Forms the groups of one referrer that are full by now: the worker may be behind, and what is due is to be known. In steps, with
-/// pauses in which others' writes get their turn.
+/// Forms the groups of one referrer that are full by now: the worker may be behind, and the amount due has to be known. Works in steps,
+/// with pauses so that other writers get a turn.
 pub async fn form_groups(store: &Store, person: i64, now: Timestamp) -> Result<(), StoreError> {
     let mut begun = Instant::now();
     let mut after = 0;

@@ -1,6 +1,6 @@
-//! Paying: a batch takes what is due, its file goes to whoever pays, and their answer is booked.
+//! Paying: a batch takes what is due, its file goes to the payment provider, and the provider's answer is booked.
 //!
-//! A payout leaves the balance when it gets into a batch, so that nothing is in two; what fails is added again.
+//! A payout leaves the balance when it enters a batch, so that nothing is in two batches; a failed payout is added back.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,9 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 /// Referrers whose rewards one step puts into a batch.
 const FILL_BATCH: u32 = 50;
 
-/// Payouts on a page.
+/// Payouts per page.
 const PAGE: u32 = 500;
 
-/// A batch of payouts, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchRecord {
     pub id: i64,
@@ -26,43 +25,42 @@ pub struct BatchRecord {
     pub is_written: bool,
     pub payouts: u64,
     pub cents: i64,
-    /// Payouts that are not settled.
+    /// Unsettled payouts.
     pub out: u64,
     pub out_cents: i64,
 }
 
-/// A batch that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhichBatch {
     Numbered(i64),
     Last,
-    /// The next one after that number that has payouts out.
+    /// The first batch after that number with unsettled payouts.
     OutAfter(i64),
     NewestOut,
 }
 
-/// What `rewards batch new` would put its file together from.
+/// What `rewards batch new` would use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextBatch {
-    /// Its file was never written.
+    /// A batch whose file was never written.
     Unwritten(i64),
-    /// One that is not begun yet: something is due.
+    /// A new batch, because something is due.
     New,
     NothingDue,
 }
 
-/// What a step of filling a batch did.
+/// The result of one step of filling a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchStep {
-    /// Whether everybody was looked at.
+    /// Whether everyone was looked at.
     pub is_full: bool,
 }
 
-/// Some payouts of a batch, and the id after which the rest begin.
+/// Some payouts of a batch, and the id to continue after.
 #[derive(Debug, Default)]
 pub struct PayoutPage {
     pub payouts: Vec<PayoutRecord>,
-    /// None where that was all.
+    /// None on the last page.
     pub next: Option<i64>,
 }
 
@@ -149,7 +147,7 @@ impl Unit for FindBatch {
     }
 }
 
-/// The payouts of a batch after that id, in their order, without those that were netted.
+/// The payouts of a batch after that id, in order, without netted ones.
 #[derive(Debug)]
 pub struct ListPayouts(pub i64, pub i64);
 
@@ -165,7 +163,7 @@ impl Unit for ListPayouts {
     }
 }
 
-/// Payouts to an account that are not settled, and whose file may be out; the newest of more than anybody has.
+/// Unsettled payouts to an account whose file may be out. If there are too many (no one has that many), the newest.
 #[derive(Debug)]
 pub struct ListPayoutsOut(pub AccountId);
 
@@ -183,7 +181,7 @@ impl Unit for ListPayoutsOut {
     }
 }
 
-/// The payouts of these external ids, as far as there are any.
+/// The payouts with these external ids, where they exist.
 #[derive(Debug)]
 pub struct FindPayouts(pub Vec<String>);
 
@@ -208,7 +206,7 @@ pub(crate) async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> 
     if let Some(batch) = sql.row(unwritten, values![], |row| row.get(0)).await? {
         return Ok(NextBatch::Unwritten(batch));
     }
-    // Some have groups that are not paid, and owe more than that.
+    // Some referrers have unpaid groups but owe more than those are worth.
     let mut after = 0;
     loop {
         let due = next_due(sql, after, FILL_BATCH).await?;
@@ -220,7 +218,7 @@ pub(crate) async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> 
     }
 }
 
-/// Begins a batch if something is due, or goes on with one whose file was never written; none if nothing is due.
+/// Begins a batch if something is due, or continues one whose file was never written; none if nothing is due.
 #[derive(Debug)]
 pub struct BeginBatch {
     pub who: String,
@@ -247,15 +245,15 @@ impl Unit for BeginBatch {
     }
 }
 
-/// Somebody who may be paid.
+/// A person who may be paid.
 struct DueReferrer {
     person: i64,
-    /// None where they were erased.
+    /// None if they were erased.
     account: Option<String>,
     due_cents: i64,
 }
 
-/// Referrers after that one who have groups that are not paid, or a payout that failed.
+/// The next referrers after the given one with unpaid groups or a failed payout.
 async fn next_due(sql: &mut dyn Sql, after: i64, most: u32) -> Result<Vec<DueReferrer>, Failure> {
     let next = "
         SELECT p.id, p.account,
@@ -307,11 +305,11 @@ impl Unit for FillBatch {
 }
 
 impl FillBatch {
-    /// Puts what one referrer is due into the batch, a payout for each campaign. What they were paid too much before is taken off the
-    /// first of them; where nothing is left, nothing is paid. What is due beyond their groups is what failed after such a group was
-    /// reversed, and others were netted against it.
+    /// Puts what one referrer is due into the batch, one payout per campaign. Subtracts earlier overpayments from the first ones; if
+    /// nothing is left, nothing is paid. An amount due beyond their groups comes from a payout that failed after one of its groups was
+    /// reversed, when other groups had been netted against that group.
     async fn pay(&self, sql: &mut dyn Sql, person: i64, account: &str) -> Result<(), Failure> {
-        // Whoever is being erased gives their rewards up or is paid first.
+        // A person being erased either gives up their rewards or is paid first.
         let hold = "SELECT 1 FROM people WHERE id = $1 AND account = $2 FOR UPDATE";
         if sql.row(hold, values![person, account], |_| Ok(())).await?.is_none() {
             return Ok(());
@@ -372,7 +370,7 @@ impl FillBatch {
     }
 }
 
-/// What an account is being paid and was paid, in cents.
+/// What is being paid and was paid to an account, in cents.
 pub(crate) async fn paid_of(sql: &mut dyn Sql, account: &str) -> Result<(i64, i64), Failure> {
     let sums =
         "SELECT state, CAST(sum(amount_cents) AS BIGINT) AS cents FROM payouts WHERE account = $1 GROUP BY state";
@@ -382,7 +380,7 @@ pub(crate) async fn paid_of(sql: &mut dyn Sql, account: &str) -> Result<(i64, i6
     Ok((of(PayoutState::Out), of(PayoutState::Paid)))
 }
 
-/// What `begin_batch` would begin or go on with.
+/// What [`BeginBatch`] would begin or continue.
 #[derive(Debug)]
 pub struct FindNextBatch;
 
@@ -395,7 +393,7 @@ impl Unit for FindNextBatch {
     }
 }
 
-/// The file of a batch is written from now on: nothing is taken out of it any more.
+/// Writing the file of a batch begins: from now on nothing is taken out of the batch.
 #[derive(Debug)]
 pub struct CloseBatch(pub i64, pub Timestamp);
 
@@ -411,7 +409,6 @@ impl Unit for CloseBatch {
     }
 }
 
-/// Notes that the file of a batch was written.
 #[derive(Debug)]
 pub struct NoteWritten(pub i64, pub Timestamp);
 

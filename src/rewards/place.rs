@@ -1,4 +1,4 @@
-//! Which groups are rewarded: each takes one of the places that a referrer has over all campaigns.
+//! Which groups are rewarded: each takes one of a referrer's places, which are counted across all campaigns.
 
 use crate::campaigns::records::{terms, terms_columns};
 use crate::domain::catalog::ReferralTerms;
@@ -17,7 +17,7 @@ pub(crate) struct Referrer<'a> {
     pub terms: ReferralTerms,
 }
 
-/// Rewards a group that is worth nothing so far, if its referrer may be rewarded for another one; says whether it did.
+/// Rewards a group that has no reward yet, if its referrer's limit allows another; returns whether it did.
 pub(crate) async fn reward(
     sql: &mut dyn Sql,
     group: i64,
@@ -36,7 +36,7 @@ pub(crate) async fn reward(
     let account = account.ok_or(Failure::Overtaken)?;
     let why = format!("a group of {} in {}", referrer.terms.group_size, referrer.slug);
     let earned = (LedgerKind::Accrual, referrer.terms.reward_cents());
-    // To the day alone: the moment would lead from those who count to the account, once their referrer is erased.
+    // Only the day: once the referrer is erased, an exact time would link the people who count to the account.
     let day = now.start_of_day();
     book(sql, &account, Some(referrer.campaign), earned, (BY_RULE, &why), day).await?;
     let owed = "SELECT owed_cents FROM referrers WHERE person_id = $1 AND owed_cents > 0";
@@ -48,7 +48,7 @@ pub(crate) async fn reward(
     Ok(true)
 }
 
-/// The groups that a referrer is rewarded for over all campaigns, and their sum.
+/// How many groups a referrer is rewarded for across all campaigns, and their sum.
 async fn rewarded(sql: &mut dyn Sql, person: i64) -> Result<(u32, i64), Failure> {
     let count = "SELECT rewarded_groups, rewarded_cents FROM referrers WHERE person_id = $1";
     let read = |row: &Row<'_>| Ok((row.get("rewarded_groups")?, row.get("rewarded_cents")?));
@@ -66,12 +66,12 @@ pub(crate) async fn set_state(sql: &mut dyn Sql, group: i64, state: GroupState) 
     sql.execute("UPDATE reward_groups SET state = $2 WHERE id = $1", values![group, state.name()]).await.map(|_| ())
 }
 
-/// Rewards the capped groups of a referrer for whom there is room now, oldest first.
+/// Rewards a referrer's capped groups that now have room, oldest first.
 pub(crate) async fn move_up(sql: &mut dyn Sql, person: i64, account: &str, now: Timestamp) -> Result<(), Failure> {
     let account = AccountId::kept(account);
     loop {
         let (groups, cents) = rewarded(sql, person).await?;
-        // The oldest of each campaign whose terms leave room.
+        // The oldest group of each campaign whose terms leave room.
         let next = concat!(
             "SELECT * FROM
                  (SELECT (SELECT min(g.id) FROM reward_groups g

@@ -1,5 +1,4 @@
-//! What the operator sees of rewards besides single accounts: what is on the way, one campaign's figures, and who is in groups that are
-//! not paid yet.
+//! What the operator sees of rewards besides single accounts: what is on the way, one campaign's figures, and who is in unpaid groups.
 
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::reward::GroupState;
@@ -11,13 +10,13 @@ use crate::mail::sources::source_name;
 use crate::membership::records::joined_by;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Referrers on a page of what is to be reviewed.
+/// Referrers on a page of the review.
 const REVIEWED_AT_ONCE: u32 = 20;
 
 /// Rows that one step adds up.
 const ADDED_AT_ONCE: u32 = 10_000;
 
-/// Referred members who take part and are in no group yet; of so many at the most.
+/// Counts referred members who take part and are in no group yet, up to a maximum.
 #[derive(Debug)]
 pub struct FindOnTheWay(pub u32);
 
@@ -45,7 +44,7 @@ impl Unit for FindOnTheWay {
     }
 }
 
-/// Adds some more of a campaign's groups and lines to what was added up so far; repeat it until it is whole.
+/// Adds up more of a campaign's groups and lines, on top of the sums so far. Repeat until it is whole.
 #[derive(Debug)]
 pub struct AddUpCampaign(pub CampaignSlug, pub CampaignRewards);
 
@@ -87,14 +86,14 @@ impl Unit for AddUpCampaign {
     }
 }
 
-/// Groups `g` that are not paid: neither in a payout, nor in one that was settled. The offset is as in `people/forget.rs`.
+/// Unpaid groups `g`: in no payout, or in one that is not settled. The offset has the same reason as in `people/forget.rs`.
 macro_rules! not_paid {
     () => {
         "g.state = 'accrued' AND (g.payout_id IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.id = g.payout_id AND o.state = 'out' LIMIT 1 OFFSET 0))"
     };
 }
 
-/// The referrers after that person who have groups that are not paid, in the order of their ids.
+/// The referrers after that person who have unpaid groups, in the order of their ids.
 #[derive(Debug)]
 pub struct ListReviewedReferrers(pub i64);
 
@@ -131,7 +130,7 @@ impl Unit for ListReviewedReferrers {
     }
 }
 
-/// A person `p`, by their id and their address.
+/// A person `p` by id and address.
 fn person(row: &Row<'_>) -> Result<ReviewedPerson, Failure> {
     Ok(ReviewedPerson { id: row.get("id")?, email: row.get("email")? })
 }

@@ -1,4 +1,4 @@
-//! What became of payouts: paid, failed, or taken back before their file was written.
+//! The outcome of payouts: paid, failed, or taken back before their file was written.
 
 use crate::domain::reward::GroupState;
 use crate::domain::reward::ledger::LedgerKind;
@@ -9,7 +9,7 @@ use crate::rewards::ledger::{LOCK, balance, book, note_change};
 use crate::rewards::place::{count_rewarded, move_up, set_state};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Books what became of some payouts.
+/// Books the outcome of some payouts.
 #[derive(Debug)]
 pub struct SettlePayouts {
     pub settlements: Vec<Settlement>,
@@ -17,16 +17,16 @@ pub struct SettlePayouts {
     pub now: Timestamp,
 }
 
-/// What became of payouts that were settled.
+/// The result of settling payouts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SettledPayouts {
-    /// Those that were not booked so before.
+    /// Payouts not booked this way before.
     pub booked: u64,
-    /// Of those, what failed and is due again, perhaps in part.
+    /// Of those, the ones that failed and are due again, perhaps in part.
     pub due_again: u64,
-    /// What failed of somebody who was erased: no batch pays it.
+    /// Failed payouts of erased people: no batch pays them.
     pub of_erased: u64,
-    /// What failed and is not due: its groups were voided, or it went to what was paid too much.
+    /// Failed payouts that are not due: their groups were voided, or the money covered an overpayment.
     pub not_due: u64,
 }
 
@@ -70,7 +70,7 @@ impl SettlePayouts {
         };
         let found = sql.row(find, values![&settlement.external_id], read).await?;
         let Some((id, account, campaign, cents, state)) = found else { return Ok(settled) };
-        // Whoever is being erased holds their row.
+        // Erasing a person locks their row.
         let person = "SELECT id FROM people WHERE account = $1 FOR UPDATE";
         let person: Option<i64> = sql.row(person, values![&account], |row| row.get(0)).await?;
         if !state.may_become(settlement.state()) {
@@ -95,7 +95,7 @@ impl SettlePayouts {
     }
 }
 
-/// A payout that paid nothing.
+/// A failed payout.
 struct FailedPayout<'a> {
     id: i64,
     external_id: &'a str,
@@ -105,7 +105,7 @@ struct FailedPayout<'a> {
 }
 
 impl FailedPayout<'_> {
-    /// Its money is due again, and the next batch has its groups.
+    /// The money is due again, and the next batch gets its groups.
     async fn book(&self, sql: &mut dyn Sql, who: &str, now: Timestamp) -> Result<(), Failure> {
         let why = format!("payout {} failed", self.external_id);
         let added = (LedgerKind::PayoutFailed, self.cents);
@@ -117,7 +117,7 @@ impl FailedPayout<'_> {
     }
 }
 
-/// Groups that were reversed, and whose payout failed, were never paid: their places go to others.
+/// Reversed groups whose payout failed were never paid, so their places go to other groups.
 async fn free_places(sql: &mut dyn Sql, person: i64, account: &str, now: Timestamp) -> Result<(), Failure> {
     let unpaid = "SELECT g.id, c.reward_cents FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id
                       JOIN payouts o ON o.id = g.payout_id
@@ -131,7 +131,7 @@ async fn free_places(sql: &mut dyn Sql, person: i64, account: &str, now: Timesta
     move_up(sql, person, account, now).await
 }
 
-/// Takes what one account is paid out of a batch whose file is not written yet: it is due again.
+/// Takes one account's payouts out of a batch whose file is not yet written: the money is due again.
 pub(crate) async fn recall(sql: &mut dyn Sql, account: &str, who: &str, now: Timestamp) -> Result<(), Failure> {
     let unwritten = "SELECT o.id, o.external_id, o.campaign_id, o.amount_cents FROM payouts o JOIN payout_batches b ON b.id = o.batch_id
                      WHERE o.account = $1 AND o.state = 'out' AND b.closed_at IS NULL AND b.written_at IS NULL ORDER BY o.id";

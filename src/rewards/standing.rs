@@ -1,4 +1,4 @@
-//! What a person earned: for their own page, for the operator, and what erasing them makes of it.
+//! What a person earned: for their own page and for the operator, and what erasing them changes.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::rewards::payout::paid_of;
 use crate::rewards::settle::recall;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Lines of one account that are read.
+/// The most lines read of one account.
 const MOST_LINES: u32 = 5000;
 
-/// What a person earned by those whom they referred.
+/// What a person earned by referring others.
 pub(crate) async fn standing_of(
     sql: &mut dyn Sql,
     person: i64,
@@ -36,7 +36,7 @@ pub(crate) async fn standing_of(
     let rewarded = sql.row(places, values![person], read).await?.unwrap_or_default();
     (standing.rewarded_groups, standing.rewarded_cents) = rewarded;
     let mut campaigns = BTreeMap::new();
-    // Each campaign by itself: one of them may have more capped groups than anybody counts. One more tells that it has.
+    // Each campaign on its own: one may have more capped groups than we count. Reading one extra shows that there are more.
     let most = RewardStanding::MOST_COUNTED + 1;
     let groups = "
         SELECT c.id, (SELECT count(*) FROM (SELECT 1 FROM reward_groups g WHERE g.referrer_id = $1 AND g.campaign_id = c.id
@@ -57,8 +57,8 @@ pub(crate) async fn standing_of(
     for (campaign, count) in sql.rows(waiting, values![person, most], read).await? {
         campaigns.entry(campaign).or_default().waiting = count;
     }
-    // A range, not `=`, and in the order of `people_by_referrer`: of somebody who referred a large part of all people, PostgreSQL would
-    // look for the newest by walking through everybody.
+    // A range instead of `=`, in the order of `people_by_referrer`: if a person referred a large part of all people, PostgreSQL would
+    // otherwise scan everyone to find the newest.
     let on_hold = "
         SELECT c.id, count(*) AS number_of,
                min(CASE WHEN part.accepted_at > c.active_at THEN part.accepted_at ELSE c.active_at END + c.hold_days * 86400000) AS first_until
@@ -90,7 +90,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// `rewarded` is how many groups are rewarded over all campaigns, and with how much.
+    /// `rewarded` is how many groups are rewarded across all campaigns, and their sum.
     async fn read(
         self,
         sql: &mut dyn Sql,
@@ -136,7 +136,7 @@ pub(crate) async fn ledger_of(sql: &mut dyn Sql, account: &AccountId) -> Result<
     sql.rows(lines, values![account.as_str(), MOST_LINES], read).await
 }
 
-/// All that is kept of a person's rewards besides where they stand.
+/// Everything else kept about a person's rewards.
 #[derive(Debug)]
 pub struct FindRewardHistory(pub i64, pub Option<AccountId>);
 
@@ -182,7 +182,7 @@ impl Unit for FindRewardHistory {
     }
 }
 
-/// An account with its sums; `$paid` is what counts as paid.
+/// An account with its sums; the column `paid` is what counts as paid.
 fn account(row: &Row<'_>) -> Result<RewardAccount, Failure> {
     Ok(RewardAccount {
         account: AccountId::kept(row.get("account")?),
@@ -209,7 +209,7 @@ macro_rules! account_columns {
     };
 }
 
-/// The accounts after that one, in their order.
+/// The accounts after that one, in order.
 #[derive(Debug)]
 pub struct ListRewardAccounts(pub String, pub u32);
 
@@ -230,7 +230,7 @@ impl Unit for ListRewardAccounts {
     }
 }
 
-/// The accounts after that one that were paid something between two times, with what that was in cents.
+/// The accounts after that one that were paid between two times, with the amount in cents.
 #[derive(Debug)]
 pub struct ListPaidBetween {
     pub since: Timestamp,
@@ -257,8 +257,8 @@ impl Unit for ListPaidBetween {
     }
 }
 
-/// A referrer gives up what they are due; says how much that was, in cents. What is due is the error where they do not, or did not know of so much. Their row is
-/// locked.
+/// A referrer gives up what they are due; returns the amount in cents. If they do not waive it, or knew of less, the amount due is the
+/// error. Their row is locked.
 pub(crate) async fn waive(
     sql: &mut dyn Sql,
     person: i64,
@@ -281,17 +281,17 @@ pub(crate) async fn waive(
     Ok(Ok(due))
 }
 
-/// What is in a batch whose file is not written yet, and so is not being paid, in cents.
+/// What is in a batch whose file is not yet written, and so is not being paid, in cents.
 async fn unwritten(sql: &mut dyn Sql, account: &str) -> Result<i64, Failure> {
     let sum = "SELECT CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) FROM payouts o JOIN payout_batches b ON b.id = o.batch_id
                WHERE o.account = $1 AND o.state = 'out' AND b.closed_at IS NULL AND b.written_at IS NULL";
     Ok(sql.row(sum, values![account], |row| row.get(0)).await?.unwrap_or(0))
 }
 
-/// Somebody is erased: nothing leads from them to the ledger any more, neither a payout nor a moment (groups and voids have only their
-/// day). Groups that count toward the most stay, and that they counted for somebody stays without the moment.
+/// Called when a person is erased: nothing links them to the ledger anymore, neither a payout nor an exact time (groups and voids keep only
+/// their day). Groups that count toward the maximum stay. That the person counted for a referrer stays too, without the time.
 pub(crate) async fn forget_referrer(sql: &mut dyn Sql, person: i64) -> Result<(), Failure> {
-    // What was paid too much comes off what they earn if they come back.
+    // An overpayment is subtracted from what they earn if they come back.
     let account = "SELECT account FROM people WHERE id = $1";
     let account: Option<Option<String>> = sql.row(account, values![person], |row| row.get(0)).await?;
     if let Some(account) = account.flatten() {

@@ -1,4 +1,4 @@
-//! The worker of rewards: checks whose hold is over and forms groups, in bounded steps. Several nodes may do so on one store.
+//! The rewards worker: checks people whose hold is over and forms groups, in bounded steps. Several nodes can run it on one store.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::supervise::{pause_after_step, pause_long_after_step};
 /// How often it looks for something to do.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Works until told to stop.
+/// Runs until stopped.
 pub async fn run(store: Store, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         let now = || clock.now().time;
@@ -30,7 +30,7 @@ pub async fn run(store: Store, log: Log, clock: Clock, mut stop: watch::Receiver
     }
 }
 
-/// Everything that is to be done now, for somebody who waits for it.
+/// Does everything that is due now, for a caller that waits for it.
 pub async fn work(store: &Store, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
     steps(store, now, || true, pause_after_step).await
 }

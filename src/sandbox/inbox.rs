@@ -1,4 +1,4 @@
-//! The inboxes of partners, which only the sandbox's records hold.
+//! The partners' inboxes, which only the sandbox's records have.
 
 use crate::domain::mail::inbox::{ArrivingMail, INBOX_HOLDS, InboxMail};
 use crate::domain::partner::name::PartnerId;
@@ -7,14 +7,14 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 pub use crate::people::test_data::ForgottenTestData;
 
-/// What is read of a mail, as [`mail`] has it.
+/// The columns of a mail, as [`mail`] reads them.
 macro_rules! columns {
     () => {
         "id, recipient, sender, subject, text, html, received_at"
     };
 }
 
-/// A mail arrives, once; the oldest of the inbox make way.
+/// Delivers a mail once; the oldest in a full inbox are deleted.
 #[derive(Debug)]
 pub struct PutInInbox(pub ArrivingMail, pub Timestamp);
 
@@ -35,7 +35,7 @@ impl Unit for PutInInbox {
     }
 }
 
-/// A partner's mails, newest first, from before that id on.
+/// A partner's mails older than that id, newest first.
 #[derive(Debug)]
 pub struct ListInbox {
     pub partner: PartnerId,
@@ -58,7 +58,7 @@ impl Unit for ListInbox {
     }
 }
 
-/// One of them.
+/// One mail.
 #[derive(Debug)]
 pub struct FindInInbox(pub PartnerId, pub i64);
 
@@ -73,7 +73,7 @@ impl Unit for FindInInbox {
     }
 }
 
-/// Everybody who has an inbox: the partners that are not suspended and have a key that works.
+/// Partners with an inbox: those that are not suspended and have a working key.
 #[derive(Debug)]
 pub struct ListInboxPartners(pub Timestamp);
 

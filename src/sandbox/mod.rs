@@ -1,6 +1,6 @@
-//! What only the sandbox has: inboxes that partners read, and somebody who presses the buttons of the simulator's mail.
+//! What only the sandbox has: inboxes for partners to read, and a simulator that presses the buttons in its mail.
 //!
-//! The rest of it is the service itself on records of its own. It must never be given live records, and never let mail leave.
+//! Everything else is the service itself on its own records. It must never get live records, and must never send mail out.
 
 pub mod inbox;
 pub mod transport;
@@ -14,15 +14,15 @@ use crate::membership::count::CountSandboxMembers;
 use crate::sandbox::inbox::{FindInInbox, ListInbox, ListInboxPartners};
 use crate::store::{Store, StoreError};
 
-/// Mails of a partner's inbox at a time, at the most.
+/// The most mails of an inbox listed at once.
 pub const MOST_LISTED: u32 = 100;
 
-/// The inboxes of partners, as they read them.
+/// The partners' inboxes, as partners read them.
 #[derive(Debug)]
 pub struct Inbox {
     store: Store,
     tokens: TokenMaker,
-    /// Where the sandbox's pages are, without a slash at the end.
+    /// The address of the sandbox's pages, without a slash at the end.
     site: String,
 }
 
@@ -30,7 +30,7 @@ pub struct Inbox {
 #[derive(Debug)]
 pub struct InboxPage {
     pub mails: Vec<ReceivedMail>,
-    /// From before which mail there are more.
+    /// The id to list older mails from, if there are more.
     pub next: Option<i64>,
 }
 
@@ -44,9 +44,9 @@ pub struct ReceivedMail {
     pub text: String,
     pub html: String,
     pub received_at: Timestamp,
-    /// The link to confirm by, if it holds one.
+    /// The link to confirm, if the mail has one.
     pub confirm_link: Option<String>,
-    /// "This wasn't me."
+    /// The link for "This wasn't me."
     pub decline_link: Option<String>,
 }
 
@@ -57,12 +57,12 @@ impl std::fmt::Debug for ReceivedMail {
 }
 
 impl Inbox {
-    /// `secret` is the sandbox's own, `site` where its pages are.
+    /// `secret` is the sandbox's own; `site` is the address of its pages.
     pub fn new(store: Store, secret: &Secret, site: String) -> Self {
         Self { store, tokens: TokenMaker::new(secret), site }
     }
 
-    /// A partner's mails, newest first, from before that one on; at most [`MOST_LISTED`] of them.
+    /// A partner's mails older than that one, newest first; at most [`MOST_LISTED`].
     pub async fn list(&self, partner: PartnerId, before: Option<i64>, limit: u32) -> Result<InboxPage, StoreError> {
         let most = limit.clamp(1, MOST_LISTED);
         let mut mails = self.store.run(ListInbox { partner, before, most: most + 1 }).await?;
@@ -72,7 +72,7 @@ impl Inbox {
         Ok(InboxPage { mails: mails.into_iter().map(|mail| self.received(mail)).collect(), next })
     }
 
-    /// One of them.
+    /// One mail.
     pub async fn find(&self, partner: PartnerId, id: i64) -> Result<Option<ReceivedMail>, StoreError> {
         Ok(self.store.run(FindInInbox(partner, id)).await?.map(|mail| self.received(mail)))
     }
@@ -82,12 +82,12 @@ impl Inbox {
         self.store.run(CountSandboxMembers(partner)).await
     }
 
-    /// Where the partner's people see it in a browser: nobody else can guess the address.
+    /// The address of the partner's inbox page in a browser. No one else can guess it.
     pub fn page(&self, partner: &str) -> String {
         format!("{}/inbox/{}", self.site, self.tokens.inbox_token(partner))
     }
 
-    /// Whose page a token opens.
+    /// The partner whose page a token opens.
     pub async fn partner_of(&self, token: &str, now: Timestamp) -> Result<Option<(PartnerId, String)>, StoreError> {
         use subtle::ConstantTimeEq;
         let partners = self.store.run(ListInboxPartners(now)).await?;
@@ -103,7 +103,7 @@ impl Inbox {
     }
 }
 
-/// The first link of a text that begins so, up to the end of its token.
+/// The first link in a text that begins with `start`, up to the end of its token.
 fn link_in(text: &str, start: &str) -> Option<String> {
     let from = &text[text.find(start)?..];
     let token = from[start.len()..].find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(from.len() - start.len());

@@ -1,5 +1,5 @@
-//! The way that the sandbox's mail takes: into its partner's inbox. Mail to the simulator's addresses is acted on as it arrives,
-//! by the same means that people have.
+//! Delivers the sandbox's mail into its partner's inbox. Mail to the simulator's addresses is acted on as it arrives, the same way a person
+//! would.
 
 use crate::clock::Clock;
 use crate::domain::email::EmailAddress;
@@ -32,7 +32,7 @@ impl InboxTransport {
 
     async fn deliver(&self, mail: OutgoingMail) -> Result<(), SendError> {
         let OutgoingMail { name, readable, inbox, due, .. } = mail;
-        // Nobody acts on mail to a partner's contact.
+        // Mail to a partner's contact is not acted on.
         let asked = due.as_ref().and_then(|due| EmailAddress::parse(&due.recipient).ok());
         let acts = asked.and_then(|email| Simulated::of(&email));
         if acts == Some(Simulated::Bounce) {
@@ -48,16 +48,16 @@ impl InboxTransport {
         }
     }
 
-    /// What was mailed is in the inbox, and acted on only after that: whoever sees the outcome finds the mail.
+    /// Acts only after the mail is in the inbox, so that anyone who sees the outcome also finds the mail.
     async fn act(&self, acts: Option<Simulated>, due: &DueMail, now: Timestamp) -> Result<(), SendError> {
         let MailAbout::SignUp(sign_up) = due.about else { return Ok(()) };
-        // From the first attempt on: a restart changes nothing about it.
+        // Counted from the first attempt, so a restart changes nothing.
         let slow_until = due.first_attempt_at.plus(SLOW_FOR);
         match acts {
             Some(Simulated::Slow) if now < slow_until => Err(SendError::NotBefore(slow_until)),
             Some(Simulated::Confirm | Simulated::Slow) => {
                 let token = self.tokens.token(Purpose::Confirm, sign_up);
-                // Whatever it says by now: a repeat that came while this mail was on its way is not mailed again.
+                // Confirms whatever the sign-up says by now: a repeat that came while this mail was on its way is not mailed again.
                 self.membership.confirm(&token, SeenPage::default(), now).await.map(|_| ()).map_err(not_now)
             }
             Some(Simulated::Decline) => {

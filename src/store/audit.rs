@@ -1,9 +1,10 @@
-//! The audit log: who changed what with which command, appended in the very transaction that changed it.
+//! The audit log: who changed what with which command, appended in the same transaction as the change.
 //!
-//! Audited is each change that runs on a store made with [`Store::audited`](super::Store::audited): what operators, partners (with their
-//! key at `/partner/v1`), negotiators, and members on their own page do. Not audited are the steps of workers, which follow from rules,
-//! and what people do with a form or a mailed link: signing up, confirming, declining. The sign-up's own row keeps the evidence of
-//! that: when, by which channel, which words were shown, and which button was pressed.
+//! Every change that runs on a store made with [`Store::audited`](super::Store::audited) is audited: what operators, partners
+//! (with their key at `/partner/v1`), negotiators, and members on their own page do. The steps of workers are not audited,
+//! because they follow from rules. What people do with a form or a mailed link (signing up, confirming, declining) is not audited
+//! either: the sign-up's own row keeps that evidence: when, through which channel, which words were shown, and which button was
+//! pressed.
 //!
 //! Rows are never changed or deleted: the schema refuses it. People appear by their account, never by an address.
 
@@ -14,7 +15,7 @@ use super::sql::{Failure, How, Job, ReadRow, Row, Sql, SqlReply, Unit, Value, ex
 use crate::domain::time::{DAY, Timestamp};
 use crate::reply::Reply;
 
-/// What was done after that place and before `until`, oldest first.
+/// What was done after a place and before `until`, oldest first.
 #[derive(Debug)]
 pub struct ListAuditAfter {
     pub after: AuditPlace,
@@ -33,7 +34,7 @@ impl Unit for ListAuditAfter {
     }
 }
 
-/// What was done from `since` on and before that place, newest first.
+/// What was done from `since` on and before a place, newest first.
 #[derive(Debug)]
 pub struct ListAuditBefore {
     pub since: Timestamp,
@@ -52,7 +53,7 @@ impl Unit for ListAuditBefore {
     }
 }
 
-/// Writes down what changes no row of ours, and is worth knowing all the same.
+/// Records an act that changes no row of ours but is worth knowing.
 #[derive(Debug)]
 pub struct AppendAudit(pub Act);
 
@@ -65,15 +66,15 @@ impl Unit for AppendAudit {
     }
 }
 
-/// Something that somebody does with a command.
+/// Something that an actor does with a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Act {
     pub who: String,
     pub command: &'static str,
-    /// A key, a mail, a figure; where it is a person, the unit of work says so by their account.
+    /// A key, a mail or a figure; for a person, the unit of work names their account.
     pub about: String,
     pub at: Timestamp,
-    /// The row of `partner_changes` that asked for it, where a partner does it.
+    /// The row of `partner_changes` that asked for it, if a partner does it.
     pub change: Option<i64>,
 }
 
@@ -117,10 +118,10 @@ fn entry(row: &Row<'_>) -> Result<AuditEntry, Failure> {
     })
 }
 
-/// Who the audit log says did what a member did on their own page.
+/// The actor in the audit log for what a member does on their own page.
 pub const BY_THEMSELVES: &str = "the member";
 
-/// Rows of a kind in a day about what one member did themselves: the log only grows, and they could fill the disk with it.
+/// The most rows of one kind per day about one member's own acts: the log only grows, and a member could fill the disk with it.
 const BY_ONE_A_DAY: i64 = 20;
 
 pub(crate) async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<(), Failure> {
@@ -135,7 +136,7 @@ pub(crate) async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<
     sql.execute(append, values![act.at, &act.who, act.command, about]).await.map(|_| ())
 }
 
-/// A change that is written down as an act, together with what it does.
+/// A change that is recorded as an act, together with its effect.
 pub(super) fn audited(job: Box<dyn Job>, act: Arc<Act>) -> Box<dyn Job> {
     Box::new(AuditedJob { job, act })
 }
@@ -171,14 +172,14 @@ impl Job for AuditedJob {
     }
 }
 
-/// A connection that notices whether a unit of work changes anything, and whom or what it is about.
+/// A connection that notices whether a unit of work changes anything, and which person or thing it is about.
 struct Watched<'s> {
     sql: &'s mut dyn Sql,
     changed: bool,
     about: Option<String>,
 }
 
-/// Whether a statement only asks.
+/// Whether a statement only reads.
 fn is_question(sql: &str) -> bool {
     let words = sql.trim_start();
     words.starts_with("SELECT") || words.starts_with("WITH")
@@ -231,7 +232,7 @@ impl Sql for Watched<'_> {
     }
 }
 
-/// The change that was asked for was made, in this transaction.
+/// Notes that the requested change was made, in this transaction.
 pub(crate) async fn note_done(sql: &mut dyn Sql, change: i64, about: &str, now: Timestamp) -> Result<(), Failure> {
     let done = "UPDATE partner_changes SET done_at = $2, about = $3 WHERE id = $1";
     sql.execute(done, values![change, now, about]).await.map(|_| ())

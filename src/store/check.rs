@@ -1,15 +1,14 @@
-//! Whether writes are kept right now.
+//! Checks whether writes work right now.
 
-use crate::store::StoreError;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
 
-/// A write that says nothing new, and goes the way of every other.
+/// A write that says nothing new and takes the same path as every other.
 pub(crate) const CHECK: Check =
     Check { take_room: &[], change: "UPDATE readiness SET checked_at = checked_at + 1 WHERE id = 1" };
 
-/// Goes the way of every write, and may ask the disk for the room that a sign-up needs.
+/// Takes the same path as every write, and can ask the disk for the space that a sign-up needs.
 pub(crate) struct Check {
-    /// What takes that room and leaves no row, each in turn.
+    /// Statements that take that space and leave no row, run in order.
     pub take_room: &'static [&'static str],
     /// Changes the one row.
     pub change: &'static str,
@@ -25,7 +24,7 @@ impl Unit for Check {
         }
         match sql.execute(self.change, values![]).await? {
             1 => Ok(()),
-            _ => Err(Failure::Refused(StoreError::Unavailable("the tables are empty".to_owned()))),
+            _ => Err(Failure::Unusable("the tables are empty".to_owned())),
         }
     }
 }

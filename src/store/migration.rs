@@ -2,15 +2,16 @@
 
 use ring::digest::{SHA256, digest};
 
-/// One step. A released one is never changed: records hold its fingerprint, and those of another shape are refused.
+/// One step. A released step never changes: records store its fingerprint, and records with another one are refused.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
     pub sqlite: &'static str,
     pub postgres: &'static str,
-    /// The oldest schema whose programs still work on this one, where nodes are replaced one by one (PostgreSQL). A step that
-    /// only adds leaves it as it was; one that removes raises it, in a release after the last that used what it removes.
+    /// The oldest schema whose programs still work on this one, for replacing nodes one by one (PostgreSQL). A step that only
+    /// adds things keeps this number. A step that removes something raises it, in a release after the last one that used what it
+    /// removes.
     pub serves: i32,
-    /// Whether it replaces a table by a new one. SQLite does so with foreign keys off, which can only be set outside a
+    /// Whether it replaces a table with a new one. SQLite does so with foreign keys off, which can only be set outside a
     /// transaction, and every reference is checked before the commit.
     pub rebuilds: bool,
 }
@@ -31,8 +32,8 @@ pub const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// What identifies the text of a step: the start of its hash, without comments and white space. It is stored with the
-/// records when the step is taken.
+/// Identifies the text of a step: the start of its hash, without comments and white space. It is stored with the records when the
+/// step runs.
 pub(super) fn fingerprint(sql: &str) -> String {
     let code = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
     let words: Vec<_> = code.flat_map(str::split_whitespace).collect();
@@ -40,16 +41,16 @@ pub(super) fn fingerprint(sql: &str) -> String {
     hash.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What may be done to a schema when a store is opened.
+/// What opening a store may do to the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prepare {
-    /// Nothing: it has to exist and be current. For commands, which may run beside a server of another version.
+    /// Nothing: the schema must exist and be current. For commands, which may run beside a server of another version.
     Expect,
-    /// It is created if there is none, and never changed: for a command that may come before the first start.
+    /// Create it if there is none, and never change it. For a command that may run before the first start.
     Make,
-    /// It is created or brought up to date: for the service.
+    /// Create it or bring it up to date. For the service.
     Upgrade,
-    /// It is brought up to date, and may have been restored from a copy: for `unionhall resume`.
+    /// Bring it up to date; it may have been restored from a copy. For `unionhall resume`.
     Resume,
 }
 
@@ -57,8 +58,8 @@ pub enum Prepare {
 mod tests {
     use super::*;
 
-    /// Of SQLite and PostgreSQL, one line for each step. A line is added with its step and stays: every database of a release
-    /// holds these, and is refused by a build whose steps differ.
+    /// For SQLite and PostgreSQL, one line per step. A line is added with its step and stays: every database of a release stores
+    /// these, and a build whose steps differ refuses the database.
     const FINGERPRINTS: &[[&str; 2]] = &[["1ab589deb44d", "903d3564ea5c"], ["71174bfd1531", "71174bfd1531"]];
 
     #[test]

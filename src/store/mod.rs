@@ -1,8 +1,8 @@
 //! An engine for units of work: connections, transactions, retries, and the audit row beside a change.
 //!
-//! A unit (`sql.rs`) is data with its SQL, written once for both engines, in the capability whose rule it is. It commits everything it
-//! did or nothing. The time is passed in. The store must never know a person, a campaign or a reward, nor requests, limits or mail
-//! transports, and must never put an address, a key or a token into an error.
+//! A unit (`sql.rs`) is data with its SQL, written once for both engines, in the capability that owns the rule. It commits
+//! everything it did or nothing. The caller passes in the time. The store must never know about people, campaigns, rewards,
+//! requests, limits or mail transports, and must never put an address, a key or a token into an error.
 
 pub mod audit;
 mod check;
@@ -28,14 +28,14 @@ use crate::store::postgres::PostgresStore;
 use crate::store::postgres::batch::Batcher;
 pub use crate::store::postgres::batch::{BatchOutcome, Batched};
 
-/// Units of work that share a commit at the most: past this a bigger batch gains little and its first unit waits longer.
+/// The most units of work that share a commit: past this a bigger batch gains little and its first unit waits longer.
 pub const WRITE_BATCH: usize = 256;
 
 /// Where units of work run. Every engine passes the same suite: `tests/it/once/store_suite/`.
 pub trait Engine: Send + Sync + fmt::Debug {
     fn run(&self, how: How, job: Box<dyn Job>) -> JobReply<'_>;
 
-    /// Tuned by hand: every page shows it.
+    /// Tuned by hand, because every page shows it.
     fn member_count(&self) -> StoreReply<'_, u64>;
 
     fn database_bytes(&self) -> StoreReply<'_, u64>;
@@ -56,7 +56,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone)]
 pub struct Store {
     engine: Arc<dyn Engine>,
-    /// What changes are written down as.
+    /// The act that changes are recorded as.
     act: Option<Arc<Act>>,
 }
 
@@ -65,22 +65,22 @@ impl Store {
         Self { engine, act: None }
     }
 
-    /// The same store, of which every change is written down in the audit log as this act, together with the change.
+    /// The same store, but every change is recorded in the audit log as this act, together with the change.
     pub fn audited(&self, act: Act) -> Self {
         Self { engine: Arc::clone(&self.engine), act: Some(Arc::new(act)) }
     }
 
-    /// The same store without an act: for steps that follow from one that is written down.
+    /// The same store without an act, for steps that follow from a recorded one.
     pub fn unaudited(&self) -> Self {
         Self { engine: Arc::clone(&self.engine), act: None }
     }
 
-    /// Does the unit whole or not at all. This part is compiled for each unit: it is to stay this small.
+    /// Runs the unit completely or not at all. This part is compiled for each unit, so keep it this small.
     pub fn run<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
         self.run_job(U::HOW, <dyn Job>::of(unit)).map(result_of)
     }
 
-    /// Asks what changes nothing: a unit that could is refused by the compiler.
+    /// Runs a query that changes nothing; the compiler refuses a unit that could.
     pub fn ask<Q: Unit>(&self, query: Q) -> StoreReply<'_, Q::Done> {
         const { assert!(Q::HOW.only_reads(), "a question changes nothing") };
         self.run(query)
@@ -93,7 +93,7 @@ impl Store {
         }
     }
 
-    /// Where units of this kind are done together, if the engine can; once for each kind, at wiring. They are not audited.
+    /// Runs units of this kind together, if the engine can. Call it once for each kind, at wiring. These units are not audited.
     pub fn batches<B: Batched>(&self) -> Batches<B> {
         Batches { store: self.unaudited(), together: self.engine.postgres().and_then(PostgresStore::batcher) }
     }
@@ -108,24 +108,24 @@ impl Store {
         self.engine.database_bytes()
     }
 
-    /// Whether a write would be kept right now: makes one, to a row of its own that nobody waits for. `for_room` makes it as large
-    /// as a sign-up.
+    /// Whether writes work right now: makes one, to a row of its own that nothing else waits for. `for_room` makes it as large as
+    /// a sign-up.
     pub fn check(&self, for_room: bool) -> StoreReply<'_, ()> {
         self.engine.check(for_room)
     }
 
-    /// What monitoring reads of this node's own part in it: at once, whatever the database does.
+    /// What monitoring reads about this node's part of the store; returns at once, whatever the database does.
     pub fn figures(&self) -> StoreReply<'_, StoreFigures> {
         self.engine.figures()
     }
 
-    /// Finishes what was begun and lets go of the files or connections. What is asked later fails.
+    /// Finishes running work and closes the files or connections. Later calls fail.
     pub fn close(&self) -> StoreReply<'_, ()> {
         self.engine.close()
     }
 }
 
-/// Units of one kind, done together where the engine can.
+/// Runs units of one kind together if the engine can.
 #[derive(Debug)]
 pub struct Batches<B: Batched> {
     store: Store,
@@ -148,7 +148,7 @@ pub enum StoreError {
     /// The store could not be read, or could not commit; nothing was written. The cause is for the operator.
     #[error("{0}")]
     Unavailable(String),
-    /// It was asked to commit and its answer was lost: the unit is done whole or not at all, and nobody knows which.
+    /// The store was asked to commit and its answer was lost: the unit is done completely or not at all, and it is unknown which.
     #[error("{0}; whether it was done is not known")]
     Unknown(String),
 }
@@ -160,7 +160,7 @@ impl From<NoRandom> for StoreError {
 }
 
 impl StoreError {
-    /// The same, of a question that changes nothing.
+    /// The same, for a query that changes nothing.
     fn of_a_read(self) -> Self {
         match self {
             Self::Unknown(cause) => Self::Unavailable(cause),

@@ -1,5 +1,6 @@
-//! Every statement is held to its plan: none reads a whole table that grows, unless `ALLOWED` says why. On SQLite a debug build looks
-//! before a statement first runs (`sqlite/plan.rs`); on PostgreSQL a test looks at all that ran (`postgres/plan.rs`).
+//! Checks the plan of every statement: none may read a whole table that grows, unless `ALLOWED` says why. On SQLite a debug build
+//! checks before a statement first runs (`sqlite/plan.rs`); on PostgreSQL a test checks all statements that ran
+//! (`postgres/plan.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -7,8 +8,8 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::StoreError;
 
-/// Tables of few rows, however many people there are: one row, a row a day for each source, or what operators and partners make by
-/// hand, and a negotiator as much of as it may for a campaign.
+/// Tables that have few rows however many people there are: one row, a row per day and source, what operators and partners create
+/// by hand, or what a negotiator may create for a campaign.
 const SMALL: [&str; 18] = [
     "api_keys",
     "campaign_mailings",
@@ -36,7 +37,7 @@ pub(super) struct AllowedScan {
     statement: &'static str,
     pub(super) table: &'static str,
     pub(super) why: &'static str,
-    /// Rows that it reads at the most, in a debug build where there are more.
+    /// The most rows that it may read, in a debug build where there are more.
     pub(super) most: i32,
 }
 
@@ -227,13 +228,13 @@ const ALLOWED: &[AllowedScan] = &[
     },
 ];
 
-/// Rows of [`SMALL`] tables that a statement may read besides.
+/// Rows of [`SMALL`] tables that a statement may read in addition.
 pub(super) const OF_SMALL: i32 = 1000;
 
-/// However many there are.
+/// Any number of rows.
 const WHOLE: i32 = i32::MAX;
 
-/// The statements whose plans were looked at, and what each may read.
+/// The statements whose plans were checked, and what each may read.
 static CHECKED: LazyLock<Mutex<HashMap<String, Option<&'static AllowedScan>>>> = LazyLock::new(Mutex::default);
 
 fn checked() -> MutexGuard<'static, HashMap<String, Option<&'static AllowedScan>>> {
@@ -244,12 +245,12 @@ pub(super) fn is_checked(sql: &str) -> bool {
     checked().contains_key(sql)
 }
 
-/// What a statement that was checked may read.
+/// What a checked statement may read.
 pub(super) fn allowed(sql: &str) -> Option<&'static AllowedScan> {
     checked().get(sql).copied().flatten()
 }
 
-/// Refuses a statement that walks more than it may: tables, each with what is walked, itself or an index.
+/// Refuses a statement that scans more than it may. `scans` has, for each table, what is scanned: the table itself or an index.
 pub fn judge(sql: &str, scans: BTreeMap<String, String>) -> Result<(), StoreError> {
     let words = words(sql).replace('$', "?");
     let (mut allowed, mut refused) = (None::<&AllowedScan>, String::new());

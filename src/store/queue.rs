@@ -1,5 +1,5 @@
-//! A bounded queue to one worker, with backpressure: whoever finds it full is held back, and gives up after a while. And
-//! what monitoring reads of a store: how much waits there, and how it is worked off.
+//! A bounded queue to one worker, with backpressure: a caller that finds it full is held back, and gives up after a while. Also
+//! what monitoring reads about a store: how much is waiting, and how it is processed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::StoreError;
 use crate::reply::Reply;
 
-/// What may wait; more come from callers who are held back.
+/// How many jobs may wait; past this, callers are held back.
 const LENGTH: usize = 4096;
 
 /// How long a caller is held back.
@@ -25,11 +25,11 @@ pub(super) struct Queue<T> {
 
 pub(super) enum Queued<T> {
     Job(T),
-    /// Nothing more is taken after it.
+    /// Nothing is accepted after it.
     Close,
 }
 
-/// Who waits for the answer to a job.
+/// The channel for the answer to a job.
 pub(super) type Waiter<A> = oneshot::Sender<Result<A, StoreError>>;
 
 impl<T> fmt::Debug for Queue<T> {
@@ -44,12 +44,12 @@ impl<T: Send> Queue<T> {
         (Self { jobs: queue, batches: Arc::default() }, inbox)
     }
 
-    /// How much waits, and how it was taken.
+    /// How much is waiting, and how it was taken.
     pub(super) fn figures(&self) -> WriterFigures {
         WriterFigures { waiting: self.jobs.max_capacity() - self.jobs.capacity(), ..self.batches.read() }
     }
 
-    /// Hands a job over. It is queued before the first poll: a caller who drops the future has still asked.
+    /// Queues a job. It is queued before the first poll, so it runs even if the caller drops the future.
     pub(super) fn ask<A: Send + 'static>(&self, job: impl FnOnce(Waiter<A>) -> T) -> Reply<'_, Result<A, StoreError>> {
         let (waiter, answer) = oneshot::channel();
         let held_back = match self.jobs.try_send(Queued::Job(job(waiter))) {
@@ -65,12 +65,12 @@ impl<T: Send> Queue<T> {
                     Err(_) => return Err(unavailable("too many writes are waiting")),
                 }
             }
-            // It was taken, and whoever took it is gone.
+            // The worker took the job and is gone.
             answer.await.unwrap_or_else(|_| Err(StoreError::Unknown("the store ended early".to_owned())))
         })
     }
 
-    /// The worker finishes what waits, and ends.
+    /// The worker finishes the waiting jobs, and ends.
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         self.jobs.send(Queued::Close).await.map_err(|_| unavailable("the worker ended early"))
     }
@@ -80,13 +80,13 @@ fn unavailable(why: &str) -> StoreError {
     StoreError::Unavailable(why.to_owned())
 }
 
-/// The upper ends of the sizes of batches that are counted apart; the last is what a batch has at the most by default.
+/// The upper bounds of the batch sizes that are counted separately; the last is the default maximum.
 pub const BATCH_ENDS: [usize; 7] = [1, 2, 4, 8, 32, 128, super::WRITE_BATCH];
 
-/// How large the batches were that the worker took: two additions for each batch, which is a commit.
+/// The sizes of the batches that the worker took: two additions per batch, which is a commit.
 #[derive(Debug, Default)]
 pub(super) struct BatchCounts {
-    /// Not added up: each batch is in one of them.
+    /// Not cumulative: each batch is in one of them.
     sizes: [AtomicU64; BATCH_ENDS.len() + 1],
     jobs: AtomicU64,
 }
@@ -104,26 +104,26 @@ impl BatchCounts {
     }
 }
 
-/// What monitoring reads of a store, apart from what is in it. Reading it asks nothing of the database.
+/// What monitoring reads about a store other than its contents. Reading it does not query the database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoreFigures {
     pub writer: WriterFigures,
     pub pools: Vec<PoolFigures>,
 }
 
-/// Whoever commits what many ask for.
+/// A writer that commits for many callers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WriterFigures {
-    /// What waits for the next batch.
+    /// Jobs that wait for the next batch.
     pub waiting: usize,
-    /// How many batches there were, by [`BATCH_ENDS`] and those past them; not added up.
+    /// How many batches there were, by [`BATCH_ENDS`] and past them; not cumulative.
     pub batches: [u64; BATCH_ENDS.len() + 1],
-    /// How much they held together.
+    /// How many jobs they held in total.
     pub jobs: u64,
 }
 
 impl WriterFigures {
-    /// Of two who do so.
+    /// The sum of two writers.
     pub(super) fn and(mut self, other: &Self) -> Self {
         self.waiting += other.waiting;
         self.jobs += other.jobs;
@@ -138,9 +138,9 @@ pub struct PoolFigures {
     pub name: &'static str,
     pub busy: usize,
     pub idle: usize,
-    /// Connections at the most.
+    /// The most connections.
     pub most: usize,
-    /// Who waits for one; none where that is not known.
+    /// How many callers wait for one; none if that is unknown.
     pub waiting: Option<usize>,
 }
 

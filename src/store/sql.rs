@@ -1,9 +1,9 @@
-//! The seam between units of work and the engines: SQL that both understand, written once.
+//! The interface between units of work and the engines: SQL that both understand, written once.
 //!
-//! A [`Unit`] is written for PostgreSQL, many nodes at once: it takes rows with `FOR UPDATE` where another node may have
-//! read them too. SQLite has one writer, leaves those words out, and answers every question before it is polled again. The
-//! common ground is `$1`, `RETURNING`, `ON CONFLICT`, `CASE`, `IS DISTINCT FROM` and `CAST`; no statement may add rows in a
-//! `WITH`, which SQLite does not know.
+//! A [`Unit`] is written for PostgreSQL with many nodes: it locks rows with `FOR UPDATE` where another node may have read them
+//! too. SQLite has one writer, omits those words, and answers every query before it is polled again. Both understand `$1`,
+//! `RETURNING`, `ON CONFLICT`, `CASE`, `IS DISTINCT FROM` and `CAST`; no statement may add rows in a `WITH`, which SQLite does
+//! not support.
 
 use std::any::Any;
 use std::future::Future;
@@ -18,7 +18,7 @@ use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
-/// A change to the records or a question to them, as data: applying it again after a rollback does the same.
+/// A change to the records or a query, as data: applying it again after a rollback does the same.
 pub trait Unit: Send + Sync + 'static {
     type Done: Send + 'static;
 
@@ -34,9 +34,9 @@ pub enum How {
     Read,
     /// The same for many rows: it must not hold up a thread that answers requests.
     Scan,
-    /// It changes something, with one statement at the most.
+    /// It changes something, with at most one statement.
     Write,
-    /// It changes something, with several statements that are done or undone together.
+    /// It changes something, with several statements that commit or roll back together.
     Transaction,
 }
 
@@ -47,7 +47,7 @@ impl How {
 }
 
 /// A [`Unit`] without its type, and its result once it was applied. Everything around a unit (queue, transaction, retry,
-/// time-out, audit log) is written for this, and so compiled once.
+/// time-out, audit log) uses this type, and so is compiled once.
 pub trait Job: Send {
     fn is_transaction(&self) -> bool;
 
@@ -57,7 +57,7 @@ pub trait Job: Send {
     fn done(&mut self) -> &mut dyn Any;
 }
 
-/// A job that was run, for its result.
+/// A job that has run, for its result.
 pub type JobDone = Result<Box<dyn Job>, StoreError>;
 
 pub type JobReply<'a> = Reply<'a, JobDone>;
@@ -73,7 +73,7 @@ impl dyn Job {
     }
 }
 
-/// The result of a job that was made of a unit with this `Done`.
+/// The result of a job that was made from a unit with this `Done`.
 pub fn result_of<T: 'static>(job: JobDone) -> Result<T, StoreError> {
     let done = job?.done().downcast_mut::<Option<T>>().and_then(Option::take);
     done.ok_or_else(|| StoreError::Unavailable("the unit of work was not run".to_owned()))
@@ -99,38 +99,38 @@ impl<U: Unit> Job for Pending<U> {
     }
 }
 
-/// The result of what never waits.
+/// The result of a future that never waits.
 pub fn at_once(applied: Pin<&mut dyn Future<Output = Result<(), Failure>>>) -> Result<(), Failure> {
     match applied.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
-        Poll::Pending => Err(Failure::Refused(StoreError::Unavailable("SQLite: a unit of work waited".to_owned()))),
+        Poll::Pending => Err(Failure::Unusable("SQLite: a unit of work waited".to_owned())),
     }
 }
 
-/// A connection, as far as a unit of work needs one. Every statement is a constant of the program, so that each engine
-/// prepares it once.
+/// What a unit of work needs from a connection. Every statement is a constant of the program, so that each engine prepares it
+/// once.
 pub trait Sql: Send {
-    /// Whether every answer is there at once, as SQLite's are: then nothing needs to be kept while it is awaited.
+    /// Whether every answer is ready immediately, as with SQLite: then nothing needs to be kept while it is awaited.
     fn never_waits(&self) -> bool;
 
-    /// Reads the rows of a question, or those that `RETURNING` gives, until `read` wants no more.
+    /// Reads the rows of a query, or those that `RETURNING` gives, until `read` stops.
     fn each_row<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>], read: ReadRow<'a>) -> SqlReply<'a, ()>;
 
-    /// Adds a row with a statement that ends in `RETURNING id`; its id, or none where `ON CONFLICT DO NOTHING` left it out.
-    /// SQLite knows the id without that clause, which makes it keep a table for the answer.
+    /// Adds a row with a statement that ends in `RETURNING id`. Returns its id, or none if `ON CONFLICT DO NOTHING` skipped it.
+    /// SQLite knows the id without that clause, which would make it keep a table for the answer.
     fn insert<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>]) -> SqlReply<'a, Option<i64>>;
 
-    /// How many rows it changed.
+    /// Runs a statement and returns how many rows it changed.
     fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>]) -> SqlReply<'a, u64>;
 
-    /// Keeps every other unit that locks the same key waiting until this one is over (an advisory lock): for a decision
-    /// that rests on rows which may not be there yet.
+    /// Makes every other unit that locks the same key wait until this one ends (an advisory lock). For a decision that depends on
+    /// rows that may not exist yet.
     fn lock<'a>(&'a mut self, key: &'a str) -> SqlReply<'a, ()>;
 
-    /// The same without waiting, and for those alone who ask this way: false if another unit has the key.
+    /// The same without waiting, and only among units that lock this way: false if another unit has the key.
     fn try_lock<'a>(&'a mut self, key: &'a str) -> SqlReply<'a, bool>;
 
-    /// What the unit turns out to be about, people by their account: for the audit log, where it is written (`audit.rs`).
+    /// Tells the audit log, if there is an entry (`audit.rs`), what the unit turns out to be about; people by their account.
     fn about(&mut self, _what: &str) {}
 }
 
@@ -140,7 +140,7 @@ pub type SqlReply<'a, T> = Reply<'a, Result<T, Failure>>;
 pub type ReadRow<'a> = &'a mut (dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>, Failure> + Send);
 
 impl dyn Sql + '_ {
-    /// The rows of a question, or those that `RETURNING` gives.
+    /// The rows of a query, or those that `RETURNING` gives.
     pub async fn rows<T: Send>(
         &mut self,
         sql: &'static str,
@@ -156,7 +156,7 @@ impl dyn Sql + '_ {
         Ok(rows)
     }
 
-    /// The first of them, if there is one.
+    /// The first row, if there is one.
     pub async fn row<T: Send>(
         &mut self,
         sql: &'static str,
@@ -173,7 +173,7 @@ impl dyn Sql + '_ {
     }
 }
 
-/// A parameter of a statement, or what stands in a column.
+/// A parameter of a statement, or the value of a column.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     Null,
@@ -226,7 +226,7 @@ pub(crate) use values;
 
 /// A type that a column can be read as.
 pub trait FromValue<'v>: Sized {
-    /// None where the value is none of this type.
+    /// None if the value is of another type.
     fn from_value(value: Value<'v>) -> Option<Self>;
 }
 
@@ -248,7 +248,7 @@ from_value! {
     // Numbers that are never negative.
     u64: Value::Number(number) => Some(number.unsigned_abs());
     u32: Value::Number(number) => Some(u32::try_from(number).unwrap_or(u32::MAX));
-    // Truth is 0 or 1 where the engine has no other word for it; unknown is not true.
+    // A flag is 0 or 1 if the engine has no type for it; null is not true.
     bool: Value::Flag(flag) => Some(flag), Value::Number(number) => Some(number != 0), Value::Null => Some(false);
     PartnerId: Value::Number(id) => Some(Self(id));
     Timestamp: Value::Number(millis) => Some(Self::from_millis(millis));
@@ -273,7 +273,7 @@ pub trait Columns {
     fn index(&self, name: &str) -> Option<usize>;
 }
 
-/// Which column of a row: by name, or by its place where there is only one.
+/// A column of a row: by name, or by position if there is only one.
 pub trait Column: Copy {
     fn index(self, row: &dyn Columns) -> Result<usize, Failure>;
 }
@@ -286,12 +286,12 @@ impl Column for usize {
 
 impl Column for &str {
     fn index(self, row: &dyn Columns) -> Result<usize, Failure> {
-        let missing = || Failure::Refused(StoreError::Unavailable(format!("the statement selects no column {self}")));
+        let missing = || Failure::Unusable(format!("the statement selects no column {self}"));
         row.index(self).ok_or_else(missing)
     }
 }
 
-/// One row of an answer; a column that does not hold what it should was written by other hands, and is named.
+/// One row of an answer. If a column does not hold what it should, something else wrote it, and the error names the column.
 pub struct Row<'r>(pub &'r dyn Columns);
 
 impl std::fmt::Debug for Row<'_> {
@@ -303,10 +303,10 @@ impl std::fmt::Debug for Row<'_> {
 impl Row<'_> {
     fn foreign(&self, column: usize) -> Failure {
         let name = self.0.name(column);
-        Failure::Refused(StoreError::Unavailable(format!("the column {name} holds a value that is not ours")))
+        Failure::Unusable(format!("the column {name} holds a value that is not ours"))
     }
 
-    /// What stands in the column, as the type that is wanted.
+    /// The value of the column, as the requested type.
     pub fn get<'v, T: FromValue<'v>>(&'v self, column: impl Column) -> Result<T, Failure> {
         let column = column.index(self.0)?;
         T::from_value(self.0.value(column)?).ok_or_else(|| self.foreign(column))
@@ -319,16 +319,16 @@ impl Row<'_> {
     }
 }
 
-/// Why a unit of work did not succeed, before it is told to the outside.
+/// Why a unit of work failed, before callers outside see it.
 #[derive(Debug)]
 pub enum Failure {
-    /// A rule of the union says no; the database is well.
-    Refused(StoreError),
-    /// Somebody else changed what this was about to change: look again.
+    /// The records are not as the unit expects them, or the unit is wrong; the database is well.
+    Unusable(String),
+    /// Another unit changed what this one was about to change: look again.
     Overtaken,
-    /// There is no connection: nothing was asked.
+    /// There is no connection: nothing was sent.
     Away(String),
-    /// It was asked, and no answer came.
+    /// It was sent, and no answer came.
     Lost(String),
     Sqlite(rusqlite::Error),
     Postgres(tokio_postgres::Error),
@@ -349,7 +349,7 @@ impl From<tokio_postgres::Error> for Failure {
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Refused(error) => error,
+            Failure::Unusable(why) => Self::Unavailable(why),
             Failure::Overtaken => Self::Unavailable("others kept changing the same rows".to_owned()),
             Failure::Away(why) => Self::Unavailable(why),
             Failure::Lost(why) => Self::Unknown(why),
@@ -375,7 +375,7 @@ pub fn describe_sqlite(error: &rusqlite::Error) -> String {
 pub fn describe(error: &tokio_postgres::Error) -> String {
     use std::error::Error;
     match (error.as_db_error(), error.source()) {
-        // Class 22, data exceptions, quotes what was sent in the message itself.
+        // Class 22 (data exceptions) quotes the sent values in the message itself.
         (Some(told), _) if told.code().code().starts_with("22") => {
             format!("the data was refused ({})", told.code().code())
         }
@@ -385,7 +385,7 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// The row that a question always has.
+/// The row that a query always returns.
 pub fn expected<T>(row: Option<T>) -> Result<T, Failure> {
-    row.ok_or_else(|| Failure::Refused(StoreError::Unavailable("a row of the installation is missing".to_owned())))
+    row.ok_or_else(|| Failure::Unusable("a row of the installation is missing".to_owned()))
 }

@@ -102,7 +102,7 @@ pub(super) async fn does_campaign_mail_wait(settings: &ServeSettings) -> bool {
 async fn of_sandbox(settings: &ServeSettings, live: &Records) -> Option<Finding> {
     const SANDBOX: &str = "sandbox";
     let opened = async {
-        let SandboxRecords { records, are_there } = find_sandbox(&live).await?;
+        let SandboxRecords { records, are_there } = find_sandbox(live).await?;
         if !are_there {
             return Ok(None);
         }

@@ -1,7 +1,7 @@
-//! Reads the mail that is due, with what decides whether it may go; `lease.rs` decides.
+//! Reads the mail that is due, along with the facts that decide whether it may go; `lease.rs` decides.
 //!
-//! Two choices stay in SQL, so that a lease reads and locks few rows however many wait: the first of each lane, and that no
-//! more are locked than can be taken.
+//! Two choices stay in SQL, so that a lease reads and locks few rows however many wait: the first mail of each lane, and
+//! locking no more rows than the lease can take.
 
 use crate::domain::language::Language;
 use crate::domain::mail::choices::KeptChoices;
@@ -14,7 +14,7 @@ use crate::domain::sign_up::{SignUpId, SignUpRef, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, values};
 
-/// A mail that is due, and what decides whether it may go.
+/// A due mail, and the facts that decide whether it may go.
 pub(crate) struct Candidate {
     pub mail: DueMail,
     pub mailbox: String,
@@ -23,7 +23,7 @@ pub(crate) struct Candidate {
     pub facts: MailFacts,
 }
 
-/// A mail that is due, as [`candidate`] reads it. What has expired is left to retention, which decides so for good.
+/// A due mail, as [`candidate`] reads it. Expired mail is left to retention, which settles it for good.
 macro_rules! due {
     ($hint:literal, $($which:expr),*) => {
         concat!(
@@ -50,7 +50,7 @@ macro_rules! due {
     };
 }
 
-/// Whether a mail `o` of the sign-up `s` may be taken: it is nobody else's, and nobody waits for another's decision about it.
+/// Whether a mail `o` of the sign-up `s` can be taken: it is due, no worker has it, and it does not wait for a decision.
 macro_rules! is_due {
     () => {
         "o.campaign_mail_id IS NULL AND o.given_up_at IS NULL AND o.held_at IS NULL AND o.send_after <= $1
@@ -70,13 +70,13 @@ macro_rules! first_of_lane {
     };
 }
 
-/// No lease lasts for long; one that seems to was written by a wrong clock.
+/// No lease is this long. One that seems to be was written by a wrong clock.
 pub(crate) fn never(now: Timestamp) -> Timestamp {
     now.plus(MAIL_LEASE * 20)
 }
 
-/// One of each lane, however much of another waits; where there are too many lanes, another one first each time. What somebody
-/// decided about goes first: a flood in its lane does not delay it.
+/// One mail per lane, no matter how many wait in other lanes. If there are more lanes than room, a different lane comes first
+/// each time. In each lane, mail with a raised [`Priority`] goes first, so a flood in the lane does not delay it.
 pub(crate) async fn first_of_each_lane(
     sql: &mut dyn Sql,
     most: usize,
@@ -89,7 +89,7 @@ pub(crate) async fn first_of_each_lane(
         ", ",
         first_of_lane!(""),
         ") AS id FROM lanes) ",
-        // Once more of the row as it is when it is locked: another node may have taken it since.
+        // Checked again on the locked row: another node may have taken the mail in the meantime.
         due!("", "o.id IN (SELECT id FROM firsts) AND ", is_due!(), " ORDER BY (o.lane + $4) % $3 LIMIT $5")
     );
     let lanes = i64::from(Lane::COUNT);

@@ -1,4 +1,4 @@
-//! Mail that is held: kept in the outbox until the operator decides, or until its partner is no longer suspended.
+//! Held mail: kept in the outbox until the operator decides, or until its partner is no longer suspended.
 
 use crate::domain::mail::MailId;
 use crate::domain::partner::name::PartnerId;
@@ -6,11 +6,11 @@ use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Sql, Unit, Value, values};
 
-/// Mails that one statement holds.
+/// How many mails one statement holds.
 const HELD_AT_ONCE: usize = 16;
 
-/// Holds mails until the operator decides; those of a suspended partner only if that was not lifted a moment ago. Says whether
-/// any is held.
+/// Holds mails until the operator decides. With `suspended`, skips mails whose partner's suspension was just lifted. Returns
+/// whether any mail was held.
 pub(crate) async fn hold(
     sql: &mut dyn Sql,
     mails: &[MailId],
@@ -33,11 +33,11 @@ pub(crate) async fn hold(
     Ok(held > 0)
 }
 
-/// Waiting mails that a step of [`release_suspended`] looks at.
+/// How many waiting mails one step of [`ReleaseSuspended`] looks at.
 const RELEASED_AT_ONCE: u32 = 500;
 
-/// Lets mail go that was held because the partner was suspended, some after that one; the last one that was looked at, none
-/// at the end, and how many go.
+/// Releases mail held because the partner was suspended: one batch, after the mail `after`. Returns the last mail it looked at
+/// (none at the end) and how many it released.
 #[derive(Debug)]
 pub struct ReleaseSuspended {
     pub partner: PartnerId,
@@ -54,7 +54,7 @@ impl Unit for ReleaseSuspended {
         let next = "SELECT max(id) FROM (SELECT id FROM outbox WHERE id > $1 ORDER BY id LIMIT $2) batch";
         let last: Option<Option<i64>> = sql.row(next, values![after.0, RELEASED_AT_ONCE], |row| row.get(0)).await?;
         let Some(last) = last.flatten() else { return Ok((None, 0)) };
-        // A worker that read before the suspension was lifted may be holding one of these: its outcome is waited for.
+        // A worker that read before the suspension was lifted may be about to hold one of these, so this waits for its outcome.
         let settled = "SELECT o.id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
                        WHERE o.id > $1 AND o.id <= $2 AND s.partner_id = $3 ORDER BY o.id FOR UPDATE OF o";
         sql.rows(settled, values![after.0, last, partner], |row| row.get::<i64>(0)).await?;

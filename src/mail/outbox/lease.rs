@@ -18,19 +18,19 @@ use crate::mail::sources;
 use crate::mail::sources::SourceEvent;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
 
-/// The same in the sandbox: no source is held to a budget, and the simulator's mailboxes have neither caps nor silence.
+/// Leases due mail. In the sandbox no source has a budget, and the simulator's mailboxes have neither caps nor silence.
 #[derive(Debug)]
 pub struct Lease {
     pub worker: String,
     pub most: usize,
     pub busy: Vec<Lane>,
-    /// None in the sandbox: no source is held to a budget, and the simulator's mailboxes have no caps.
+    /// None in the sandbox: no source has a budget, and the simulator's mailboxes have no caps.
     pub budget: Option<MailBudget>,
     pub now: Timestamp,
 }
 
-/// How often a lease looks for more; each look settles what it finds, and the worker soon asks again. Few enough that even a
-/// distant PostgreSQL has time for all of it.
+/// How many times a lease looks for more. Each look settles what it finds, and the worker soon asks again. Few enough that even
+/// a distant PostgreSQL has time for all of them.
 const ROUNDS: usize = 8;
 
 impl Unit for Lease {
@@ -41,19 +41,19 @@ impl Unit for Lease {
         let mut leased: Vec<DueMail> = Vec::new();
         let (mut sources, mut deferred) = (BTreeMap::new(), false);
         let places = self.most + self.busy.len();
-        // Mails that may not go make way for others, so that nobody's flood holds up somebody else's mail.
+        // Mail that may not go makes room for other mail, so that one source's flood does not hold up another's mail.
         let mut by_lane = true;
         for _ in 0..ROUNDS {
-            // No more than can be taken: what is only looked at is kept from other nodes.
+            // Reads no more than it can take, because mail it only looks at is kept from other nodes.
             let (before, room) = (leased.len(), self.most - leased.len());
             let candidates = match by_lane {
                 true => first_of_each_lane(sql, room, self.now).await?,
                 false => oldest(sql, room, self.now).await?,
             };
             let mut idle = !by_lane;
-            // As long as a lane has mail that somebody decided about, each lane gets another turn.
+            // As long as some lane has mail with a raised priority, each lane gets another turn.
             by_lane = false;
-            // One statement for all of a round: a worker that holds a flood soon looks for what may go.
+            // One statement holds all of a round's mail, so that a worker facing a flood soon gets to mail that may go.
             let (mut not_suspended, mut suspended) = (Vec::new(), Vec::new());
             for candidate in candidates {
                 let in_flight = leased.iter().map(|mail| mail.lane).chain(self.busy.iter().copied());
@@ -74,14 +74,14 @@ impl Unit for Lease {
             }
             deferred |= hold(sql, &not_suspended, false, self.now).await?;
             deferred |= hold(sql, &suspended, true, self.now).await?;
-            // What may go does not wait until more is held: the worker sends it first, and soon asks again.
+            // Mail that may go does not wait while more is held: the worker sends it first, and soon asks again.
             let only_settled = leased.len() == before && !leased.is_empty();
             if idle || only_settled || leased.len() >= self.most {
                 break;
             }
         }
         let mut held = BTreeMap::new();
-        // Always in the order of their ids, so that two nodes never wait for each other.
+        // Always in id order, so that two nodes never wait for each other.
         for (partner, today) in sources {
             if today.mailed > 0 {
                 sources::count(sql, partner, SourceEvent::Mailed(today.mailed), self.now).await?;
@@ -94,19 +94,19 @@ impl Unit for Lease {
     }
 }
 
-/// What became of a mail that was looked at.
+/// What the lease decided about a mail.
 enum Considered {
     Leased(DueMail),
-    /// It is to be held.
+    /// To be held.
     Hold(HoldReason),
     /// Dropped or put off.
     Deferred,
-    /// Another node decides about it.
+    /// Left to another node, which is deciding about it.
     Left,
 }
 
-/// A source's reputation, and what this lease adds to it. Nodes that lease at once may pass a budget together, by what they take
-/// at once at the most.
+/// A source's reputation, and what this lease adds to it. Nodes that lease at the same time may together exceed a budget, at
+/// most by what they lease at that time.
 struct SourceToday {
     name: String,
     reputation: Reputation,
@@ -123,7 +123,7 @@ impl Lease {
         candidate: Candidate,
     ) -> Result<Considered, Failure> {
         let Candidate { mut mail, mailbox, source, mut facts } = candidate;
-        // They are there to try things out with, as often as a test needs.
+        // Simulator addresses are for trying things out, as often as a test needs.
         let is_simulated = self.budget.is_none() && is_simulated(&mail.recipient);
         if is_simulated {
             facts.make_free();
@@ -132,7 +132,7 @@ impl Lease {
             sql.execute("DELETE FROM outbox WHERE id = $1", values![mail.id.0]).await?;
             return Ok(Considered::Deferred);
         }
-        // It was counted when it was asked for, and nobody's source is judged by it.
+        // It was counted when it was requested, and no source is judged by it.
         if mail.kind == MailKind::SignIn {
             take(sql, &mut mail, &self.worker, self.now).await?;
             return Ok(Considered::Leased(mail));
@@ -148,7 +148,7 @@ impl Lease {
             today.held += u64::from(reason == HoldReason::OverBudget);
             return Ok(Considered::Hold(reason));
         }
-        // Another node decides about this mailbox now, and a flood to it may take it a while: nobody waits for that.
+        // Another node is deciding about this mailbox, and a flood to it can take that node a while, so this lease does not wait.
         if !sql.try_lock(&mailbox).await? {
             return Ok(Considered::Left);
         }
@@ -180,7 +180,7 @@ impl Lease {
     }
 }
 
-/// The mail is this worker's from now on.
+/// Leases the mail to this worker.
 pub(crate) async fn take(sql: &mut dyn Sql, mail: &mut DueMail, worker: &str, now: Timestamp) -> Result<(), Failure> {
     mail.attempts += 1;
     let lease =
@@ -189,7 +189,7 @@ pub(crate) async fn take(sql: &mut dyn Sql, mail: &mut DueMail, worker: &str, no
     sql.execute(lease, values).await.map(|_| ())
 }
 
-/// Lets a mail wait; what another node is looking at is left to it.
+/// Defers a mail, unless another node is working on it.
 async fn put_off(sql: &mut dyn Sql, mail: MailId, until: Timestamp, now: Timestamp) -> Result<Considered, Failure> {
     let put_off = "UPDATE outbox SET send_after = $2 WHERE id IN
                        (SELECT id FROM outbox WHERE id = $1 AND send_after < $2 AND leased_until <= $3 AND priority < 2
@@ -198,7 +198,6 @@ async fn put_off(sql: &mut dyn Sql, mail: MailId, until: Timestamp, now: Timesta
     Ok(if is_put_off { Considered::Deferred } else { Considered::Left })
 }
 
-/// Whether an address is the simulator's.
 fn is_simulated(recipient: &str) -> bool {
     EmailAddress::parse(recipient).is_ok_and(|email| is_simulators(&email))
 }

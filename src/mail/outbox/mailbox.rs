@@ -1,4 +1,4 @@
-//! What is remembered of mailboxes, and the mail that waits for one.
+//! Mailbox records, and the mail that waits for a mailbox.
 
 use crate::domain::mail::policy::{MailboxCandidate, mailbox_queue};
 use crate::domain::mail::{MAX_MAILS_PER_DAY, MailId, MailboxRecord};
@@ -6,7 +6,7 @@ use crate::domain::time::Timestamp;
 use crate::mail::sources::source_name;
 use crate::store::sql::{Failure, Row, Sql, values};
 
-/// What is remembered of a mailbox, as [`mailbox_record`] reads it.
+/// The columns of a mailbox record, as [`mailbox_record`] reads them.
 macro_rules! mailbox_columns {
     () => {
         concat!(
@@ -39,21 +39,21 @@ pub(crate) fn mailbox_record(row: &Row<'_>) -> Result<MailboxRecord, Failure> {
     Ok(MailboxRecord { sent, holder: row.get::<Option<i64>>("last_mail_id")?.map(MailId) })
 }
 
-/// What is remembered of a mailbox, held until the unit is over.
+/// A mailbox record, locked until the unit ends.
 pub(crate) async fn hold_mailbox(sql: &mut dyn Sql, mailbox: &str) -> Result<MailboxRecord, Failure> {
     sql.execute("INSERT INTO mailboxes (mailbox) VALUES ($1) ON CONFLICT DO NOTHING", values![mailbox]).await?;
     let hold = concat!("SELECT ", mailbox_columns!(), " FROM mailboxes WHERE mailbox = $1 FOR UPDATE");
     Ok(sql.row(hold, values![mailbox], mailbox_record).await?.unwrap_or_default())
 }
 
-/// Other spellings of a mailbox's address whose mail is put in order. Past that somebody makes them up; the caps of the mailbox hold
-/// for theirs, too.
+/// How many other spellings of a mailbox's address get their mail put in order. Beyond this, someone is making them up; the
+/// mailbox's caps cover those too.
 const MOST_TAGGED: u32 = 1000;
 
-/// The mails that wait for a mailbox, in order; drops those that are too many.
+/// The mails that wait for a mailbox, in order. Deletes those beyond the limit.
 ///
-/// Few rows, and each found by its key however PostgreSQL guesses: a plan that was made while the tables were empty joined
-/// them from the wrong end, and took 180 ms a mail where a thousand waited.
+/// Few rows, each found by its key no matter what PostgreSQL estimates: a plan made while the tables were empty joined them
+/// from the wrong end, and took 180 ms a mail with a thousand waiting.
 pub(crate) async fn waiting_for(
     sql: &mut dyn Sql,
     mailbox: &str,
@@ -84,7 +84,7 @@ pub(crate) async fn waiting_for(
     let waiting = sql.rows(waiting, values![mailbox, now, MOST_TAGGED], read).await?;
     let (queue, too_many) = mailbox_queue(record, waiting.into_iter().flatten().collect());
     for dropped in too_many {
-        // What another node is looking at is left to it: it may be waiting for this mailbox.
+        // Skips mail that another node is working on: that node may be waiting for this mailbox.
         let drop = "DELETE FROM outbox WHERE id IN
                         (SELECT id FROM outbox WHERE id = $1 AND leased_until <= $2 FOR UPDATE SKIP LOCKED)";
         sql.execute(drop, values![dropped.mail.0, now]).await?;

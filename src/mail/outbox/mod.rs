@@ -1,4 +1,4 @@
-//! The outbox (transactional: written with the sign-up it is about) and what is remembered of mailboxes.
+//! The outbox (transactional: a mail is written along with its sign-up) and the mailbox records.
 
 pub mod candidate;
 pub mod hold;
@@ -12,9 +12,9 @@ use crate::domain::sign_up::{PENDING_FOR, SignUpId};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, Value, values};
 
-/// A statement about each held mail `o` of a sign-up `s`: of the key `$1`, or of the partner `$1`, where -1 is the form and 0 is
-/// anybody. Of a key that was revoked or whose partner is suspended also what no worker has looked at since. What is held because a
-/// partner is suspended is meant only where its key is named.
+/// A statement about each held mail `o` of a sign-up `s`, either of the key `$1` or of the partner `$1`, where -1 means the
+/// form and 0 means everyone. If the key is revoked or its partner is suspended, the statement also covers mail that no worker
+/// has looked at since. It covers mail held because a partner is suspended only when the key is given.
 macro_rules! of_held {
     ($which:expr, $act:literal, $column:literal) => {
         match $which {
@@ -39,14 +39,14 @@ macro_rules! of_held {
     };
 }
 
-/// A mail `o` that failed and would wait past `$1`, and that nobody is trying at `$2`. Mail about a campaign waits its own time.
+/// A mail `o` that failed, would wait past `$1`, and is not being tried at `$2`. Campaign mail keeps its own schedule.
 macro_rules! is_waiting_after_failure {
     () => {
         "o.campaign_mail_id IS NULL AND o.given_up_at IS NULL AND o.held_at IS NULL AND o.last_error IS NOT NULL AND o.send_after > $1 AND o.leased_until <= $2"
     };
 }
 
-/// Mails that one step wakes, and that one of `mail retry` looks at.
+/// How many mails one step wakes, and how many one step of `mail retry` looks at.
 const WAKE_BATCH: u32 = 500;
 const RETRY_BATCH: u32 = 500;
 
@@ -54,11 +54,11 @@ const RETRY_BATCH: u32 = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetriedMail {
     pub count: u64,
-    /// The mail to go on after; none if there are no more.
+    /// The mail to continue after; none if there are no more.
     pub next: Option<MailId>,
 }
 
-/// A mail `o` as it waits, as [`waiting`] reads it.
+/// The columns of a waiting mail `o`, as [`waiting`] reads them.
 macro_rules! waiting_columns {
     () => {
         "o.id AS mail_id, o.kind, o.created_at AS queued_at, o.send_after, o.attempts, o.last_error, o.given_up_at, o.held_at"
@@ -66,7 +66,7 @@ macro_rules! waiting_columns {
 }
 pub(crate) use waiting_columns;
 
-/// Keeps a mail for the worker that has it, until then; false if another has taken it since.
+/// Extends a mail's lease for the worker that has it; false if another worker has taken the mail since.
 #[derive(Debug)]
 pub struct RenewMail {
     pub mail: MailId,
@@ -84,7 +84,7 @@ impl Unit for RenewMail {
     }
 }
 
-/// Lets mail go that waits for a time which only a wrong clock can have written; says how much.
+/// Makes mail due that waits for a time only a wrong clock can have written; returns how many.
 #[derive(Debug)]
 pub struct HealClock(pub Timestamp);
 
@@ -93,7 +93,7 @@ impl Unit for HealClock {
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
-        // One index each. What is held waits for no time.
+        // Each statement uses one index. Held mail waits for no particular time.
         let heal = "UPDATE outbox /*+ INDEXED BY outbox_due */ SET send_after = $1
                     WHERE campaign_mail_id IS NULL AND given_up_at IS NULL AND held_at IS NULL AND send_after > $2";
         let of_campaigns = "UPDATE outbox SET send_after = $1
@@ -117,7 +117,7 @@ impl Unit for ListMail {
     }
 }
 
-/// Lets a mail be tried at once, even one that was given up or whose mailbox had its share; false if there is none.
+/// Makes a mail due now, even one that was given up or whose mailbox has had its share; false if there is no such mail.
 #[derive(Debug)]
 pub struct RetryMail(pub MailId, pub Timestamp);
 
@@ -134,8 +134,8 @@ impl Unit for RetryMail {
     }
 }
 
-/// Lets mail be tried within a minute that failed and would wait past `from`: a part of it. Says from where on to go on;
-/// none if that was all.
+/// Makes failed mail that would wait past `from` due within a minute, one batch at a time. Returns where to continue; none if
+/// that was all.
 #[derive(Debug)]
 pub struct WakeMail(pub Timestamp, pub Timestamp);
 
@@ -162,8 +162,7 @@ impl Unit for WakeMail {
     }
 }
 
-/// Lets the next mail be tried now that waits after a failure, if another waits, too: what fails alone may be its
-/// recipient's fault.
+/// Makes the next mail that waits after a failure due now, if another one waits too: a single failure may be its recipient's fault.
 #[derive(Debug)]
 pub struct ProbeMail(pub Timestamp);
 
@@ -184,8 +183,8 @@ impl Unit for ProbeMail {
     }
 }
 
-/// Lets mail be tried within a minute that failed, or was given up, of those next after the mail `after`; with a domain,
-/// only what goes there. Held mail stays held, and so does that of a suspended partner.
+/// Makes mail that failed or was given up due within a minute: one batch, after the mail `after`. With `domain`, only mail to
+/// that domain. Leaves held mail and the mail of a suspended partner alone.
 #[derive(Debug)]
 pub struct RetryFailed {
     pub after: MailId,
@@ -204,7 +203,7 @@ impl Unit for RetryFailed {
         let Some((Some(end), looked_at)) = sql.row(window, values![after.0, RETRY_BATCH], read).await? else {
             return Ok(RetriedMail { count: 0, next: None });
         };
-        // Domains are the same in any case, and no letter of a domain stands for others in LIKE but one.
+        // Domains ignore case, and `_` is the only LIKE wildcard that a domain can contain.
         let to = domain.as_ref().map(|domain| format!("%@{}", domain.to_ascii_lowercase().replace('_', "\\_")));
         let retry = "
             UPDATE outbox SET send_after = $3 + (id % 60) * 1000, given_up_at = NULL,
@@ -219,7 +218,7 @@ impl Unit for RetryFailed {
     }
 }
 
-/// Lets mail go that is held, each with the whole time to confirm; says how much.
+/// Releases held mail, each with the full time to confirm; returns how many.
 #[derive(Debug)]
 pub struct ReleaseHeld(pub HeldMail, pub Timestamp);
 
@@ -241,7 +240,7 @@ impl Unit for ReleaseHeld {
     }
 }
 
-/// Deletes mail that is held, and ends its sign-ups: nothing else mails those people. Says how much.
+/// Deletes held mail and ends its sign-ups: nothing else mails those people. Returns how many mails.
 #[derive(Debug)]
 pub struct DropHeld(pub HeldMail, pub Timestamp);
 
@@ -285,8 +284,8 @@ pub(crate) fn waiting(row: &Row<'_>) -> Result<WaitingMail, Failure> {
     })
 }
 
-/// Takes away the mail that waits for a sign-up, for a newer one to take its place; one that is being sent at this moment
-/// leads to the same page and serves for both.
+/// Deletes the mail that waits for a sign-up, so that a newer one can take its place. A mail that is being sent right now leads
+/// to the same page and serves for both.
 pub(crate) async fn replace(sql: &mut dyn Sql, sign_up: i64, now: Timestamp) -> Result<(), Failure> {
     let waiting = "DELETE FROM outbox WHERE sign_up_id = $1 AND leased_until <= $2";
     sql.execute(waiting, values![sign_up, now]).await.map(|_| ())
@@ -307,26 +306,26 @@ pub(crate) async fn put(
     sql.execute(put, values).await.map(|_| ())
 }
 
-/// Takes a sign-up's mail out of the outbox.
+/// Deletes a sign-up's mail from the outbox.
 pub(crate) async fn forget(sql: &mut dyn Sql, sign_up: SignUpId) -> Result<(), Failure> {
     sql.execute("DELETE FROM outbox WHERE sign_up_id = $1", values![sign_up.0]).await.map(|_| ())
 }
 
-/// No mail to the mailbox until then.
+/// Stops mail to the mailbox until then.
 pub(crate) async fn suppress(sql: &mut dyn Sql, mailbox: &str, until: Timestamp) -> Result<(), Failure> {
     let suppress = "INSERT INTO mailboxes (mailbox, suppressed_until) VALUES ($1, $2)
                     ON CONFLICT (mailbox) DO UPDATE SET suppressed_until = excluded.suppressed_until";
     sql.execute(suppress, values![mailbox, until]).await.map(|_| ())
 }
 
-/// Mail goes to the mailbox again; says whether anything kept it. What somebody there was promised who is erased does not come back
-/// with the next sign-up: a silence that was lifted is told from one that never was.
+/// Resumes mail to the mailbox; returns whether it was stopped. The record still shows that a silence was lifted, which differs
+/// from never having had one: what an erased person there was promised does not come back with the next sign-up.
 pub(crate) async fn lift_silence(sql: &mut dyn Sql, mailbox: &str) -> Result<bool, Failure> {
     let lift = "UPDATE mailboxes SET suppressed_until = 0 WHERE mailbox = $1 AND suppressed_until > 0";
     Ok(sql.execute(lift, values![mailbox]).await? > 0)
 }
 
-/// Gives back what `worker` had leased when it was ended; says how many.
+/// Gives back what `worker` had leased when it was stopped; returns how many.
 #[derive(Debug)]
 pub struct Release {
     pub worker: String,

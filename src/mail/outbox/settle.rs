@@ -1,4 +1,4 @@
-//! What became of an attempt to send a mail.
+//! Records the outcome of an attempt to send a mail.
 
 use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind, MailOutcome, UNDELIVERABLE_FOR};
 use crate::domain::time::Timestamp;
@@ -6,7 +6,7 @@ use crate::mail::sources;
 use crate::mail::sources::SourceEvent;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
 
-/// Writes down what became of an attempt; without effect if the mail was leased again since.
+/// Records the outcome of an attempt. Does nothing if the mail was leased again since.
 #[derive(Debug)]
 pub struct Settle {
     pub mail: DueMail,
@@ -28,7 +28,7 @@ impl Unit for Settle {
                 {
                     let left = "UPDATE sign_ups SET mailed_at = $2 WHERE id = $1";
                     sql.execute(left, values![sign_up.id.0, self.now]).await?;
-                    // A source is judged by what it asked people to confirm.
+                    // A source is judged by the confirmations it asked people for.
                     if self.mail.kind == MailKind::Confirm && !self.mail.is_reminder {
                         sources::count(sql, self.mail.partner_id, SourceEvent::Asked, self.now).await?;
                     }
@@ -87,13 +87,13 @@ impl Settle {
             UPDATE outbox SET send_after = coalesce($3, send_after), given_up_at = $4, last_error = $5, leased_until = 0,
                 leased_by = NULL
             WHERE id = $1 AND attempts = $2";
-        // No text of ours holds a NUL: PostgreSQL could not keep it.
+        // PostgreSQL cannot store a NUL.
         let cause = cause.map(|cause| cause.replace('\0', ""));
         let values = values![self.mail.id.0, self.mail.attempts, at, given_up_at, cause.as_deref()];
         sql.execute(keep, values).await.map(|_| ())
     }
 
-    /// The next attempt is another mail to the mailbox if this one may have gone. If it cannot have, nothing was spent.
+    /// If this mail may have been sent, the next attempt counts as another mail to the mailbox. If not, this one does not count.
     async fn give_mailbox_back(&self, sql: &mut dyn Sql, perhaps_sent: bool) -> Result<(), Failure> {
         macro_rules! give_back {
             ($set:literal) => {

@@ -1,7 +1,7 @@
-//! Confirmations, many to a transaction (`batch.rs` gathers them): two round trips, whatever their number.
+//! Confirmations, many per transaction (`batch.rs` gathers them): two round trips for any number.
 //!
-//! What is done is `members/confirm.rs`, over a list. Locks are taken in an order that every node keeps: mailboxes, sign-ups,
-//! whatever belongs to them, the days of sources, and last the count of members, for which every confirmation of the union waits.
+//! This does what `mod.rs` does, for a list. Every node takes locks in the same order: mailboxes, sign-ups, the rows
+//! that belong to them, the days of sources, and last the member count, which every confirmation of the union waits for.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::store::postgres::batch::{BatchOutcome, Batched, Keyed, LOCK_TRIES};
 use crate::store::postgres::connection::{Parameter, PgConnection, PgStatement, lock_key};
 use crate::store::sql::{Failure, Row, Value};
 
-/// Serializes what is decided about each mailbox: whether somebody of it joined before cannot be told by locking rows.
+/// Serializes the decisions about each mailbox: row locks cannot show whether another person of the mailbox joined before.
 const LOCK_MAILBOXES: &str = concat!(
     "SELECT pg_advisory_xact_lock(locks.key) FROM (
          SELECT DISTINCT ",
@@ -63,7 +63,7 @@ async fn confirm(
         let Some(found) = found.get(&job.unit.sign_up) else { return BatchOutcome::Done(Confirmation::Unknown) };
         match judge(&job.unit, found, DecidedHow::Button) {
             Err(answer) => BatchOutcome::Done(answer),
-            // What comes of the first of a mailbox decides about the next.
+            // The outcome of a mailbox's first sign-up decides the next one.
             Ok(_) if !mailboxes.insert(&found.mailbox) => BatchOutcome::Again,
             Ok(one) => {
                 let answer = one.answer();
@@ -77,7 +77,7 @@ async fn confirm(
     Ok(outcomes)
 }
 
-/// Writes them and commits.
+/// Writes the confirmations and commits.
 async fn write(confirming: &[Confirming<'_>], connection: &PgConnection) -> Result<(), Failure> {
     if confirming.is_empty() {
         return connection.commit_after(&[]).await;

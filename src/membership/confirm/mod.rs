@@ -1,8 +1,8 @@
 //! Confirming (double opt-in): one rule for one sign-up and for many that share a commit.
 //!
-//! [`ConfirmSql::look`] reads what was signed up, [`judge`] says what is to become of it, and the steps write that. Each
-//! statement is about a list called `job`: of one, whose values are the parameters, for both engines; of many, whose columns
-//! are arrays, for batches on PostgreSQL (`batch.rs`).
+//! [`ConfirmSql::look`] reads the sign-up, [`judge`] decides it, and the steps write the result. Each statement works on a list
+//! called `job`: either one row, whose values are the parameters, for both engines; or many rows, whose columns are arrays, for
+//! batches on PostgreSQL (`batch.rs`).
 
 pub mod batch;
 
@@ -20,8 +20,8 @@ use crate::membership::sign_up::{ANSWER_OR_KEPT, each_answer};
 use crate::partners::event_log::{queue_deliveries, record_events};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, Value};
 
-/// Who is credited for a person who joins, `p` of `people`: nobody new for one who was a member before, or where another
-/// address of the mailbox ever joined; else whoever the confirmed sign-up names, unless they have left.
+/// The person who is credited when `p` of `people` joins. No one new if `p` was a member before or another address of the mailbox
+/// ever joined; otherwise the person named in the confirmed sign-up, unless that person has left.
 const CREDITED: &str = "
     CASE WHEN p.joined_at IS NOT NULL THEN p.referrer_id
          WHEN p.uncredited THEN NULL
@@ -35,10 +35,10 @@ const CREDITED: &str = "
 /// A column of `job`, and its type.
 type JobColumn = (&'static str, &'static str);
 
-/// What is looked at, as [`ConfirmRequest::asked`] has it.
+/// The columns to look up, as in [`ConfirmRequest::asked`].
 const ASKED: [JobColumn; 2] = [("id", "BIGINT"), ("created_at", "BIGINT")];
 
-/// What is written, as [`Confirming::values`] has it.
+/// The columns to write, as in [`Confirming::values`].
 const CONFIRMING: [JobColumn; 12] = [
     ("id", "BIGINT"),
     ("now", "BIGINT"),
@@ -54,7 +54,7 @@ const CONFIRMING: [JobColumn; 12] = [
     ("day", "BIGINT"),
 ];
 
-/// The statements of a confirmation, in their order; none but the count of members comes after them.
+/// The statements of a confirmation, in order; only the member count comes after them.
 pub(crate) struct ConfirmSql {
     pub look: String,
     pub steps: [ConfirmStep; 8],
@@ -63,7 +63,7 @@ pub(crate) struct ConfirmSql {
 /// A statement that writes.
 pub(crate) struct ConfirmStep {
     pub sql: String,
-    /// The columns of [`CONFIRMING`] that it names: most need a few.
+    /// The columns of [`CONFIRMING`] that it uses; most statements need a few.
     columns: Vec<usize>,
 }
 
@@ -74,7 +74,7 @@ impl ConfirmStep {
         Self { sql: format!("WITH job AS ({}) {sql}", list(&named)), columns }
     }
 
-    /// Its parameters, of all that are written.
+    /// Picks its parameters from `all`.
     pub(crate) fn parameters<T: Copy>(&self, all: &[T; CONFIRMING.len()]) -> Vec<T> {
         self.columns.iter().map(|column| all[*column]).collect()
     }
@@ -88,7 +88,7 @@ static ONE: LazyLock<ConfirmSql> = LazyLock::new(|| {
     })
 });
 
-/// Many, no two of one mailbox: a statement sees the tables as they were before it. On PostgreSQL alone.
+/// Many sign-ups, on PostgreSQL only. No two share a mailbox, because a statement sees the tables as they were before it.
 pub(crate) static MANY: LazyLock<ConfirmSql> = LazyLock::new(|| {
     ConfirmSql::over(|columns| {
         let arrays = (1..).zip(columns).map(|(number, (_, kind))| format!("CAST(${number} AS {kind}[])"));
@@ -103,18 +103,18 @@ impl ConfirmSql {
         let asked = list(&ASKED);
         let keep_answers = each_answer(&format!("{{}} = {ANSWER_OR_KEPT}"));
         let steps = [
-            // Whoever comes back joins with what they were shown: their new answers, and those that were kept.
+            // A returning person joins with the answers they were shown: their new ones, and the stored ones.
             format!(
                 "UPDATE sign_ups AS s SET state = 'confirmed', decided_at = job.now, decided_how = job.how,
                      notice = coalesce(job.notice, s.notice), {keep_answers}
                  FROM job WHERE s.id = job.id"
             ),
             "DELETE FROM outbox WHERE sign_up_id IN (SELECT id FROM job)".to_owned(),
-            // Every name that the sign-up has and that is not closed is confirmed, and its partner is told.
+            // Confirms every idempotency key of the sign-up that is not closed, and notifies its partner.
             "UPDATE idempotency_keys AS k SET confirmed_at = job.now FROM job
              WHERE k.sign_up_id = job.id AND k.confirmed_at IS NULL AND k.closed_at IS NULL AND k.closes_at > job.now"
                 .to_owned(),
-            // Joined by `=`: beside `(sign_up_id, …) IN` SQLite does not use the index, which is a partial one.
+            // Joined by `=`, because SQLite does not use the partial index with `(sign_up_id, …) IN`.
             record_events!("job JOIN idempotency_keys k ON k.sign_up_id = job.id AND k.confirmed_at = job.now").to_owned(),
             queue_deliveries!(
                 "k.confirmed_at",
@@ -127,12 +127,12 @@ impl ConfirmSql {
                      language = coalesce(job.language, p.language)
                  FROM job WHERE p.id = job.person_id AND job.joins"
             ),
-            // Whoever presses the button of their own mail does not call it unwanted; what they asked for with "this wasn't
-            // me" stays, for they were promised so.
+            // A person who presses the button in their own mail does not consider it unwanted. What they asked for with "this
+            // wasn't me" stays, as promised.
             "UPDATE mailboxes SET complained_at = NULL
              WHERE complained_at IS NOT NULL AND mailbox IN (SELECT mailbox FROM job)"
                 .to_owned(),
-            // A source is credited for new members alone, at addresses that last. In an order that every node keeps.
+            // A source gets credit only for new members with addresses that are not disposable. Every node uses this order.
             "INSERT INTO source_days (partner_id, day, confirmed, sign_ups_confirmed)
              SELECT partner_id, day, sum(CASE WHEN joins AND NOT disposable THEN 1 ELSE 0 END), count(*)
              FROM job WHERE TRUE GROUP BY partner_id, day ORDER BY coalesce(partner_id, 0), day
@@ -141,7 +141,7 @@ impl ConfirmSql {
                 .to_owned(),
         ];
         Self {
-            // In the order in which batches of sign-ups take them.
+            // In the order in which batches of sign-ups lock them.
             look: format!(
                 "WITH job AS ({asked})
                  SELECT s.id, s.created_at, s.state, s.updated_at, s.expires_at, s.person_id, s.referrer_id, s.partner_id, s.disposable,
@@ -155,8 +155,8 @@ impl ConfirmSql {
     }
 }
 
-/// The person pressed the button of their sign-up: at most one member more, whatever is repeated and however much of it at once. If the
-/// answers that their page showed were replaced since, nothing is confirmed.
+/// The person pressed the button of their sign-up. This adds one member at most, even with repeats and concurrent presses. If the
+/// answers that the page showed have been replaced since, nothing is confirmed.
 #[derive(Debug, Clone)]
 pub struct Confirm {
     pub sign_up: SignUpRef,
@@ -170,7 +170,7 @@ impl Confirm {
     }
 }
 
-/// What a confirmation rests on. The mailbox is locked, and so is the sign-up's row.
+/// What a confirmation depends on. The mailbox and the sign-up's row are locked.
 pub(crate) struct Undecided {
     pub sign_up: SignUpRef,
     pub mailbox: String,
@@ -182,7 +182,7 @@ pub(crate) struct Undecided {
     referrer: Option<i64>,
     source: Option<PartnerId>,
     disposable: bool,
-    /// As whom they join.
+    /// The person as a new member.
     new_member: NewMember,
 }
 
@@ -204,14 +204,14 @@ impl Undecided {
     }
 }
 
-/// What is to be written.
+/// A confirmation to write.
 pub(crate) struct Confirming<'a> {
     request: &'a Confirm,
     found: &'a Undecided,
     how: DecidedHow,
 }
 
-/// Whether a sign-up is to be confirmed, or what its person is answered instead.
+/// The confirmation to write, or the answer that the person gets instead.
 pub(crate) fn judge<'a>(
     request: &'a Confirm,
     found: &'a Undecided,
@@ -222,7 +222,7 @@ pub(crate) fn judge<'a>(
         SignUpState::Confirmed => return Err(Confirmation::AlreadyMember),
         SignUpState::Declined => return Err(Confirmation::Declined),
         SignUpState::Expired => return Err(Confirmation::Expired),
-        // Retention decides so for good, once it believes the clock.
+        // Retention expires it for good once it trusts the clock.
         SignUpState::Pending if found.expires_at <= request.now => return Err(Confirmation::Expired),
         SignUpState::Pending if request.seen.answers.is_some_and(|seen| seen != found.updated_at) => {
             return Err(Confirmation::Changed);
@@ -233,7 +233,7 @@ pub(crate) fn judge<'a>(
 }
 
 impl Confirming<'_> {
-    /// Whether there is a member more.
+    /// Whether this adds a member.
     pub(crate) fn joins(&self) -> bool {
         !self.found.is_member
     }
@@ -256,7 +256,7 @@ impl Confirming<'_> {
             request.seen.language.map(Language::code).into(),
             found.person.into(),
             (&found.mailbox).into(),
-            // Nobody is credited for an address that is thrown away.
+            // No one is credited for a disposable address.
             found.referrer.filter(|_| !found.disposable).into(),
             found.source.into(),
             found.disposable.into(),
@@ -266,7 +266,7 @@ impl Confirming<'_> {
     }
 }
 
-/// How a sign-up was declined that is confirmed after all.
+/// The decline of a sign-up that is confirmed after all.
 pub(crate) struct Declined {
     pub source: Option<PartnerId>,
     pub at: Timestamp,
@@ -282,10 +282,10 @@ impl Unit for Confirm {
 }
 
 impl Confirm {
-    /// `declined` where it was, and that is taken back.
+    /// `declined` is the decline that this takes back, if any.
     pub(crate) async fn confirm(&self, declined: Option<Declined>, sql: &mut dyn Sql) -> Result<Confirmation, Failure> {
         let Some(mailbox) = mailbox_of(sql, self.sign_up).await? else { return Ok(Confirmation::Unknown) };
-        // Whether somebody of the mailbox joined before cannot be told by locking rows: they may not be there yet.
+        // Row locks cannot show whether another person of the mailbox joined before: their row may not exist yet.
         sql.lock(&mailbox).await?;
         let Some(found) = sql.row(&ONE.look, &self.asked(), Undecided::read).await? else {
             return Ok(Confirmation::Unknown);
@@ -300,7 +300,7 @@ impl Confirm {
         for step in steps {
             sql.execute(&step.sql, &step.parameters(&values)).await?;
         }
-        // Before today's: the days of a source are locked in their order.
+        // Before today's, because the days of a source are locked in order.
         if let Some(Declined { source, at }) = declined
             && confirming.joins()
         {

@@ -1,4 +1,4 @@
-//! The one statement that signs a whole batch up (`batch.rs` gathers them).
+//! The single statement that signs up a whole batch (`batch.rs` gathers it).
 
 use std::sync::LazyLock;
 
@@ -10,14 +10,14 @@ use crate::domain::sign_up::{
 use crate::membership::sign_up::{ANSWERS, COLUMNS, MERGE, SignUp, each_answer, no_sooner, was_member_there};
 use crate::partners::idempotency::first_answer;
 use crate::store::postgres::batch::{BatchOutcome, Batched, Keyed};
-use crate::store::postgres::connection::{Parameter, PgConnection};
+use crate::store::postgres::connection::{Parameter, PgConnection, PgRow};
 use crate::store::sql::{Failure, Row};
 
-/// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
-/// neither known nor added goes no further, nor does one whose partner has used enough keys for them. Somebody who is known costs as much as somebody new, so that the time tells
-/// nothing: both are put to the table, and both rows are held as the foreign key of a new sign-up holds them. Mail that
-/// waits gives way to newer, mail that is on its way stays; in its new place it has a new id, so that a late worker cannot
-/// settle it.
+/// Does what nearly every sign-up needs, for the whole batch. A sign-up is done completely or not at all: it stops if its person
+/// is neither known nor added, or if its partner has used enough keys for that person. A known person costs as much as a new one,
+/// so that timing reveals nothing: an insert is tried for both, and both rows are locked the way the foreign key of a new sign-up
+/// locks them. Newer mail replaces mail that waits; mail that is being sent stays. The replacement has a new id, so that a late
+/// worker cannot settle it.
 static SIGN_UP: LazyLock<String> = LazyLock::new(|| {
     let arrays: Vec<_> =
         (FIRST_ANSWER..).zip(SignUpAnswers::NAMES).map(|(number, _)| format!("${number}::text[]")).collect();
@@ -31,7 +31,7 @@ static SIGN_UP: LazyLock<String> = LazyLock::new(|| {
         .replace("{counted}", &KEYS_COUNTED_FOR.as_millis().to_string())
 });
 
-/// The number of the first answer among the parameters.
+/// The parameter number of the first answer.
 const FIRST_ANSWER: usize = 24;
 
 const STATEMENT: &str = concat!(
@@ -121,7 +121,7 @@ const STATEMENT: &str = concat!(
 );
 
 impl Batched for SignUp {
-    /// The form in which addresses are the same or not, and whose mailbox it is.
+    /// The form in which addresses are compared, and the mailbox.
     type Key = (String, String);
 
     const POOL: &'static str = "sign_ups";
@@ -138,7 +138,7 @@ impl Batched for SignUp {
         jobs: &[Keyed<Self>],
         connection: &mut PgConnection,
     ) -> Result<Vec<BatchOutcome<Self::Done>>, Failure> {
-        // The statement knows no sandbox.
+        // The statement does not handle sandboxes.
         if jobs.iter().any(|job| job.unit.new.person.email.scope().is_some()) {
             return Ok(jobs.iter().map(|_| BatchOutcome::Alone).collect());
         }
@@ -155,7 +155,7 @@ impl Batched for SignUp {
     }
 }
 
-async fn sign_up(jobs: &[&Keyed<SignUp>], connection: &PgConnection) -> Result<Vec<tokio_postgres::Row>, Failure> {
+async fn sign_up(jobs: &[&Keyed<SignUp>], connection: &PgConnection) -> Result<Vec<PgRow>, Failure> {
     let texts = |text: for<'a> fn(&'a Keyed<SignUp>) -> &'a str| jobs.iter().copied().map(text).collect::<Vec<_>>();
     let perhaps =
         |text: for<'a> fn(&'a Keyed<SignUp>) -> Option<&'a str>| jobs.iter().copied().map(text).collect::<Vec<_>>();
@@ -206,7 +206,7 @@ async fn sign_up(jobs: &[&Keyed<SignUp>], connection: &PgConnection) -> Result<V
 }
 
 fn done(row: &Row<'_>) -> Result<BatchOutcome<Result<SignedUp, Refused>>, Failure> {
-    // What was answered before is, while sign-ups are paused too.
+    // A repeat gets the first answer, even while sign-ups are paused.
     if row.get("was_answered")? {
         return first_answer(row).map(BatchOutcome::Done);
     }

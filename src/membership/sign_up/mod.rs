@@ -1,7 +1,7 @@
 //! One sign-up with its person, its attribution and its mail, step by step.
 //!
-//! The hot path of the service. SQLite runs this unit as it is, many to a commit; on PostgreSQL a statement for a whole
-//! batch does what nearly every sign-up needs (`postgres/batch.rs`), and this is for those it leaves undone.
+//! The hot path of the service. SQLite runs this unit as it is, many per commit. On PostgreSQL one statement for a whole batch
+//! does what nearly every sign-up needs (`batch.rs`), and this unit handles those that it leaves undone.
 
 pub mod batch;
 
@@ -24,7 +24,7 @@ use crate::partners::idempotency;
 use crate::partners::idempotency::{Asked, FirstAnswer};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, Value, expected, values};
 
-/// What a sign-up brings beside its answers, in the order in which both statements write it.
+/// The columns of a sign-up other than its answers, in the order in which both statements write them.
 pub(crate) const COLUMNS: &str =
     "person_id, key_id, partner_id, state, referrer_id, consent_version, created_at, updated_at,
                                   expires_at, slot, disposable, channel, client, notice, language";
@@ -32,21 +32,21 @@ pub(crate) const COLUMNS: &str =
 /// The columns of the answers.
 pub(crate) static ANSWERS: LazyLock<String> = LazyLock::new(|| SignUpAnswers::NAMES.join(", "));
 
-/// For each answer a piece of SQL, with `{}` for the name of its column.
+/// Repeats a piece of SQL for each answer, with the column name in place of `{}`.
 pub(crate) fn each_answer(sql: &str) -> String {
     let pieces: Vec<_> = SignUpAnswers::NAMES.iter().map(|name| sql.replace("{}", name)).collect();
     pieces.join(", ")
 }
 
-/// An answer of a sign-up `s`; where somebody who left comes back and gives none, the one that is kept of them. For [`each_answer`].
+/// An answer of sign-up `s`. If a person who left comes back without one, their stored answer. For [`each_answer`].
 pub(crate) const ANSWER_OR_KEPT: &str = "coalesce(nullif(s.{}, ''),
     (SELECT CASE WHEN back.answered_at >= back.joined_at THEN back.own_{} ELSE old.{} END
      FROM people back LEFT JOIN sign_ups old ON old.id =
          (SELECT max(id) FROM sign_ups WHERE person_id = back.id AND state = 'confirmed' AND decided_at = back.joined_at)
      WHERE back.id = s.person_id AND back.state = 'left'), s.{})";
 
-/// What a partner's pending sign-up becomes when it is sent again: what is sent replaces, what is left out stays, and an
-/// attribution is replaced only by another. A post of the form never changes another.
+/// Merges a partner's pending sign-up that is sent again: sent values replace, omitted ones stay, and only another attribution
+/// replaces an attribution. A form post never changes another one.
 pub(crate) static MERGE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "ON CONFLICT (person_id, coalesce(partner_id, 0), slot) WHERE state = 'pending' DO UPDATE
@@ -61,7 +61,7 @@ pub(crate) static MERGE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Whether a member who is erased had a mailbox; that is where it lies.
+/// Whether an erased member had this mailbox, found by its tombstone.
 macro_rules! was_member_there {
     ($tombstone:literal) => {
         concat!(
@@ -73,7 +73,7 @@ macro_rules! was_member_there {
 }
 pub(crate) use was_member_there;
 
-/// A silence that is there already ends no sooner, and one that was lifted (0) stays so.
+/// An existing silence ends no sooner, and a lifted one (0) stays lifted.
 macro_rules! no_sooner {
     () => {
         "ON CONFLICT (mailbox) DO UPDATE SET suppressed_until = excluded.suppressed_until
@@ -82,12 +82,12 @@ macro_rules! no_sooner {
 }
 pub(crate) use no_sooner;
 
-/// The answers of a sign-up, from the columns of their names.
+/// The answers of a sign-up, from the columns with their names.
 pub(crate) fn answers(row: &Row<'_>) -> Result<SignUpAnswers, Failure> {
     SignUpAnswers::from_texts(|name| row.get(name))
 }
 
-/// The values that a sign-up is written with: those of [`COLUMNS`], then its answers.
+/// How many values a sign-up is written with: those of [`COLUMNS`], then its answers.
 const VALUES: usize = 13 + SignUpAnswers::NAMES.len();
 
 static INSERT: LazyLock<String> = LazyLock::new(|| {
@@ -98,12 +98,12 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
         answers.join(", ")
     )
 });
-// Nothing can be there yet of somebody who was added just now.
+// A person who was just added cannot have a sign-up yet.
 static ADD: LazyLock<String> = LazyLock::new(|| format!("{} RETURNING id", *INSERT));
 static ADD_OR_MERGE: LazyLock<String> = LazyLock::new(|| format!("{} {} RETURNING id", *INSERT, *MERGE));
 
-/// Writes the sign-up, its person if new, its attribution and its mail. The same partner again while the person has
-/// not decided merges: what is sent replaces, what is left out stays.
+/// Writes the sign-up, its person if new, its attribution and its mail. If the same partner sends it again before the person has
+/// decided, the two merge: sent values replace, omitted ones stay.
 #[derive(Debug)]
 pub struct SignUp {
     pub new: NewSignUp,
@@ -144,23 +144,23 @@ impl Unit for SignUp {
             }
             _ => {}
         }
-        // Of somebody who is known as well: who is new may not cost more.
+        // For known people too, so that a new person does not cost more.
         keep_silent(sql, &person.mailbox, &self.new.person, self.now).await?;
         let referrer = match &self.new.ref_code {
             Some(code) => {
-                // Nor is somebody of the same mailbox who was erased anybody else.
+                // An erased person with the same mailbox does not count as another person either.
                 let other = "SELECT id, mailbox FROM people WHERE code = $1 AND mailbox <> $2 AND mailbox <> $3";
                 let tombstone = self.new.person.tombstone.as_str();
                 let theirs =
                     |row: &Row<'_>| Ok((row.get::<i64>("id")?, SandboxScope::of_compared(row.get::<&str>("mailbox")?)));
                 let found = sql.row(other, values![code, &person.mailbox, tombstone], theirs).await?;
-                // Nobody of another partner's sandbox is known in this one.
+                // People in another partner's sandbox are unknown in this one.
                 found.filter(|(_, scope)| *scope == email.scope()).map(|(id, _)| id)
             }
             None => None,
         };
         let sign_up = self.write(sql, &person, referrer).await?;
-        // The simulator's confirm as often as they are asked.
+        // The simulator's addresses confirm every time they are asked.
         let kind = if person.is_member && !is_free(email) { MailKind::AlreadyMember } else { MailKind::Confirm };
         if !person.is_new {
             outbox::replace(sql, sign_up, self.now).await?;
@@ -182,7 +182,7 @@ impl SignUp {
         self.new.partner.as_ref().map(|partner| partner.id)
     }
 
-    /// Merges into this partner's pending sign-up, or adds one; a post of the form is always one more.
+    /// Merges into this partner's pending sign-up, or adds one; a form post always adds one.
     async fn write(&self, sql: &mut dyn Sql, person: &Person, referrer: Option<i64>) -> Result<i64, Failure> {
         let Self { new, now } = self;
         let partner = self.partner();
@@ -228,13 +228,13 @@ impl SignUp {
             true => sql.insert(&ADD, &written).await?,
             false => sql.row(&ADD_OR_MERGE, &written, |row| row.get(0)).await?,
         };
-        // None if another node took the slot at this moment.
+        // None if another node just took the slot.
         id.ok_or(Failure::Overtaken)
     }
 }
 
-/// The slot that a post of the form takes. Where all are taken one makes way: the oldest whose mail has not left, so that
-/// whoever holds a link keeps it; else the oldest.
+/// The slot for a form post. If all are taken, the oldest post whose mail has not been sent gives up its slot, so that people who
+/// have a link keep it. If there is none, the oldest post does.
 async fn free_slot(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<i64, Failure> {
     let taken =
         "SELECT s.id, s.slot, EXISTS (SELECT 1 FROM outbox o WHERE o.sign_up_id = s.id AND o.attempts = 0) AS waits
@@ -247,7 +247,7 @@ async fn free_slot(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<i64
     }
     let Some((id, slot)) = taken.into_iter().next() else { return Err(Failure::Overtaken) };
     outbox::forget(sql, SignUpId(id)).await?;
-    // What nobody was ever mailed about was nobody's but the sender's: a stranger's thousand posts leave nothing behind.
+    // A post that was never mailed concerned only its sender: a stranger's thousand posts leave nothing behind.
     let unheard = "DELETE FROM sign_ups WHERE id = $1 AND state = 'pending' AND mailed_at IS NULL";
     if sql.execute(unheard, values![id]).await? == 0 {
         let give_way = "UPDATE sign_ups SET state = 'expired', decided_at = $2 WHERE id = $1 AND state = 'pending'";
@@ -261,11 +261,11 @@ struct Person {
     code: ReferralCode,
     mailbox: String,
     is_member: bool,
-    /// Added just now: there can be nothing of theirs yet.
+    /// Just added, so there cannot be any records of theirs yet.
     is_new: bool,
 }
 
-/// The person of that address. A new one takes the code offered; none if it is somebody else's.
+/// The person with that address. A new person gets the offered code; none if another person has it.
 async fn find_or_add(sql: &mut dyn Sql, named: &NamedPerson, now: Timestamp) -> Result<Option<Person>, Failure> {
     let (email_normalized, mailbox) = (named.email.normalized(), named.email.mailbox());
     let find = "SELECT id, code, mailbox, state = 'member' AS is_member FROM people WHERE email_normalized = $1";
@@ -295,7 +295,7 @@ async fn find_or_add(sql: &mut dyn Sql, named: &NamedPerson, now: Timestamp) -> 
     }
 }
 
-/// Somebody of the mailbox was erased a while ago, and was promised that no mail goes there: under whichever spelling.
+/// A person with this mailbox was erased earlier and was promised that no mail goes there, under any spelling.
 async fn keep_silent(sql: &mut dyn Sql, mailbox: &str, named: &NamedPerson, now: Timestamp) -> Result<(), Failure> {
     let keep = concat!(
         "INSERT INTO mailboxes (mailbox, suppressed_until)
@@ -305,7 +305,7 @@ async fn keep_silent(sql: &mut dyn Sql, mailbox: &str, named: &NamedPerson, now:
     sql.execute(keep, values![mailbox, named.tombstone.as_str(), now]).await.map(|_| ())
 }
 
-/// A person was not added: somebody else has the code, or another node added the same person at this moment.
+/// Says why a person was not added: another person has the code, or another node just added the same person.
 pub(crate) async fn code_taken(
     sql: &mut dyn Sql,
     code: &ReferralCode,

@@ -1,8 +1,8 @@
 //! Group commit: jobs of one kind that arrive together share a transaction.
 //!
-//! Units of a kind that arrive while the database is busy with the last batch of their kind share the next one: one commit for up
-//! to 256 of them, by one task on one connection; more of either were slower. Those that a batch leaves undone are done one by
-//! one; all of them are if it fails as a whole.
+//! Units of one kind that arrive while the database is busy with their last batch share the next one: one commit for up to 256 of
+//! them, by one task on one connection; more tasks or connections were slower. Units that a batch leaves undone run one by one;
+//! if the whole batch fails, all of its units do.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -24,43 +24,44 @@ use crate::store::sql::{Failure, How, Unit};
 use crate::store::{StoreError, StoreReply};
 use crate::supervise;
 
-/// How long a job is waited for in all.
+/// How long a caller waits for a job in total.
 const JOB_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Jobs of a kind done one by one at a time, those beside the batches included: a connection stays free for batches.
+/// The most jobs of one kind that run one by one at a time, including those beside the batches: a connection stays free for
+/// batches.
 const MAX_SINGLES: usize = SHARES.batched - 1 - MAX_BESIDE;
 const MAX_BESIDE: usize = 1;
 
-/// Jobs that wait for one of those places at the most.
+/// The most jobs that wait for one of those places.
 const MAX_WAITING_BESIDE: usize = 16;
 
-/// How long a key whose rows somebody held is kept out of batches: those it would hold up are everybody's.
+/// How long a key with locked rows is kept out of batches, where it would hold up everyone's jobs.
 const LOCKED_FOR: Duration = Duration::from_secs(10);
 
-/// So many jobs of one batch whose rows are held are not their own trouble any more, but a table's.
+/// If this many jobs of one batch find their rows locked, the problem is a table and not the jobs.
 const MAX_HELD_IN_A_ROW: usize = 5;
 
-/// Keys kept out of batches at the most.
+/// The most keys that are kept out of batches.
 const MAX_LOCKED: usize = 1024;
 
-/// A unit of which many can be done at once, in one transaction on PostgreSQL.
+/// A unit that can run together with others of its kind, in one transaction on PostgreSQL.
 pub trait Batched: Unit<Done: Unpin> {
-    /// Whose rows it needs. Batches are in the order of their keys, so that two nodes never wait for each other.
+    /// Identifies the rows that it needs. Batches are in the order of their keys, so that two nodes never wait for each other.
     type Key: Ord + Hash + Clone + Send + Sync;
 
-    /// What metrics call its connections, and the operator its task.
+    /// The name of its connections in metrics, and of its task for the operator.
     const POOL: &'static str;
     const TASK: &'static str;
 
-    /// How often rows that somebody holds are asked for, beside the batches.
+    /// How many times to try for locked rows, beside the batches.
     const LOCK_TRIES: usize;
 
-    /// Whether one that is done alone is a batch of one; else it is the unit, in a transaction of its own.
+    /// Whether a single job runs as a batch of one; otherwise its unit runs in its own transaction.
     const ALONE_AS_BATCH: bool;
 
     fn key(&self) -> Self::Key;
 
-    /// Does them in one transaction; what came of each, in their order. One at least is not told to come again.
+    /// Runs the jobs in one transaction; returns their outcomes in the same order. At least one of them is not `Again`.
     fn together(
         jobs: &[Keyed<Self>],
         connection: &mut PgConnection,
@@ -69,20 +70,20 @@ pub trait Batched: Unit<Done: Unpin> {
         Self: Sized;
 }
 
-/// A unit beside its key, which may cost a moment to make.
+/// A unit with its key, which may take a moment to make.
 #[derive(Debug)]
 pub struct Keyed<B: Batched> {
     pub key: B::Key,
     pub unit: B,
 }
 
-/// What came of a job in a batch.
+/// The outcome of a job in a batch.
 #[derive(Debug)]
 pub enum BatchOutcome<T> {
     Done(T),
     /// The batch cannot decide it.
     Alone,
-    /// It rests on what another job of this batch did: the next batch can decide it.
+    /// It depends on what another job of this batch did: the next batch can decide it.
     Again,
 }
 
@@ -96,7 +97,7 @@ impl<B: Batched> Work for Batch<B> {
     }
 }
 
-/// One in a transaction of its own.
+/// One job in its own transaction.
 struct Single<'a, B: Batched>(&'a Keyed<B>);
 
 impl<B: Batched> Work for Single<'_, B> {
@@ -117,7 +118,7 @@ impl<B: Batched> Work for Single<'_, B> {
     }
 }
 
-/// A job that waits for its batch, and who waits for its answer.
+/// A job that waits for its batch, and the waiter for its answer.
 struct QueuedJob<B: Batched> {
     job: Keyed<B>,
     waiter: Waiter<B::Done>,
@@ -125,13 +126,13 @@ struct QueuedJob<B: Batched> {
 
 impl<B: Batched> QueuedJob<B> {
     fn answer(self, done: Result<B::Done, StoreError>) {
-        // The caller may have gone; the work is done.
+        // The caller may be gone; the work is done.
         let _gone = self.waiter.send(done);
     }
 }
 
 pub struct Batcher<B: Batched> {
-    /// None where each job is to have a transaction of its own.
+    /// None if each job gets its own transaction.
     queue: Option<Queue<QueuedJob<B>>>,
     task: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
@@ -159,7 +160,7 @@ impl<B: Batched> Batcher<B> {
         Self { queue: Some(queue), task: Mutex::new(Some(task)), pool }
     }
 
-    /// Does a unit with others.
+    /// Runs a unit together with others.
     pub(in crate::store) fn run(&self, unit: B) -> StoreReply<'_, B::Done> {
         let job = Keyed { key: unit.key(), unit };
         let Some(queue) = &self.queue else {
@@ -173,11 +174,11 @@ impl<B: Batched> Batcher<B> {
     }
 }
 
-/// A batcher of whatever kind.
+/// A batcher of any kind.
 pub(super) trait AnyBatcher: fmt::Debug + Send + Sync {
     fn figures(&self) -> (WriterFigures, PoolFigures);
 
-    /// Finishes what waits.
+    /// Finishes the waiting jobs.
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
@@ -206,7 +207,7 @@ async fn run<B: Batched>(
     let mut alone = SingleRunner::new(pool.clone());
     let mut open = true;
     loop {
-        // Those that come again are not waited with: whoever came meanwhile joins them.
+        // Jobs that come again do not wait for more; jobs that arrived meanwhile join them.
         if jobs.is_empty() && (!open || inbox.recv_many(&mut messages, most).await == 0) {
             break;
         }
@@ -228,7 +229,7 @@ async fn run<B: Batched>(
         }
         match commit(&pool, &mut alone, mem::take(&mut jobs), batches).await {
             Ok(again) => jobs = again,
-            // A database that is unwell is not asked again for each batch that has gathered meanwhile.
+            // If the database is unwell, it is not asked again for each batch that has gathered meanwhile.
             Err(error) => {
                 while let Ok(message) = inbox.try_recv() {
                     match message {
@@ -242,15 +243,15 @@ async fn run<B: Batched>(
     alone.finish().await;
 }
 
-/// Does and answers them; returns those that come again. An error says that the database is unwell: nobody else need ask it
-/// now. Those who met it were told what it was for them.
+/// Runs and answers the jobs; returns those that come again. An error means that the database is unwell and no other job should
+/// ask it now. The jobs that met the error already have their own answers.
 async fn commit<B: Batched>(
     pool: &Pool,
     alone: &mut SingleRunner<B>,
     mut jobs: Vec<QueuedJob<B>>,
     batches: &BatchCounts,
 ) -> Result<Vec<QueuedJob<B>>, StoreError> {
-    // Those of one key stay in the order of their arrival.
+    // Jobs of one key stay in the order of their arrival.
     jobs.sort_by(|a, b| a.job.key.cmp(&b.job.key));
     let (jobs, waiters): (Vec<_>, Vec<_>) = jobs.into_iter().map(|QueuedJob { job, waiter }| (job, waiter)).unzip();
     let mut batch = Batch(jobs);
@@ -270,8 +271,7 @@ async fn commit<B: Batched>(
             }
         }
         Err(failure) if is_of_the_unit(&failure) => undone.extend(jobs),
-        // Asking again one by one would only keep everyone waiting; and after a lost connection nobody knows what was
-        // committed.
+        // Retrying one by one would only keep everyone waiting; and after a lost connection it is unknown what was committed.
         Err(failure) => {
             let error = StoreError::from(failure);
             jobs.for_each(|queued| queued.answer(Err(error.clone())));
@@ -285,14 +285,14 @@ async fn commit<B: Batched>(
     Ok(again)
 }
 
-/// Jobs done one by one: those that a batch left undone, and beside the batches those that are kept apart.
+/// Runs jobs one by one: those that a batch left undone and, beside the batches, those that are kept apart.
 struct SingleRunner<B: Batched> {
     pool: Pool,
     /// Until when a key is kept out of batches.
     locked: HashMap<B::Key, Instant>,
-    /// One that ends with its key was held up to the last try.
+    /// A job that returns its key found its rows locked on every try.
     beside: JoinSet<Option<B::Key>>,
-    /// How many of those are done at a time.
+    /// How many of those run at a time.
     places: Arc<Semaphore>,
 }
 
@@ -320,7 +320,7 @@ impl<B: Batched> SingleRunner<B> {
         self.locked.insert(key, Instant::now() + LOCKED_FOR);
     }
 
-    /// Does one beside the batches, which do not wait for it; it waits for its turn.
+    /// Runs a job beside the batches, which do not wait for it; the job waits for its turn.
     fn beside(&mut self, queued: QueuedJob<B>) {
         while let Some(ended) = self.beside.try_join_next() {
             if let Ok(Some(key)) = ended {
@@ -346,7 +346,7 @@ impl<B: Batched> SingleRunner<B> {
         });
     }
 
-    /// Does them all, unless the database is unwell: it is, too, when one after the other finds its rows held.
+    /// Runs all jobs, unless the database is unwell; it also counts as unwell if one job after another finds its rows locked.
     async fn all(&mut self, jobs: Vec<QueuedJob<B>>) -> Result<(), StoreError> {
         let (mut under_way, mut held, mut well) = (JoinSet::new(), Vec::new(), Ok(()));
         let mut jobs = jobs.into_iter();
@@ -386,13 +386,13 @@ impl<B: Batched> SingleRunner<B> {
     }
 }
 
-/// What a job met that was done alone.
+/// How a job that ran alone ended.
 enum SingleDone<B: Batched> {
     /// It is answered.
     Well,
     /// It is answered, and the database is unwell.
     Unwell,
-    /// Somebody holds its rows; nobody is answered yet.
+    /// Its rows are locked; the job is not answered yet.
     Locked(QueuedJob<B>, Failure),
 }
 

@@ -56,6 +56,9 @@ impl Drop for PgConnection {
 /// A parameter, as the driver takes it.
 pub type Parameter<'a> = &'a (dyn ToSql + Sync);
 
+/// A row as the driver gives it.
+pub type PgRow = tokio_postgres::Row;
+
 /// A statement and its parameters.
 pub type PgStatement<'a> = (&'static str, &'a [Parameter<'a>]);
 

@@ -258,14 +258,14 @@ fn is_passing(failure: &Failure) -> bool {
         Failure::Postgres(error) => {
             matches!(error.code(), Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE))
         }
-        Failure::Refused(_) | Failure::Away(_) | Failure::Lost(_) | Failure::Sqlite(_) => false,
+        Failure::Unusable(_) | Failure::Away(_) | Failure::Lost(_) | Failure::Sqlite(_) => false,
     }
 }
 
 /// Whether it is what was asked that was refused, and not the database that is unwell: others would not meet it.
 pub(super) fn is_of_the_unit(failure: &Failure) -> bool {
     match failure {
-        Failure::Refused(_) | Failure::Overtaken => true,
+        Failure::Unusable(_) | Failure::Overtaken => true,
         Failure::Postgres(error) => {
             is_locked(failure) || {
                 error.code().is_some_and(|state| ["22", "23", "54"].iter().any(|class| state.code().starts_with(class)))
@@ -294,7 +294,7 @@ fn is_of_connection(failure: &Failure) -> bool {
             }
         },
         Failure::Away(_) | Failure::Lost(_) => true,
-        Failure::Refused(_) | Failure::Overtaken | Failure::Sqlite(_) => false,
+        Failure::Unusable(_) | Failure::Overtaken | Failure::Sqlite(_) => false,
     }
 }
 

@@ -81,10 +81,10 @@ impl Work for Make {
     async fn apply(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
         let make = format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(&self.0));
         connection.client.batch_execute(&make).await.map_err(|error| match error.code() {
-            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Failure::Refused(StoreError::Unavailable(
+            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Failure::Unusable(
                 "PostgreSQL: the role may not make a schema for the sandbox; GRANT CREATE ON DATABASE … TO …"
                     .to_owned(),
-            )),
+            ),
             _ => error.into(),
         })
     }

@@ -9,7 +9,6 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use rusqlite::{Connection, Statement, StatementStatus};
 
-use crate::store::StoreError;
 use crate::store::plan::{self, AllowedScan, OF_SMALL};
 use crate::store::sql::Failure;
 
@@ -18,7 +17,11 @@ const STEPS_FILE: &str = "UNIONHALL_TEST_STEPS";
 
 /// Refuses a statement whose plan reads more than it may.
 pub(super) fn check(connection: &Connection, sql: &str) -> Result<(), Failure> {
-    if plan::is_checked(sql) { Ok(()) } else { plan::judge(sql, scans(connection, sql)?).map_err(Failure::Refused) }
+    if plan::is_checked(sql) {
+        Ok(())
+    } else {
+        plan::judge(sql, scans(connection, sql)?).map_err(|error| Failure::Unusable(error.to_string()))
+    }
 }
 
 /// Refuses a statement that read more rows than it may, and writes down what it took.
@@ -33,12 +36,12 @@ pub(super) fn count(statement: &Statement<'_>, sql: &str) -> Result<(), Failure>
         let words = plan::words(sql);
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         let written = file.write_all(format!("{steps}\t{words}\n").as_bytes());
-        written.map_err(|error| StoreError::Unavailable(format!("{STEPS_FILE}: {error}"))).map_err(Failure::Refused)?;
+        written.map_err(|error| Failure::Unusable(format!("{STEPS_FILE}: {error}")))?;
     }
     match plan::allowed(sql).filter(|allowed| scanned > allowed.most.saturating_add(OF_SMALL)) {
         Some(AllowedScan { table, why, .. }) => {
             let told = format!("SQLite: a statement read {scanned} rows of {table}, of which it reads {why}: {sql}");
-            Err(Failure::Refused(StoreError::Unavailable(told)))
+            Err(Failure::Unusable(told))
         }
         None => Ok(()),
     }
@@ -102,6 +105,7 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::StoreError;
     use crate::store::migration::MIGRATIONS;
 
     fn records() -> Connection {

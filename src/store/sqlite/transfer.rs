@@ -95,7 +95,7 @@ pub(super) fn refuse_leftovers(path: &Path) -> Result<(), SqliteOpenError> {
 }
 
 pub(super) fn refused(why: &str) -> Failure {
-    Failure::Refused(StoreError::Unavailable(format!("SQLite: {why}")))
+    Failure::Unusable(format!("SQLite: {why}"))
 }
 
 impl TransferRows for SqliteTransfer {

@@ -191,8 +191,8 @@ fn attempt(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Iso
             let before = connection.total_changes();
             match job.apply(connection) {
                 Applied::Done => {}
-                Applied::Refused if connection.total_changes() == before => {}
-                Applied::Refused | Applied::Failed => return Ok(Tried::NeedsSavepoints),
+                Applied::Undecided if connection.total_changes() == before => {}
+                Applied::Undecided | Applied::Failed => return Ok(Tried::NeedsSavepoints),
             }
             continue;
         }
@@ -210,8 +210,8 @@ fn attempt(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Iso
 /// What a unit did, as far as its transaction is concerned.
 enum Applied {
     Done,
-    /// A rule said no.
-    Refused,
+    /// It did nothing that may stand; the database is fine.
+    Undecided,
     /// SQLite met an error; the transaction may be gone with it.
     Failed,
 }
@@ -227,7 +227,7 @@ impl WaitingJob {
     fn apply(&mut self, connection: &mut Connection) -> Applied {
         match self.outcome.insert(statement::apply(&mut *self.job, connection)) {
             Ok(()) => Applied::Done,
-            Err(Failure::Refused(_) | Failure::Overtaken) => Applied::Refused,
+            Err(Failure::Unusable(_) | Failure::Overtaken) => Applied::Undecided,
             Err(Failure::Sqlite(_) | Failure::Postgres(_) | Failure::Away(_) | Failure::Lost(_)) => Applied::Failed,
         }
     }

@@ -412,7 +412,7 @@ pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixtur
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) as usize % most
     };
-    let (mut now, mut last, mut changed) = (NOW, seen(&**store, "all").await, HashSet::new());
+    let (mut now, mut last, mut changed) = (NOW, seen(store, "all").await, HashSet::new());
     let mut sheets = 0;
     for round in 0..400 {
         now = now.plus(Duration::from_secs(1 + pick(7200) as u64));
@@ -429,7 +429,7 @@ pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixtur
             changed.insert(who);
         }
         worker::work(&**store as &Store, || now).await.unwrap();
-        let shown = seen(&**store, "all").await;
+        let shown = seen(store, "all").await;
         if shown != last {
             let (taken_at, sheet) = shown.clone().unwrap();
             assert!(changed.len() >= 5, "{round}: {} people between two sheets", changed.len());

@@ -246,8 +246,7 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
         change: None,
     };
     let audited = fixture.store.audited(act);
-    let withdraw =
-        async |since| withdraw_sign_ups(&audited, leaked.key, since, after(HOUR)).await.unwrap();
+    let withdraw = async |since| withdraw_sign_ups(&audited, leaked.key, since, after(HOUR)).await.unwrap();
     assert_eq!(withdraw(after(HOUR)).await, 1000 - ended.saturating_sub(100), "only what was asked for since");
     assert_eq!(withdraw(NOW).await, 100_u64.saturating_sub(ended), "then the rest");
     assert_eq!(withdraw(NOW).await, 0, "and nothing twice");

@@ -808,7 +808,7 @@ async fn keys_are_kept_listed_touched_and_revoked(fixture: &Fixture) {
         expires_at: Some(after(HOUR * 2)),
         ..key(3, "Zoë's \"Assistant\"")
     };
-    let zoe = issue(&**store, full.clone()).await.id;
+    let zoe = issue(store, full.clone()).await.id;
     assert!(store.run(IssueKey(full.clone())).await.is_err(), "an id is used once");
     let kept = unused(full.clone(), zoe);
     assert_eq!(store.run(FindKey(full.id)).await, Ok(Some(kept.clone())));
