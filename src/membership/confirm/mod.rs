@@ -1,6 +1,6 @@
 //! Confirming (double opt-in): one rule for one sign-up and for many that share a commit.
 //!
-//! [`ConfirmSql::look`] reads the sign-up, [`judge`] decides it, and the steps write the result. Each statement works on a list
+//! `ConfirmSql::look` reads the sign-up, `judge` decides it, and the steps write the result. Each statement works on a list
 //! called `job`: either one row, whose values are the parameters, for both engines; or many rows, whose columns are arrays, for
 //! batches on PostgreSQL (`batch.rs`).
 
@@ -35,7 +35,7 @@ const CREDITED: &str = "
 /// A column of `job`, and its type.
 type JobColumn = (&'static str, &'static str);
 
-/// The columns to look up, as in [`ConfirmRequest::asked`].
+/// The columns to look up, as in `Confirm::asked`.
 const ASKED: [JobColumn; 2] = [("id", "BIGINT"), ("created_at", "BIGINT")];
 
 /// The columns to write, as in [`Confirming::values`].
