@@ -7,8 +7,7 @@ use super::{Prepare, print_aside, print_line, with_records};
 use crate::config::StoreSettings;
 use crate::domain::api_key::Mode;
 use crate::domain::time::Timestamp;
-use crate::operator::{Act, AuditEntry, AuditPlace, Operator};
-use crate::store::audit::{ListAuditAfter, ListAuditBefore};
+use crate::operator::{Act, AuditEntry, AuditPlace, ListAuditAfter, ListAuditBefore, Operator};
 
 #[derive(Debug, Args)]
 pub(super) struct ShowAudit {

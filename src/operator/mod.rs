@@ -35,7 +35,7 @@ use crate::people;
 use crate::people::People;
 use crate::people::erasures::ErasureLog;
 use crate::rewards::RewardAdmin;
-pub use crate::store::audit::{Act, AuditEntry, AuditPlace};
+pub use crate::store::audit::{Act, AppendAudit, AuditEntry, AuditPlace, ListAuditAfter, ListAuditBefore};
 use crate::store::sql::Unit;
 use crate::store::{Store, StoreError, StoreReply};
 

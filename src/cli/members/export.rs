@@ -12,8 +12,8 @@ use crate::config::StoreSettings;
 use crate::domain::person::{NO_TIME, PersonRecord, PersonState};
 use crate::domain::text::csv_field;
 use crate::domain::time::Timestamp;
+use crate::operator::AppendAudit;
 use crate::people::records::ListPeopleAfter;
-use crate::store::audit::AppendAudit;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {

@@ -10,10 +10,10 @@ use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::report::OnTheWay;
 use crate::domain::time::Timestamp;
+use crate::operator::AppendAudit;
 use crate::rewards::report::FindOnTheWay;
 use crate::rewards::standing::{ListPaidBetween, ListRewardAccounts};
 use crate::rewards::{BatchRecord, PAGE, RewardAdmin};
-use crate::store::audit::AppendAudit;
 
 /// The sums of all accounts.
 #[derive(Debug, Default)]

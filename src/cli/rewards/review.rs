@@ -5,9 +5,9 @@ use crate::cli::audit::act;
 use crate::cli::print_line;
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::review::{Pattern, PatternKind, ReviewedMember, ReviewedReferrer};
+use crate::operator::AppendAudit;
 use crate::rewards::RewardAdmin;
 use crate::rewards::report::ListReviewedReferrers;
-use crate::store::audit::AppendAudit;
 
 pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
     let disposable = task.disposable.read()?;

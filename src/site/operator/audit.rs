@@ -8,9 +8,8 @@ use super::session::OperatorVisit;
 use crate::domain::share::encoded;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
-use crate::operator::{AuditEntry, AuditPlace};
+use crate::operator::{AuditEntry, AuditPlace, ListAuditBefore};
 use crate::site::{PageResult, Visit, field};
-use crate::store::audit::ListAuditBefore;
 
 const HERE: OperatorSection = OperatorSection::Audit;
 

@@ -12,11 +12,11 @@ use crate::domain::person::{PersonFile, PersonState, Waiver};
 use crate::domain::referral::ReferralCode;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
+use crate::operator::AppendAudit;
 use crate::operator::person::lines;
 use crate::people::NotErased;
 use crate::people::records::{FindPeople, FindPersonBriefly};
 use crate::site::{PageResult, Visit, field};
-use crate::store::audit::AppendAudit;
 
 const HERE: OperatorSection = OperatorSection::People;
 

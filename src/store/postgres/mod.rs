@@ -104,6 +104,7 @@ impl PostgresStore {
         if self.address.schema.is_some() {
             return None;
         }
+        // A pool is refused only without a runtime, and it has one.
         let pool = Pool::for_batches(self.address.clone(), SHARES.batched, Arc::clone(&self.expected)).ok()?;
         let batcher = Arc::new(Batcher::start(pool, self.batch));
         self.batchers().push(Arc::clone(&batcher) as _);
