@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use self::public::{KeptPublic, PublicCampaigns};
 pub use crate::campaigns::negotiation::Noted;
-use crate::campaigns::participation::PressUnit;
+use crate::campaigns::participation::PressButton;
 pub use crate::campaigns::participation::Pressed;
 use crate::campaigns::records::RememberCampaign;
 pub use crate::campaigns::states::{Edited, Made, Stepped, TakenStep};
@@ -61,7 +61,7 @@ impl Campaigns {
         us_state: Option<UsState>,
         now: Timestamp,
     ) -> Result<Pressed, StoreError> {
-        self.store.run(PressUnit { session: session.clone(), slug: slug.clone(), press, us_state, now }).await
+        self.store.run(PressButton { session: session.clone(), slug: slug.clone(), press, us_state, now }).await
     }
 
     /// Remembers that a person who signed up with the form came from a campaign's page.

@@ -24,7 +24,7 @@ pub enum Pressed {
 
 /// A member presses a button of a campaign. `us_state` is the state they name now, if they have not named one before.
 #[derive(Debug)]
-pub struct PressUnit {
+pub struct PressButton {
     pub session: Nonce,
     pub slug: CampaignSlug,
     pub press: Press,
@@ -32,7 +32,7 @@ pub struct PressUnit {
     pub now: Timestamp,
 }
 
-impl Unit for PressUnit {
+impl Unit for PressButton {
     type Done = Pressed;
     const HOW: How = How::Transaction;
 

@@ -13,7 +13,7 @@ use unionhall::domain::union::notice::Notice;
 use super::*;
 use unionhall::campaigns::mailing::{ForgetMails, StepMailing};
 use unionhall::campaigns::outbox::LeaseCampaignMail;
-use unionhall::campaigns::participation::PressUnit;
+use unionhall::campaigns::participation::PressButton;
 use unionhall::campaigns::records::{AreMailingsOpen, FindCampaign};
 use unionhall::mail::outbox::ListMail;
 use unionhall::mail::sources::{FindMailFigures, ListSourceStatuses};
@@ -86,7 +86,7 @@ impl Fixture {
     async fn press_all(&self, press: Press, sessions: &[&Nonce]) {
         for session in sessions {
             self.store
-                .run(PressUnit { session: (*session).clone(), slug: slug(SLUG), press, us_state: None, now: NOW })
+                .run(PressButton { session: (*session).clone(), slug: slug(SLUG), press, us_state: None, now: NOW })
                 .await
                 .unwrap();
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use unionhall::campaigns::negotiation::{AddOfferDraft, AddRound};
-use unionhall::campaigns::participation::PressUnit;
+use unionhall::campaigns::participation::PressButton;
 use unionhall::campaigns::records::{FindCampaign, FindCampaignsVersion, ListOfferDrafts, ListRounds};
 use unionhall::campaigns::states::{EditCampaign, MakeCampaign, StepByDate, StepCampaign};
 use unionhall::campaigns::{Edited, Made, Noted, Pressed, Stepped, TakenStep, worker};
@@ -128,7 +128,7 @@ pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fix
     let version = store.run(FindCampaignsVersion).await.unwrap();
     let ana = fixture.member("ana@example.com", Some(UsState::CA), "internet", 1).await;
     let press = |session: &Nonce, what, us_state, now| {
-        store.run(PressUnit { session: session.clone(), slug: slug("internet-2027"), press: what, us_state, now })
+        store.run(PressButton { session: session.clone(), slug: slug("internet-2027"), press: what, us_state, now })
     };
     assert_eq!(press(&ana, Press::In, None, NOW).await, Ok(Pressed::Unknown), "nobody sees a draft");
     assert_eq!(fixture.step("internet-2027", CampaignStep::Open, NOW).await, Stepped::Done(CampaignState::Gathering));
@@ -258,7 +258,7 @@ pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
                     let named = [None, Some(UsState::OR), Some(UsState::TX)][pick(3)];
                     told.push(format!("{now}: {who} presses {} at {name}, naming {named:?}", what.name()));
                     let done = store
-                        .run(PressUnit {
+                        .run(PressButton {
                             session: people[who].session.clone(),
                             slug: slug(name),
                             press: what,
@@ -422,7 +422,7 @@ pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixtur
         // In turns they come, and a few come and go.
         let what = if (round / 100) % 2 == 0 || pick(4) > 0 { Press::In } else { Press::Out };
         store
-            .run(PressUnit { session: people[who].clone(), slug: slug("all"), press: what, us_state: None, now })
+            .run(PressButton { session: people[who].clone(), slug: slug("all"), press: what, us_state: None, now })
             .await
             .unwrap();
         if part(&fixture.file_at(format!("p{who}@example.com"), now).await.unwrap()) != before {

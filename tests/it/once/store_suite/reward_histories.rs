@@ -12,7 +12,7 @@ use super::reward_oracle::{Line, Oracle, Purse, Terms};
 use super::*;
 use crate::history::number_from;
 use crate::server::together;
-use unionhall::campaigns::participation::PressUnit;
+use unionhall::campaigns::participation::PressButton;
 use unionhall::campaigns::states::StepCampaign;
 use unionhall::campaigns::{Pressed, Stepped, TakenStep};
 use unionhall::domain::campaign::CampaignStep;
@@ -351,7 +351,7 @@ impl History {
         self.tell(now, format!("{who} presses {} at {campaign}", press.name()));
         let done = fixture
             .store
-            .run(PressUnit { session, slug: slug(&self.slugs[campaign]), press, us_state: None, now })
+            .run(PressButton { session, slug: slug(&self.slugs[campaign]), press, us_state: None, now })
             .await;
         assert!(matches!(done, Ok(Pressed::Done(_))), "{done:?}: {}", self.story());
         let accepted_at = &mut self.oracle.people[who].parts[campaign].accepted_at;

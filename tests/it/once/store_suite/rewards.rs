@@ -2,7 +2,7 @@
 
 use super::campaigns::{TERMS, slug};
 use super::*;
-use unionhall::campaigns::participation::PressUnit;
+use unionhall::campaigns::participation::PressButton;
 use unionhall::campaigns::states::StepCampaign;
 use unionhall::campaigns::{Pressed, TakenStep};
 use unionhall::domain::campaign::CampaignStep;
@@ -48,7 +48,7 @@ impl Fixture {
     async fn accept(&self, session: &Nonce, now: Timestamp) {
         let pressed = self
             .store
-            .run(PressUnit {
+            .run(PressButton {
                 session: session.clone(),
                 slug: slug(CAMPAIGN),
                 press: Press::Accept,

@@ -11,7 +11,7 @@ use crate::own_page::Browser;
 use crate::records::Home;
 use crate::server::{Server, together};
 use unionhall::campaigns::TakenStep;
-use unionhall::campaigns::participation::PressUnit;
+use unionhall::campaigns::participation::PressButton;
 use unionhall::campaigns::states::{MakeCampaign, StepCampaign};
 use unionhall::clock::Clock;
 use unionhall::domain::campaign::CampaignStep;
@@ -118,7 +118,7 @@ impl Year<'_> {
         let Some(session) = self.sessions[n].clone() else { return };
         self.fixture
             .store
-            .run(PressUnit {
+            .run(PressButton {
                 session,
                 slug: slug(&name(campaign)),
                 press: Press::Accept,
