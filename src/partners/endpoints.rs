@@ -40,15 +40,10 @@ macro_rules! tell_again {
     };
 }
 
-#[derive(Debug)]
-pub struct ListEndpoints;
-
-impl Unit for ListEndpoints {
-    type Done = Vec<ListedEndpoint>;
-    const HOW: How = How::Read;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let list = concat!(
+/// Endpoints as [`listed_endpoint`] reads them, with what waits and what was given up counted up to `$1`.
+macro_rules! listed_endpoints {
+    ($which:literal) => {
+        concat!(
             "SELECT ",
             columns!(),
             ", ",
@@ -58,8 +53,21 @@ impl Unit for ListEndpoints {
                    AS waiting,
                (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL
                                       AND d.delivered_at IS NULL LIMIT $1) g) AS given_up
-             FROM webhook_endpoints e WHERE e.removed_at IS NULL ORDER BY e.id"
-        );
+             FROM webhook_endpoints e WHERE e.removed_at IS NULL ",
+            $which
+        )
+    };
+}
+
+#[derive(Debug)]
+pub struct ListEndpoints;
+
+impl Unit for ListEndpoints {
+    type Done = Vec<ListedEndpoint>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let list = listed_endpoints!("ORDER BY e.id");
         sql.rows(list, values![MAX_COUNTED], listed_endpoint).await
     }
 }
@@ -74,19 +82,8 @@ impl Unit for ListEndpointsOf {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let list = concat!(
-            "SELECT ",
-            columns!(),
-            ", ",
-            last_success!(),
-            " AS last_success,
-               (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL LIMIT $2) w)
-                   AS waiting,
-               (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL
-                                      AND d.delivered_at IS NULL LIMIT $2) g) AS given_up
-             FROM webhook_endpoints e WHERE e.partner_id = $1 AND e.removed_at IS NULL ORDER BY e.id"
-        );
-        sql.rows(list, values![self.0, MAX_COUNTED], listed_endpoint).await
+        let list = listed_endpoints!("AND e.partner_id = $2 ORDER BY e.id");
+        sql.rows(list, values![MAX_COUNTED, self.0], listed_endpoint).await
     }
 }
 

@@ -118,7 +118,7 @@ impl Counts {
     }
 }
 
-pub(crate) async fn ledger_of(sql: &mut dyn Sql, account: &AccountId) -> Result<Vec<LedgerEntry>, Failure> {
+async fn ledger_of(sql: &mut dyn Sql, account: &AccountId) -> Result<Vec<LedgerEntry>, Failure> {
     let lines = "SELECT l.at, l.kind, l.amount_cents, c.slug, l.why FROM reward_ledger l LEFT JOIN campaigns c ON c.id = l.campaign_id
                  WHERE l.account = $1 ORDER BY l.id LIMIT $2";
     let read = |row: &Row<'_>| {
@@ -307,17 +307,4 @@ pub(crate) async fn forget_referrer(sql: &mut dyn Sql, person: i64) -> Result<()
     sql.execute("UPDATE referrers SET rest_due = FALSE WHERE person_id = $1 AND rest_due", values![person]).await?;
     let own = "UPDATE qualifications SET qualified_at = qualified_at - qualified_at % 86400000 WHERE person_id = $1";
     sql.execute(own, values![person]).await.map(|_| ())
-}
-
-/// The lines of an account, oldest first.
-#[derive(Debug)]
-pub struct ListLedger(pub AccountId);
-
-impl Unit for ListLedger {
-    type Done = Vec<LedgerEntry>;
-    const HOW: How = How::Scan;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<LedgerEntry>, Failure> {
-        ledger_of(sql, &self.0).await
-    }
 }
