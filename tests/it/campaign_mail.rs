@@ -66,6 +66,7 @@ fn header(mail: &Value, name: &str) -> String {
 
 #[test]
 fn members_are_told_of_a_campaign_and_can_switch_that_off() {
+    needs!(MailServer);
     block_on(async {
         let mail = Mailserver::start(&[]);
         let server = start(&mail, "500");
@@ -97,6 +98,7 @@ fn members_are_told_of_a_campaign_and_can_switch_that_off() {
 /// Whatever a crash comes between, everybody is mailed, and twice only who was being mailed then, with the same mail.
 #[test]
 fn a_mailing_that_is_killed_goes_on_and_forgets_nobody() {
+    needs!(MailServer);
     block_on(async {
         let members = 60;
         let mail = Mailserver::start(&[]);
@@ -134,6 +136,7 @@ fn a_mailing_that_is_killed_goes_on_and_forgets_nobody() {
 
 #[test]
 fn whoever_signs_up_does_not_wait_for_a_mailing() {
+    needs!(MailServer);
     block_on(async {
         let members = 150;
         let mail = Mailserver::start(&["--hold", "m"]);

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -32,6 +32,9 @@ async fn honest(server: &Server, path: &str) -> Answer {
 fn is_unanswered(stream: &TcpStream) -> bool {
     stream.try_read(&mut [0; 1]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
+
+/// Held by a flood that opens most of the files that a process may: with plain `cargo test` others share the process.
+static FLOOD: Mutex<()> = Mutex::new(());
 
 /// A body that never comes.
 struct Stalled;
@@ -366,6 +369,8 @@ mod once {
     /// 33 addresses with 512 idle connections each silenced the whole node, health included, for 40 s.
     #[test]
     fn idle_connections_of_many_addresses_silence_nobody() {
+        needs!(OpenFiles);
+        let _alone = FLOOD.lock().unwrap_or_else(PoisonError::into_inner);
         block_on(async {
             let server = Server::start_with(&["--log", "off", "--key-per-minute", "100000"]);
             let key = server.key();
@@ -389,6 +394,8 @@ mod once {
     /// 17 addresses at 100 kB/s held all places for requests with bodies that never came whole.
     #[test]
     fn half_sent_bodies_of_many_addresses_silence_nobody() {
+        needs!(OpenFiles);
+        let _alone = FLOOD.lock().unwrap_or_else(PoisonError::into_inner);
         block_on(async {
             let server = Server::start_with(&["--log", "off", "--key-per-minute", "100000"]);
             let key = server.key();

@@ -2,6 +2,7 @@
 //! set up with the files in `deploy/`, and end with the value that stands for them, also when a test fails.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -23,10 +24,14 @@ pub(crate) fn shipped(name: &str) -> String {
 }
 
 /// Where Debian keeps servers, which is not on everybody's path.
-pub(crate) fn program(name: &str) -> PathBuf {
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let places = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let found = std::env::split_paths(&places).map(|place| place.join(name)).find(|path| path.exists());
-    found.unwrap_or_else(|| panic!("{name} is not installed; ./test.sh installs it"))
+    let is_program = |path: &PathBuf| path.metadata().is_ok_and(|file| file.permissions().mode() & 0o111 != 0);
+    std::env::split_paths(&places).map(|place| place.join(name)).find(is_program)
+}
+
+pub(crate) fn program(name: &str) -> PathBuf {
+    find_program(name).unwrap_or_else(|| panic!("{name} is not installed; ./test.sh installs it"))
 }
 
 /// A port that the system gave us, for a server that must be told one. As long as this lives it is given to nobody else, be the server
@@ -259,10 +264,15 @@ pub(crate) fn as_root(name: &str) -> Command {
     command
 }
 
+/// The newest version of PostgreSQL that is installed.
+pub(crate) fn newest_postgres() -> Option<u32> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    versions.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok()).max()
+}
+
 /// A program of the newest PostgreSQL, which refuses to run as root.
 pub(crate) fn postgres_program(name: &str) -> Command {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed; ./test.sh installs it");
-    let newest = versions.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<u32>().ok()).max().unwrap();
+    let newest = newest_postgres().expect("PostgreSQL is installed; ./test.sh installs it");
     let program = format!("/usr/lib/postgresql/{newest}/bin/{name}");
     if !am_root() {
         return Command::new(program);
@@ -386,11 +396,19 @@ async fn dial(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
     socket.connect(to).await.unwrap()
 }
 
+/// Where `./test.sh` puts what it installs for the tests alone.
+pub(crate) fn tools() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join("tools")
+}
+
+pub(crate) fn fetched_path(package: &str, program: &str) -> PathBuf {
+    tools().join(format!("{package}/usr/bin/{program}"))
+}
+
 /// A program of a package that is not installed.
 pub(crate) fn fetched(package: &str, program: &str) -> Command {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let path = target.join(format!("tools/{package}/usr/bin/{program}"));
+    let path = fetched_path(package, program);
     assert!(path.exists(), "{program} is not there; ./test.sh fetches it");
     Command::new(path)
 }

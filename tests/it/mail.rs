@@ -38,6 +38,7 @@ async fn members(server: &Server) -> u64 {
 
 #[test]
 fn mail_goes_encrypted_and_authenticated_and_its_link_confirms() {
+    needs!(MailServer);
     block_on(async {
         let (_folder, cert, key) = certify();
         for (tls, scheme) in [("implicit", "smtps"), ("starttls", "smtp")] {
@@ -109,6 +110,7 @@ fn mail_goes_encrypted_and_authenticated_and_its_link_confirms() {
 /// The mail server goes away in the middle of a burst and comes back: everything arrives, nothing twice.
 #[test]
 fn a_mail_server_that_was_away_gets_everything() {
+    needs!(MailServer);
     block_on(async {
         let mut mail = Mailserver::start(&[]);
         let url = format!("smtp://127.0.0.1:{}", mail.port);
@@ -142,6 +144,7 @@ fn a_mail_server_that_was_away_gets_everything() {
 
 #[test]
 fn only_a_rejected_recipient_ends_a_mail() {
+    needs!(MailServer);
     block_on(async {
         let mail = Mailserver::start(&[]);
         let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port)]);
@@ -164,6 +167,7 @@ fn only_a_rejected_recipient_ends_a_mail() {
 
 #[test]
 fn a_recipient_who_is_thought_about_for_long_holds_up_nobody() {
+    needs!(MailServer);
     block_on(async {
         let mail = Mailserver::start(&[]);
         let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port)]);
@@ -186,6 +190,7 @@ fn a_recipient_who_is_thought_about_for_long_holds_up_nobody() {
 /// Fifty mails of fifty went after the key that asked for them had been revoked.
 #[test]
 fn what_a_revoked_key_asked_for_is_held_until_the_operator_decides() {
+    needs!(MailServer);
     block_on(async {
         let mut mail = Mailserver::start(&[]);
         mail.kill();
@@ -214,6 +219,7 @@ fn what_a_revoked_key_asked_for_is_held_until_the_operator_decides() {
 /// Wrong passwords and refused relays are the operator's to mend: the mail waits.
 #[test]
 fn the_operators_own_mistakes_are_told_and_cost_no_mail() {
+    needs!(MailServer);
     block_on(async {
         let (_folder, cert, key) = certify();
         for (flags, login, told) in [
@@ -239,6 +245,7 @@ fn the_operators_own_mistakes_are_told_and_cost_no_mail() {
 
 #[test]
 fn addresses_of_other_scripts_arrive_or_wait_with_the_reason() {
+    needs!(MailServer);
     block_on(async {
         let mail = Mailserver::start(&[]);
         let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port)]);
@@ -265,6 +272,7 @@ fn addresses_of_other_scripts_arrive_or_wait_with_the_reason() {
 /// and nobody got more than one twice.
 #[test]
 fn a_crash_loses_no_mail() {
+    needs!(MailServer);
     block_on(async {
         // Some have gone, and some are on their way.
         let mail = Mailserver::start(&["--hold", "user1"]);
@@ -302,6 +310,7 @@ fn a_crash_loses_no_mail() {
 
 #[test]
 fn stopping_waits_for_the_mail_on_its_way() {
+    needs!(MailServer);
     block_on(async {
         let mail = Mailserver::start(&["--hold", "user"]);
         let server =
@@ -331,6 +340,7 @@ fn stopping_waits_for_the_mail_on_its_way() {
 /// Twenty sign-ups for one mailbox, in every spelling and by every source: one mail in ten minutes.
 #[test]
 fn a_mailbox_is_not_flooded() {
+    needs!(MailServer);
     block_on(async {
         let mail = Mailserver::start(&[]);
         let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port)]);
@@ -366,6 +376,7 @@ mod once {
 
     #[test]
     fn others_read_the_mail_as_it_is_meant() {
+        needs!(MailServer);
         block_on(async {
             let server = Server::start_with_env(&[("UNIONHALL_MAIL", "mailbox:")], &[]);
             let key = server.run(&["keys", "issue", "Zoë's \"Helper\", Ltd."]);

@@ -52,6 +52,7 @@ async fn budget(server: &Server) {
 /// for is a case of the store suite (`what_somebody_decided_about_goes_before_the_rest_of_its_lane`).
 #[test]
 fn a_flood_through_the_form_is_held_and_a_person_among_it_is_mailed() {
+    needs!(MailServer);
     block_on(async {
         let mail = Mailserver::start(&[]);
         let server = start(&format!("smtp://127.0.0.1:{}?tls=none", mail.port), &[]);

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::machines::KeptPort;
+use crate::machines::{KeptPort, tools};
 use crate::server::wait_for;
 
 /// A real SMTP server, in a process of its own.
@@ -68,14 +68,15 @@ impl Drop for Mailserver {
     }
 }
 
+/// The Python that has what the programs of `tests/mail` need.
+pub(crate) fn venv() -> PathBuf {
+    tools().join("mail/venv/bin/python")
+}
+
 /// A program of `tests/mail`.
 pub(crate) fn python(program: &str) -> Command {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let python = target.join("tools/mail/venv/bin/python");
-    assert!(python.exists(), "the mail server of the tests is not installed; ./test.sh installs it");
-    let mut command = Command::new(python);
-    command.arg(root.join("tests/mail").join(program));
+    let mut command = Command::new(venv());
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mail").join(program));
     command
 }
 

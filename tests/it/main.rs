@@ -3,6 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
 
+// First, for its macro.
+#[macro_use]
+mod servers;
+
 mod bad_input;
 mod campaign_commands;
 mod campaign_mail;

@@ -373,6 +373,7 @@ mod once {
     /// Of each store, the connections to it.
     #[test]
     fn connections_to_the_database_are_counted_by_what_they_are_for() {
+        needs!(Postgres, Redis);
         block_on(async {
             let flags = ["--metrics-listen", "127.0.0.1:0"];
             let sqlite = Watched::of(Server::start_in(Home::new(), &flags));

@@ -40,6 +40,7 @@ fn notification(status: &str, returned: &str) -> String {
 
 #[test]
 fn what_came_back_is_heard_by_its_return_path_or_its_headers() {
+    needs!(MailServer);
     block_on(async {
         let mail = Mailserver::start(&[]);
         let url = format!("smtp://127.0.0.1:{}?tls=none", mail.port);

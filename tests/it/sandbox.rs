@@ -573,6 +573,7 @@ mod once {
     /// With the sandbox's keys locked, made-up test keys were 500 after 4 s, and in no metric.
     #[test]
     fn a_key_that_cannot_be_looked_up_is_refused_like_an_unknown_one() {
+        needs!(Postgres, Redis);
         block_on(async {
             let home = Home::on_postgres(tempfile::tempdir().unwrap());
             let server = Server::start_in(home, &["--log", "errors"]);

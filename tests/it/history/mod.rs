@@ -25,6 +25,7 @@ use self::check::{Violation, check};
 use self::client::{Client, World, partner_name};
 use self::events::{Event, Outcome};
 use self::nemesis::Deployment;
+pub(crate) use self::nemesis::libfaketime;
 use self::plan::{Fault, PARTNERS, Steps};
 use self::snapshot::Snapshot;
 use crate::server::block_on;
@@ -124,6 +125,7 @@ fn figures(history: &[Event], faults: &BTreeMap<Fault, usize>, violations: &[Vio
 
 #[test]
 fn what_was_acknowledged_is_there_whatever_befalls_the_service() {
+    needs!(Faketime);
     let seconds = number_from("UNIONHALL_HISTORY_SECONDS", 8);
     let seed = number_from("UNIONHALL_HISTORY_SEED", 4);
     println!(

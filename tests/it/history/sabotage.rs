@@ -143,6 +143,7 @@ mod once {
 
     #[test]
     fn whatever_is_made_wrong_is_found_by_its_name() {
+        needs!(Faketime);
         block_on(async {
             let goal = Goal { lasts: Duration::ZERO, acknowledged: 400 };
             let Run { deployment, history, records, .. } = live(Deployment::start(), 5, goal, 4, &[]).await;
@@ -167,6 +168,7 @@ mod once {
     /// The same end to end: a disk that forgets the last person it had promised to keep.
     #[test]
     fn a_disk_that_forgets_is_found_out() {
+        needs!(Faketime);
         block_on(async {
             let goal = Goal { lasts: Duration::ZERO, acknowledged: 50 };
             let mut acted = act(Deployment::start(), 5, goal, 4, &[]).await;

@@ -134,6 +134,7 @@ fn the_readme_names_every_file() {
 
 #[test]
 fn many_nodes_run_with_the_sample_of_their_settings_and_hall_finds_their_records() {
+    needs!(Postgres, Redis);
     block_on(async {
         let home = Home::on_postgres(tempfile::tempdir().unwrap());
         home.prepare();
@@ -218,6 +219,7 @@ fn one_machine_runs_as_the_readme_says() {
 /// Each unit, in a folder of its own with what else is given.
 #[test]
 fn systemd_accepts_the_units_and_finds_the_service_well_guarded() {
+    needs!(SystemdAnalyze);
     let folder = tempfile::tempdir().unwrap();
     let put = |name: &str, text: &str| {
         std::fs::write(
@@ -334,17 +336,20 @@ async fn speaks_as_the_api_does(proxy: fn(&[&Server]) -> Proxy) {
 
 #[test]
 fn nginx_speaks_as_the_api_does() {
+    needs!(Nginx);
     block_on(speaks_as_the_api_does(Proxy::nginx));
 }
 
 #[test]
 fn caddy_speaks_as_the_api_does() {
+    needs!(Caddy);
     block_on(speaks_as_the_api_does(Proxy::caddy));
 }
 
 /// Whoever read the log pressed the button of a sign-in link before its owner.
 #[test]
 fn no_token_stands_in_nginxs_log() {
+    needs!(Nginx);
     block_on(async {
         let node = Server::start_with(&["--trusted-proxies", "127.0.0.1"]);
         let front = Proxy::nginx(&[&node]);
@@ -386,6 +391,7 @@ fn no_token_stands_in_nginxs_log() {
 
 #[test]
 fn caddy_accepts_its_file() {
+    needs!(Caddy);
     let home = tempfile::tempdir().unwrap();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/Caddyfile");
     let ask =
@@ -402,6 +408,7 @@ fn caddy_accepts_its_file() {
 
 #[test]
 fn redis_starts_with_its_file() {
+    needs!(RedisServer);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("redis.conf");
     let text = shipped("redis.conf");
@@ -426,6 +433,7 @@ fn redis_starts_with_its_file() {
 /// The settings are proved by the failover test, which runs on them; here is who may come in.
 #[test]
 fn postgresql_understands_who_may_come_in() {
+    needs!(PostgresPrograms);
     let cluster = Cluster::primary();
     let hba = shipped("postgresql/pg_hba.conf");
     assert_eq!(cluster.faults_in_hba(&hba), Vec::<Vec<String>>::new());
@@ -483,6 +491,7 @@ fn a_backup_of_sqlite_is_restored() {
 
 #[test]
 fn a_backup_of_postgresql_is_restored() {
+    needs!(Postgres, Redis);
     let on_postgres = || Home::on_postgres(tempfile::tempdir().unwrap());
     block_on(survives(on_postgres(), |records, _| {
         let url = |records: &Records| match records {

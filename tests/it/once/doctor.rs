@@ -314,6 +314,7 @@ fn spoil_last_page(database: &Path) {
 
 #[test]
 fn faults_of_other_servers_are_found() {
+    needs!(RedisServer);
     let mut patient = Patient::new();
     let mut redis = Redis::start();
     patient.set("UNIONHALL_LIMITS", redis.url());

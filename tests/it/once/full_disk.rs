@@ -101,6 +101,7 @@ fn a_full_disk_is_seen_on_sqlite() {
 /// A change of one row finds room in its page long after no table can grow.
 #[test]
 fn a_full_disk_is_seen_on_postgresql() {
+    needs!(PostgresPrograms);
     block_on(async {
         let (disk, folder) = (SmallDisk::new(160), folder_for_postgres());
         let data = disk.path().join("cluster");

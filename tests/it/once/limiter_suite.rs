@@ -30,6 +30,7 @@ macro_rules! suite {
         mod redis {
             $(#[test]
             fn $case() {
+                needs!(Redis);
                 super::block_on(super::$case(&super::in_redis));
             })*
         }
@@ -37,6 +38,7 @@ macro_rules! suite {
         mod node {
             $(#[test]
             fn $case() {
+                needs!(Redis);
                 super::block_on(super::$case(&super::in_redis_and_memory));
             })*
         }

@@ -207,17 +207,20 @@ impl<T: Debug> Drop for ShownOnPanic<T> {
 
 #[test]
 fn one_node_holds_a_limit_whatever_redis_does() {
+    needs!(RedisServer);
     carry_out_many(64, long_plans(1));
 }
 
 #[test]
 fn of_three_nodes_each_holds_a_limit_whatever_redis_does() {
+    needs!(RedisServer);
     carry_out_many(16, long_plans(3));
     carry_out_many(16, short_plans(3));
 }
 
 #[test]
 fn what_is_left_is_what_the_scarcer_count_has_left() {
+    needs!(RedisServer);
     block_on(async {
         let redis = Redis::start();
         let prefix = own_prefix();
@@ -250,6 +253,7 @@ fn what_is_left_is_what_the_scarcer_count_has_left() {
 /// Only what is admitted has a place in a node's own count: neither what Redis refuses nor what nobody waits for any more.
 #[test]
 fn what_is_not_admitted_gives_its_place_back() {
+    needs!(RedisServer);
     block_on(async {
         let redis = Redis::start();
         let prefix = own_prefix();

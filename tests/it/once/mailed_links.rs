@@ -135,10 +135,12 @@ async fn every_link_leads_to_its_page(proxy: fn(&[&Server]) -> Proxy) {
 
 #[test]
 fn every_link_of_a_mail_works_behind_nginx_and_stands_in_no_log() {
+    needs!(Nginx);
     block_on(every_link_leads_to_its_page(Proxy::nginx));
 }
 
 #[test]
 fn every_link_of_a_mail_works_behind_caddy_and_stands_in_no_log() {
+    needs!(Caddy);
     block_on(every_link_leads_to_its_page(Proxy::caddy));
 }

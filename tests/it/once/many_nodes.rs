@@ -39,6 +39,7 @@ fn tally(texts: impl IntoIterator<Item = String>) -> HashMap<String, usize> {
 
 #[test]
 fn the_limits_hold_across_nodes_behind_nginx() {
+    needs!(Postgres, Redis, Nginx);
     block_on(async {
         // The proxy calls from 127.0.0.1; callers have other addresses.
         let nodes = nodes(2, &["--trusted-proxies", "127.0.0.1", "--log", "requests"]);
@@ -73,6 +74,7 @@ fn the_limits_hold_across_nodes_behind_nginx() {
 /// no good answer asks again, as a caller would.
 #[test]
 fn a_node_that_dies_under_load_loses_nothing() {
+    needs!(MailServer, Postgres, Redis);
     const CALLERS: u8 = 8;
     const EACH: usize = 30;
     block_on(async {
@@ -131,6 +133,7 @@ fn a_node_that_dies_under_load_loses_nothing() {
 /// Every node is replaced in turn, as docs/upgrades.md says, while callers ask without a break: nobody notices.
 #[test]
 fn nodes_are_replaced_one_by_one_and_no_request_fails() {
+    needs!(Postgres, Redis, Nginx);
     block_on(async {
         let flags = ["--mail", "hold", "--trusted-proxies", "127.0.0.1", "--key-per-minute", "100000"];
         let mut nodes = nodes(2, &flags);
@@ -190,6 +193,7 @@ struct Seen {
 /// Eight callers sign people up while the primary is ended without warning and its synchronous standby takes its place.
 #[test]
 fn what_was_answered_survives_the_primary() {
+    needs!(PostgresPrograms);
     block_on(async {
         let mut primary = Cluster::primary();
         create_database(&primary.url("postgres"), "hall");
@@ -286,6 +290,7 @@ fn what_was_answered_survives_the_primary() {
 
 #[test]
 fn nodes_that_start_at_once_on_an_empty_database_all_come_up() {
+    needs!(Postgres, Redis);
     block_on(async {
         let home = Home::on_postgres(tempfile::tempdir().unwrap());
         home.prepare_empty();
@@ -309,6 +314,7 @@ fn nodes_that_start_at_once_on_an_empty_database_all_come_up() {
 
 #[test]
 fn what_the_operator_changes_reaches_every_node() {
+    needs!(Postgres, Redis);
     block_on(async {
         let nodes = nodes(2, &["--key-per-minute", "100000"]);
         let (key, other) = (nodes[0].key(), nodes[1].run(&["keys", "issue", "Other"]));
@@ -361,6 +367,7 @@ fn refusal(command: &mut Command) -> String {
 
 #[test]
 fn a_node_with_another_secret_or_none_refuses_to_start() {
+    needs!(Postgres, Redis);
     block_on(async {
         let node = &nodes(1, &[])[0];
         let folder = tempfile::tempdir().unwrap();

@@ -117,6 +117,7 @@ fn a_step_keeps_every_row_on_sqlite() {
 
 #[test]
 fn a_step_keeps_every_row_on_postgres_and_nodes_before_it_go_on() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::make().await;
         let client = database.client().await;
@@ -186,6 +187,7 @@ fn records_of_1_0_0_are_brought_up_to_date_on_sqlite() {
 /// A node of 1.0.0 goes on beside the new one.
 #[test]
 fn records_of_1_0_0_are_brought_up_to_date_on_postgres() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::make().await;
         let released = OpenStore::new(
@@ -232,6 +234,7 @@ fn records_of_another_build_are_refused_on_sqlite() {
 
 #[test]
 fn records_of_another_build_are_refused_on_postgres() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::make().await;
         let open = async |migrations| {

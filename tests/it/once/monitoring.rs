@@ -299,6 +299,7 @@ fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
 
 #[test]
 fn promtool_accepts_the_metrics() {
+    needs!(Promtool);
     block_on(async {
         let server = Watched::start(&[], &[]);
         let key = server.key();
@@ -311,6 +312,7 @@ fn promtool_accepts_the_metrics() {
 /// The alerts over an evening that is played to them: which of them ring, and which do not.
 #[test]
 fn promtool_accepts_the_alerts_and_they_ring_when_they_should() {
+    needs!(Promtool);
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -329,6 +331,7 @@ fn promtool_accepts_the_alerts_and_they_ring_when_they_should() {
 
 #[test]
 fn the_dashboard_and_the_alerts_name_what_is_exported() {
+    needs!(Postgres, Redis);
     let dashboard: Value = serde_json::from_str(&shipped("grafana/unionhall.json")).unwrap();
     let alerts = yaml(&shipped("prometheus/alerts.yml")).unwrap();
     block_on(async {

@@ -214,6 +214,7 @@ fn away() -> Option<SendError> {
 
 #[test]
 fn a_mail_is_tried_for_a_day_then_given_up_and_said_so() {
+    needs!(Postgres);
     on_each_store(async |room| {
         room.sign_up("ana@example.com").await;
         let worker = room.worker("w");
@@ -249,6 +250,7 @@ fn a_mail_is_tried_for_a_day_then_given_up_and_said_so() {
 /// 50 mails waited six minutes more, each for its own next try.
 #[test]
 fn after_an_hours_outage_all_mail_goes_within_two_minutes_and_not_at_once() {
+    needs!(Postgres);
     on_each_store(async |room| {
         for n in 0..50 {
             room.sign_up(&format!("user{n}@example.com")).await;
@@ -283,6 +285,7 @@ fn after_an_hours_outage_all_mail_goes_within_two_minutes_and_not_at_once() {
 /// Each success among the refusals woke all that waited, and everything was tried every minute.
 #[test]
 fn a_relay_that_refuses_some_mail_is_not_asked_more_often_while_other_mail_goes() {
+    needs!(Postgres);
     on_each_store(async |room| {
         const REFUSED: usize = 20;
         *room.transport.refuses.lock().unwrap() = Some("@busy.example");
@@ -304,6 +307,7 @@ fn a_relay_that_refuses_some_mail_is_not_asked_more_often_while_other_mail_goes(
 /// Whoever mends a setting starts the service again: nothing tells it that there was an outage.
 #[test]
 fn the_first_mail_after_a_start_wakes_what_waited() {
+    needs!(Postgres);
     on_each_store(async |room| {
         for n in 0..3 {
             room.sign_up(&format!("user{n}@example.com")).await;
@@ -327,6 +331,7 @@ fn the_first_mail_after_a_start_wakes_what_waited() {
 
 #[test]
 fn the_operator_has_failed_mail_tried_again_all_of_it_or_one_domains() {
+    needs!(Postgres);
     on_each_store(async |room| {
         for n in 0..4 {
             room.sign_up(&format!("user{n}@Example.com")).await;
@@ -392,6 +397,7 @@ fn a_mail_that_is_sent_again_is_the_same_mail() {
 /// An answer after 28 seconds had four copies sent within half an hour.
 #[test]
 fn a_mail_whose_server_takes_its_time_is_sent_once() {
+    needs!(Postgres);
     on_each_store(async |room| {
         room.sign_up("ana@example.com").await;
         *room.transport.holds.lock().unwrap() = Some("ana");
@@ -411,6 +417,7 @@ fn a_mail_whose_server_takes_its_time_is_sent_once() {
 
 #[test]
 fn several_workers_never_send_the_same_mail() {
+    needs!(Postgres);
     on_each_store(async |room| {
         for n in 0..100 {
             room.sign_up(&format!("user{n}@example.com")).await;
@@ -433,6 +440,7 @@ fn several_workers_never_send_the_same_mail() {
 
 #[test]
 fn lines_are_short_and_plain_whatever_the_address() {
+    needs!(Postgres);
     on_each_store(async |room| {
         for email in [
             "ana@example.com",
@@ -455,6 +463,7 @@ fn lines_are_short_and_plain_whatever_the_address() {
 /// Asked five times while the relay refused, a person waited 24 hours for a mail that never was; one that hung had it given up.
 #[test]
 fn a_relay_that_is_away_for_hours_costs_nobody_a_mail_and_sends_none_twice() {
+    needs!(Postgres);
     for fault in ["it answered 451 to RCPT", "no answer to its greeting in time", "the connection broke, at EHLO"] {
         on_each_store(async |room| {
             let (worker, partner) = (room.worker("w"), room.partner().await);
@@ -486,6 +495,7 @@ fn a_relay_that_is_away_for_hours_costs_nobody_a_mail_and_sends_none_twice() {
 /// One whose server thinks about it for long holds up nobody else, in whatever order they were asked for.
 #[test]
 fn a_slow_recipient_holds_up_nobody_else() {
+    needs!(Postgres);
     on_each_store(async |room| {
         let clock = Clock::start();
         for n in 0..40 {

@@ -51,6 +51,7 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
 
 #[test]
 fn nodes_that_start_at_once_make_the_tables_once() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::make().await;
         let mut nodes = tokio::task::JoinSet::new();
@@ -72,6 +73,7 @@ fn nodes_that_start_at_once_make_the_tables_once() {
 
 #[test]
 fn a_newer_schema_is_used_for_as_long_as_it_serves_this_version() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         open(&database).await.close().await.unwrap();
@@ -100,6 +102,7 @@ fn a_newer_schema_is_used_for_as_long_as_it_serves_this_version() {
 
 #[test]
 fn databases_that_are_not_for_us_are_refused_unchanged() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::make().await;
         let client = database.client().await;
@@ -120,6 +123,7 @@ fn databases_that_are_not_for_us_are_refused_unchanged() {
 /// Two addresses of one mailbox, confirmed on two nodes in the same moment: one earns credit for their referrer.
 #[test]
 fn two_addresses_of_one_mailbox_never_both_earn_credit() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let nodes = [Arc::new(open(&database).await), Arc::new(open(&database).await)];
@@ -152,6 +156,7 @@ fn two_addresses_of_one_mailbox_never_both_earn_credit() {
 /// Nodes that sign up the same people at once, each in its own order: everyone is there once, whoever came first.
 #[test]
 fn the_same_people_on_many_nodes_are_each_there_once() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let mut tasks = tokio::task::JoinSet::new();
@@ -178,6 +183,7 @@ fn the_same_people_on_many_nodes_are_each_there_once() {
 /// A table that is held, by a migration or by hand, fails what needs it within one time-out, not one for each that waits.
 #[test]
 fn sign_ups_that_wait_for_a_held_table_fail_together_and_soon() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let node = Arc::new(open(&database).await);
@@ -211,6 +217,7 @@ fn sign_ups_that_wait_for_a_held_table_fail_together_and_soon() {
 /// Every confirmation needs the counter, so none may hold it while it waits for something else.
 #[test]
 fn a_confirmation_that_waits_for_a_mail_does_not_hold_the_counter() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let node = Arc::new(open(&database).await);
@@ -237,6 +244,7 @@ fn a_confirmation_that_waits_for_a_mail_does_not_hold_the_counter() {
 /// The mail worker may hold a person's rows for longer than one lock time-out; whoever pressed a button is not told to come back for it.
 #[test]
 fn a_decline_asks_again_for_rows_that_are_held() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let node = Arc::new(open(&database).await);
@@ -269,6 +277,7 @@ fn a_decline_asks_again_for_rows_that_are_held() {
 /// that answer first, for up to five seconds.
 #[test]
 fn nobody_waits_behind_a_question_that_was_given_up() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let proxy = Arc::new(Proxy::default());
@@ -294,6 +303,7 @@ fn nobody_waits_behind_a_question_that_was_given_up() {
 /// 49 of 50 got an error, and with that person asked for once a second sign-ups fell from 136 a second to two.
 #[test]
 fn a_row_that_somebody_holds_fails_its_own_sign_up_alone() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let node = Arc::new(open(&database).await);
@@ -332,6 +342,7 @@ fn a_row_that_somebody_holds_fails_its_own_sign_up_alone() {
 /// The counter's row held while 24 confirm: sign-ups fell from 73 a second to one, and the count could not be read.
 #[test]
 fn confirmations_that_wait_leave_sign_ups_and_the_count_alone() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let node = Arc::new(open(&database).await);
@@ -372,6 +383,7 @@ fn confirmations_that_wait_leave_sign_ups_and_the_count_alone() {
 /// Confirmations that come at once share commits, whatever else they are.
 #[test]
 fn confirmations_at_once_share_commits() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let node = open(&database).await;
@@ -396,6 +408,7 @@ fn confirmations_at_once_share_commits() {
 /// member once, and none waits for another that waits for it.
 #[test]
 fn the_same_confirmations_on_many_nodes_count_once() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let mut nodes = Vec::new();
@@ -433,6 +446,7 @@ fn the_same_confirmations_on_many_nodes_count_once() {
 /// The same for confirmations; and whoever pressed the button is a member once their rows are free.
 #[test]
 fn a_row_that_somebody_holds_holds_up_its_own_confirmation_alone() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let node = Arc::new(open(&database).await);
@@ -477,6 +491,7 @@ fn a_row_that_somebody_holds_holds_up_its_own_confirmation_alone() {
 /// The database ends a batch that is about to count its members: nobody is told that it is done, and nothing of it is.
 #[test]
 fn a_batch_of_confirmations_that_is_ended_leaves_nothing() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let node = Arc::new(open(&database).await);
@@ -512,6 +527,7 @@ fn a_batch_of_confirmations_that_is_ended_leaves_nothing() {
 /// Of 123 refused sign-ups 37 had been kept, and all were told that nothing was changed.
 #[test]
 fn a_lost_answer_is_told_as_one() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         open(&database).await.close().await.unwrap();
@@ -643,6 +659,7 @@ async fn through(proxy: &Arc<Proxy>, database: &Database) -> Address {
 /// A migration may take its time, and who waits for it too.
 #[test]
 fn a_node_waits_for_another_that_makes_the_tables() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::make().await;
         let other = database.client().await;

@@ -40,6 +40,7 @@ impl Authority {
 
 #[test]
 fn every_sslmode_is_what_libpq_makes_of_it() {
+    needs!(PostgresPrograms);
     let cluster = Cluster::primary();
     let folder = tempfile::tempdir().unwrap();
     let data = PathBuf::from(&cluster.ask("SHOW data_directory")[0][0]);

@@ -72,6 +72,7 @@ fn second(n: u64) -> Tick {
 /// A large limit is no large key, and what is over is not kept.
 #[test]
 fn keys_are_small() {
+    needs!(Redis);
     block_on(async {
         let mut bench = Bench::new().await;
         for _ in 0..5 {
@@ -101,6 +102,7 @@ fn keys_are_small() {
 /// A key outlives its window by one to sixteen seconds; the expiry is not written with each request.
 #[test]
 fn keys_expire_soon_after_their_window() {
+    needs!(Redis);
     const KEPT: u64 = 76_000;
     block_on(async {
         let mut bench = Bench::new().await;
@@ -121,6 +123,7 @@ fn keys_expire_soon_after_their_window() {
 
 #[test]
 fn a_key_that_redis_evicted_or_that_is_not_ours_begins_anew() {
+    needs!(Redis);
     block_on(async {
         let mut bench = Bench::new().await;
         for command in [("DEL", &[][..]), ("SET", &["short"]), ("SET", &[""])] {
@@ -135,6 +138,7 @@ fn a_key_that_redis_evicted_or_that_is_not_ours_begins_anew() {
 /// Nodes of before and after an upgrade count side by side: neither meets the other's keys, which no command of its own can read.
 #[test]
 fn keys_of_the_form_before_are_left_alone() {
+    needs!(Redis);
     block_on(async {
         let list = async |redis: &mut MultiplexedConnection, key: String| {
             redis::cmd("RPUSH").arg(key).arg("1763400000000000:0:60").exec_async(redis).await.unwrap();
@@ -157,6 +161,7 @@ fn keys_of_the_form_before_are_left_alone() {
 
 #[test]
 fn a_script_that_redis_forgot_is_told_it_again() {
+    needs!(RedisServer);
     block_on(async {
         let redis = Redis::start();
         let limiter = limiter(&redis.url()).await;
@@ -173,6 +178,7 @@ fn a_script_that_redis_forgot_is_told_it_again() {
 /// What waits while Redis is busy goes to it in few calls.
 #[test]
 fn checks_that_are_ready_together_share_a_round_trip() {
+    needs!(RedisServer);
     block_on(async {
         let redis = Redis::start();
         let limiter = limiter(&redis.url()).await;

@@ -41,6 +41,7 @@ async fn join(server: &Server, key: &str, email: &str) {
 /// person's.
 #[test]
 fn restored_records_are_served_only_once_they_are_resumed() {
+    needs!(Postgres, Redis);
     block_on(async {
         let folder = folder_for_postgres();
         let file = folder.path().join("dump");
@@ -120,6 +121,7 @@ fn restored_records_are_served_only_once_they_are_resumed() {
 /// A database that takes the name of the one before under a running service, and one that was moved as a whole.
 #[test]
 fn a_running_node_refuses_what_was_restored_under_it() {
+    needs!(Postgres, Redis);
     block_on(async {
         let folder = folder_for_postgres();
         let file = folder.path().join("dump");

@@ -140,6 +140,7 @@ async fn told_once(server: &Server, last: Told) {
 
 #[test]
 fn two_nodes_hold_one_limit() {
+    needs!(Redis);
     block_on(async {
         let nodes = sharing_records(2, &redis_url()).await;
         let key = nodes[0].key();
@@ -173,6 +174,7 @@ fn two_nodes_hold_one_limit() {
 
 #[test]
 fn a_local_mcp_server_draws_on_the_same_budget() {
+    needs!(RedisServer);
     block_on(async {
         let redis = Redis::start();
         for _ in 0..10 {
@@ -223,6 +225,7 @@ fn call_tool(server: &Server, flags: &[&str]) {
 /// Nodes that disagree on the time by hours, forwards and backwards, still count together.
 #[test]
 fn clocks_of_nodes_do_not_matter() {
+    needs!(Redis);
     block_on(async {
         let (url, mut nodes, mut tally) = (redis_url(), Vec::new(), Tally::of(3));
         for _ in 0..3 {
@@ -250,6 +253,7 @@ async fn limiter(url: &str, timeout: Duration) -> RedisLimiter {
 
 #[test]
 fn thirty_of_thirty_one_actions_are_admitted_beside_a_late_redis() {
+    needs!(RedisServer);
     block_on(async {
         let redis = Redis::start();
         let server = sharing(&redis.url(), &[]).await;
@@ -264,6 +268,7 @@ fn thirty_of_thirty_one_actions_are_admitted_beside_a_late_redis() {
 
 #[test]
 fn a_redis_that_is_late_for_some_calls_lets_nobody_past_a_limit_that_is_spent() {
+    needs!(RedisServer);
     block_on(async {
         let redis = Redis::start();
         let server = sharing(&redis.url(), &[]).await;
@@ -281,6 +286,7 @@ fn a_redis_that_is_late_for_some_calls_lets_nobody_past_a_limit_that_is_spent() 
 /// Every place of the limit is taken under another state of Redis: there, late, away, back and empty.
 #[test]
 fn a_limit_holds_through_every_switch_of_a_node() {
+    needs!(RedisServer);
     block_on(async {
         let mut redis = Redis::start();
         let server = sharing(&redis.url(), &[]).await;
@@ -306,6 +312,7 @@ fn a_limit_holds_through_every_switch_of_a_node() {
 /// Each node holds the limit by itself, so three pass it three times at the most.
 #[test]
 fn three_nodes_pass_a_limit_at_most_once_each() {
+    needs!(RedisServer);
     block_on(async {
         let mut redis = Redis::start();
         let nodes = sharing_records(3, &redis.url()).await;
@@ -344,6 +351,7 @@ fn three_nodes_pass_a_limit_at_most_once_each() {
 
 #[test]
 fn a_redis_that_is_killed_costs_no_request_and_is_found_again() {
+    needs!(RedisServer);
     block_on(async {
         let mut redis = Redis::start();
         let server = Arc::new(sharing(&redis.url(), &["--public-per-minute", "100"]).await);
@@ -387,6 +395,7 @@ fn a_redis_that_is_killed_costs_no_request_and_is_found_again() {
 /// Three late answers in a row, and nobody waits for a fourth.
 #[test]
 fn a_redis_that_stands_still_is_waited_for_three_times() {
+    needs!(RedisServer);
     block_on(async {
         let redis = Redis::start();
         let server = sharing(&redis.url(), &["--public-per-minute", "1000"]).await;
@@ -416,6 +425,7 @@ fn a_redis_that_stands_still_is_waited_for_three_times() {
 /// However many ask at once, few wait for Redis, and the node's own count is exact.
 #[test]
 fn a_crowd_before_a_silent_redis_is_let_through() {
+    needs!(RedisServer);
     block_on(async {
         let redis = Redis::start();
         let limiter = Arc::new(limiter(&redis.url(), Duration::from_millis(50)).await);
@@ -437,6 +447,7 @@ fn a_crowd_before_a_silent_redis_is_let_through() {
 
 #[test]
 fn a_lost_redis_is_noticed_though_nobody_calls() {
+    needs!(RedisServer);
     block_on(async {
         let mut redis = Redis::start();
         let changes = Arc::new(Mutex::new(Vec::new()));
@@ -465,6 +476,7 @@ fn a_lost_redis_is_noticed_though_nobody_calls() {
 
 #[test]
 fn without_redis_it_starts_and_says_so() {
+    needs!(RedisServer);
     block_on(async {
         let mut redis = Redis::start();
         redis.kill();
@@ -507,6 +519,7 @@ fn refusal(flags: &[&str]) -> String {
 
 #[test]
 fn what_only_the_operator_can_mend_is_told_at_the_start() {
+    needs!(RedisServer);
     block_on(async {
         let redis = Redis::start_with(&["--requirepass", "open sesame"]);
         let right = redis.url().replace("redis://", "redis://:open%20sesame@");
@@ -529,6 +542,7 @@ fn what_only_the_operator_can_mend_is_told_at_the_start() {
 
 #[test]
 fn redis_is_reached_over_tls() {
+    needs!(RedisServer);
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();

@@ -83,6 +83,7 @@ async fn lived_in() -> Server {
 
 #[test]
 fn records_go_to_postgres_and_back_and_are_the_same() {
+    needs!(Postgres);
     block_on(async {
         let server = lived_in().await;
         // The end writes down how often keys were used.
@@ -117,6 +118,7 @@ fn records_go_to_postgres_and_back_and_are_the_same() {
 
 #[test]
 fn the_old_place_takes_nothing_any_more_even_from_a_running_service() {
+    needs!(Postgres);
     block_on(async {
         let server = lived_in().await;
         let database = Database::make().await;
@@ -145,6 +147,7 @@ fn the_old_place_takes_nothing_any_more_even_from_a_running_service() {
 
 #[test]
 fn a_target_in_use_is_refused_and_nothing_changes() {
+    needs!(Postgres);
     block_on(async {
         let server = lived_in().await;
         let (_, folder) = server.stop();
@@ -170,6 +173,7 @@ fn a_target_in_use_is_refused_and_nothing_changes() {
 /// Ended in the middle, by whatever it may be: the source still serves, and the next run does it all.
 #[test]
 fn a_move_that_was_interrupted_is_simply_run_again() {
+    needs!(Postgres);
     block_on(async {
         let server = lived_in().await;
         Connection::open(server.data().join("unionhall.db"))
@@ -226,6 +230,7 @@ fn still_in_use() -> String {
 /// A table that a migration adds must be copied too; and both engines have the same columns, which `move` reads from them.
 #[test]
 fn no_table_and_no_column_is_forgotten() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::make().await;
         let folder = tempfile::tempdir().unwrap();
@@ -285,6 +290,7 @@ fn what_cannot_be_carried_whole_is_not_carried_at_all() {
 
 #[test]
 fn a_database_without_our_tables_is_no_source_and_gets_none_by_looking() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::make().await;
         let folder = tempfile::tempdir().unwrap();

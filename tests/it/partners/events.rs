@@ -197,6 +197,7 @@ fn a_sign_up_is_closed_in_time_after_a_start_too() {
 
 #[test]
 fn whoever_waits_hears_of_other_nodes() {
+    needs!(Postgres, Redis);
     block_on(async {
         let one =
             Server::start_in(Home::on_postgres(tempfile::tempdir().unwrap()), &["--base-url", "https://u.example"]);

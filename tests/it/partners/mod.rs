@@ -149,6 +149,7 @@ fn a_name_outlives_a_crash_and_the_key_it_was_sent_with() {
 
 #[test]
 fn nodes_share_the_names() {
+    needs!(Postgres, Redis);
     block_on(async {
         let one =
             Server::start_in(Home::on_postgres(tempfile::tempdir().unwrap()), &["--base-url", "https://u.example"]);

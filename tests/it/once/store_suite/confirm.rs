@@ -167,6 +167,7 @@ pub(super) async fn a_new_member_is_told_with_the_answers_that_count(fixture: &F
 /// The same where each has a transaction of its own.
 #[test]
 fn confirmations_at_once_on_postgres_without_batches() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());

@@ -192,6 +192,7 @@ pub(super) async fn many_unread_events_are_numbered_in_steps(fixture: &Fixture) 
 /// Rows that commit in another order than their ids were handed out in: a reader that goes by ids skips those that come late.
 #[test]
 fn no_reader_skips_what_commits_late() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let fixture = Fixture::on_postgres(&database).await;

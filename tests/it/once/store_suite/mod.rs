@@ -109,6 +109,7 @@ macro_rules! suite {
         mod postgres {
             $(#[test]
             fn $case() {
+                needs!(Postgres);
                 super::block_on(async {
                     let database = super::Database::migrated().await;
                     let fixture = super::Fixture::on_postgres(&database).await;
@@ -662,6 +663,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(fixture: &Fixture
 /// The same where each sign-up has a transaction of its own.
 #[test]
 fn repeats_merge_on_postgres_without_batches() {
+    needs!(Postgres);
     block_on(async {
         let database = Database::migrated().await;
         let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());

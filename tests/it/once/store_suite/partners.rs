@@ -245,6 +245,7 @@ const BY_AN_OLDER_NODE: &str = "UPDATE sign_ups SET state = 'confirmed', decided
 
 #[test]
 fn an_older_nodes_confirmation_is_told_when_the_name_closes() {
+    needs!(Postgres);
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("unionhall.db");
