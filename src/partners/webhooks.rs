@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::api_key::Mode;
-use crate::domain::partner::endpoint::{EndpointId, EndpointRecord, ListedEndpoint, NotAdded};
+use crate::domain::partner::endpoint::{EndpointId, EndpointRecord, NotAdded};
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
@@ -12,8 +12,8 @@ use crate::domain::webhook::url::{BadEndpoint, EndpointUrl};
 use crate::domain::webhook::{self, EventKind, OLD_SECRET_SIGNS_FOR};
 use crate::outbound::{GuardedClient, OutboundAnswer, OutboundError, OutboundRefusal};
 use crate::partners::endpoints::{
-    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, ListEndpoints, RecoverEvents, RemoveEndpoint,
-    ResendEvent, RestartDeliveries, RetireEndpoint, RotateEndpoint,
+    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, RecoverEvents, RemoveEndpoint, ResendEvent,
+    RestartDeliveries, RetireEndpoint, RotateEndpoint,
 };
 use crate::store::{Store, StoreError};
 
@@ -96,10 +96,6 @@ impl Webhooks {
             self.store.run(AddEndpoint { partner: partner.to_owned(), url: url.as_str().to_owned(), now }).await?;
         let id = added?;
         Ok((id, WebhookSecret::derive(&self.secret, id.0, 1)))
-    }
-
-    pub async fn list(&self) -> Result<Vec<ListedEndpoint>, StoreError> {
-        self.store.ask(ListEndpoints).await
     }
 
     /// Sends a ping now; `unique` gives it an id that no earlier ping had.

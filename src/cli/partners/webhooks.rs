@@ -159,7 +159,7 @@ fn add(task: &AddEndpointArgs, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn list(task: &ListEndpoints) -> anyhow::Result<()> {
-    let endpoints = task.records.with(async |operator| Ok(operator.ask(endpoints::ListEndpoints).await?))?;
+    let endpoints = task.records.with(async |operator| Ok(operator.ask(endpoints::ListEndpoints(None)).await?))?;
     if task.json {
         let rows: Vec<_> = endpoints.iter().map(as_json).collect();
         return print_line(&serde_json::to_string_pretty(&rows)?);

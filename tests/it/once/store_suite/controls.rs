@@ -163,7 +163,7 @@ pub(super) async fn webhooks_of_a_suspended_partner_wait_and_are_not_disabled_fo
     fixture.sign_up_named("ben@example.com", "two", after(HOUR)).await;
     fixture.store.confirm(linked_at(2, after(HOUR)), SeenPage::default(), after(HOUR)).await.unwrap();
     assert!(!has_due(after(2 * DISABLED_AFTER)).await);
-    let listed = &fixture.store.run(ListEndpoints).await.unwrap()[0];
+    let listed = &fixture.store.run(ListEndpoints(None)).await.unwrap()[0];
     assert_eq!((listed.waiting, listed.endpoint.suspended_at), (2, Some(after(HOUR))), "events wait");
 
     let lifted = after(HOUR).plus(2 * DISABLED_AFTER);
