@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use super::worker::take_due_sheets;
-use super::{Edited, Made, Noted, Stepped, TakenStep};
-use crate::campaigns::negotiation::AddOfferDraft;
+use super::{Edited, Made};
 use crate::campaigns::records::{FindCampaign, ListCampaigns};
-use crate::campaigns::states::{EditCampaign, MakeCampaign, StepByDate, StepCampaign};
+use crate::campaigns::states::{EditCampaign, MakeCampaign, StepByDate};
 use crate::clock::Clock;
+use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::draft::CampaignDraft;
-use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord};
-use crate::domain::campaign::{BadFile, CampaignSlug};
 use crate::domain::time::Timestamp;
 use crate::store::sql::Unit;
 use crate::store::{Store, StoreError, StoreReply};
@@ -19,7 +17,7 @@ use crate::store::{Store, StoreError, StoreReply};
 #[derive(Debug)]
 pub struct CampaignAdmin {
     /// If it is audited, the steps that follow from an act still run unaudited.
-    store: Store,
+    pub(super) store: Store,
 }
 
 impl CampaignAdmin {
@@ -55,46 +53,11 @@ impl CampaignAdmin {
         self.store.run(EditCampaign { draft, definition: file, who: who.to_owned(), now })
     }
 
-    /// Takes a step, with a note and whether to mail the people it concerns.
-    pub fn step(
-        &self,
-        slug: &CampaignSlug,
-        step: TakenStep,
-        who: &str,
-        (note, mails): (&str, bool),
-        now: Timestamp,
-    ) -> StoreReply<'_, Stepped> {
-        self.store.run(StepCampaign {
-            slug: slug.clone(),
-            step,
-            who: who.to_owned(),
-            note: (note.to_owned(), mails),
-            now,
-        })
-    }
-
     /// The campaign with its last sheet. Takes a due sheet first: the service may be down, or may not have taken it yet.
     pub async fn demand(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignRecord>, StoreError> {
         let clock = Clock::start();
         let time = || now.plus(Duration::from_micros(clock.tick().as_micros()));
         take_due_sheets(&self.store.unaudited(), Some(slug), time).await?;
         Ok(self.find(slug, now).await?.map(|file| file.campaign))
-    }
-
-    /// Keeps an offer that a negotiator proposes, as a file that `campaigns offer` accepts.
-    pub async fn propose(
-        &self,
-        slug: &CampaignSlug,
-        client: &str,
-        file: &str,
-        now: Timestamp,
-    ) -> Result<Result<Noted, BadFile>, StoreError> {
-        if let Err(refused) = Offer::parse(file) {
-            return Ok(Err(refused));
-        }
-        self.store
-            .run(AddOfferDraft { slug: slug.clone(), client: client.to_owned(), file: file.to_owned(), now })
-            .await
-            .map(Ok)
     }
 }

@@ -1,6 +1,7 @@
 //! A step of a campaign as an operator takes it, by a command or on the page: what is refused and why, and what the step means.
 
 use crate::campaigns::admin::CampaignAdmin;
+use crate::campaigns::states::StepCampaign;
 use crate::campaigns::{Stepped, TakenStep};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, CampaignStep, LastDay};
@@ -54,7 +55,8 @@ impl CampaignAdmin {
         if step == CampaignStep::Open && until.is_over(now) {
             return Ok(Err(RefusedStep::GatheringOver(slug.clone(), until)));
         }
-        match self.step(slug, taken, note.who, (note.note, note.mails), now).await? {
+        let (who, note) = (note.who.to_owned(), (note.note.to_owned(), note.mails));
+        match self.store.run(StepCampaign { slug: slug.clone(), step: taken, who, note, now }).await? {
             Stepped::Done(_) => {}
             Stepped::Refused(bad) => return Ok(Err(RefusedStep::Bad(slug.clone(), bad))),
             Stepped::Unknown => return unknown(),

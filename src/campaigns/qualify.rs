@@ -41,31 +41,29 @@ struct ReferralCandidate {
 fn referral_candidate(row: &Row<'_>) -> Result<ReferralCandidate, Failure> {
     let referrer: Option<i64> = row.get("referrer_id")?;
     let is_erased = row.get::<Option<Timestamp>>("r_erased_at")?.is_some();
+    let span = |state, joined_at, left_at| {
+        Ok::<_, Failure>(MemberSpan {
+            state: row.parsed(state, PersonState::from_name)?,
+            joined_at: row.get(joined_at)?,
+            left_at: row.get(left_at)?,
+        })
+    };
     let referred = match referrer.filter(|_| !is_erased) {
-        Some(referrer) => Some((referrer, facts(row)?)),
+        Some(referrer) => Some((
+            referrer,
+            Referred {
+                accepted_at: row.get("accepted_at")?,
+                campaign: row.parsed("campaign", CampaignState::from_name)?,
+                active_at: row.get("active_at")?,
+                hold_days: row.get("hold_days")?,
+                closed_at: row.get("closed_at")?,
+                person: span("state", "joined_at", "left_at")?,
+                referrer: span("r_state", "r_joined_at", "r_left_at")?,
+            },
+        )),
         None => None,
     };
     Ok(ReferralCandidate { campaign: row.get("campaign_id")?, person: row.get("person_id")?, referred })
-}
-
-fn facts(row: &Row<'_>) -> Result<Referred, Failure> {
-    Ok(Referred {
-        accepted_at: row.get("accepted_at")?,
-        campaign: row.parsed("campaign", CampaignState::from_name)?,
-        active_at: row.get("active_at")?,
-        hold_days: row.get("hold_days")?,
-        closed_at: row.get("closed_at")?,
-        person: MemberSpan {
-            state: row.parsed("state", PersonState::from_name)?,
-            joined_at: row.get("joined_at")?,
-            left_at: row.get("left_at")?,
-        },
-        referrer: MemberSpan {
-            state: row.parsed("r_state", PersonState::from_name)?,
-            joined_at: row.get("r_joined_at")?,
-            left_at: row.get("r_left_at")?,
-        },
-    })
 }
 
 /// Records who counts for whom from now on.
