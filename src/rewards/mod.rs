@@ -123,7 +123,7 @@ impl RewardAdmin {
     pub async fn make_batch(&self, who: &str, now: Timestamp) -> Result<Option<i64>, StoreError> {
         let Some(batch) = self.store.run(BeginBatch { who: who.to_owned(), now }).await? else { return Ok(None) };
         let mut begun = Instant::now();
-        while !self.store.unaudited().run(FillBatch { batch, who: who.to_owned(), now }).await?.is_full {
+        while !self.store.unaudited().run(FillBatch { batch, who: who.to_owned(), now }).await? {
             pause_after_step(begun).await;
             begun = Instant::now();
         }
