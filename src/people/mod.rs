@@ -98,12 +98,10 @@ impl People {
 
     /// Lets mail reach the person who has that address, or had it before they were erased, whatever blocked it.
     pub async fn unsuppress(&self, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
-        match self.store.run(Unsuppress { email_normalized: email.normalized(), account: new_account()? }).await? {
-            None => {
-                self.store
-                    .run(Unsuppress { email_normalized: self.marker.tombstone(email), account: new_account()? })
-                    .await
-            }
+        let account = new_account()?;
+        let lift = |email_normalized| self.store.run(Unsuppress { email_normalized, account: account.clone() });
+        match lift(email.normalized()).await? {
+            None => lift(self.marker.tombstone(email)).await,
             lifted => Ok(lifted),
         }
     }

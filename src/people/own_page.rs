@@ -96,18 +96,14 @@ impl OwnPages {
 
     /// The person that a link would sign in; none once it was used or has expired.
     pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<EmailAddress>, StoreError> {
-        match self.tokens.read_sign_in(token) {
-            Some(sign_in) => self.store.run(FindSignIn(sign_in, now)).await,
-            None => Ok(None),
-        }
+        let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };
+        self.store.run(FindSignIn(sign_in, now)).await
     }
 
     /// The campaign that a link leads back to, even after the link has ended.
     pub async fn campaign_of_link(&self, token: &str) -> Result<Option<CampaignSlug>, StoreError> {
-        match self.tokens.read_sign_in(token) {
-            Some(sign_in) => self.store.run(FindCampaignOfSignIn(sign_in)).await,
-            None => Ok(None),
-        }
+        let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };
+        self.store.run(FindCampaignOfSignIn(sign_in)).await
     }
 
     /// A person pressed the button behind a link. Returns the session; none if the link no longer works.
