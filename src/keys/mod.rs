@@ -158,11 +158,7 @@ pub enum NotRotated {
 }
 
 impl Keys {
-    pub fn new(store: Store) -> Self {
-        Self::of_mode(store, Mode::Live)
-    }
-
-    pub fn of_mode(store: Store, mode: Mode) -> Self {
+    pub fn new(store: Store, mode: Mode) -> Self {
         Self {
             store,
             mode,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::places::{PartnerPlaces, PlaceOfPartner};
-use super::webhooks::{Effort, EndpointProblem, Recovered, Webhooks, refused, unanswered};
+use super::webhooks::{EndpointProblem, Recovered, Webhooks, refused, unanswered};
 use super::worker::WebhookNotifier;
 use crate::domain::api_key::{ApiKey, KeyRecord, KeyStatus, MAX_ENDING_KEYS, Mode};
 use crate::domain::partner::change::{ChangeKind, ClaimedChange};
@@ -35,9 +35,9 @@ use crate::store::{Store, StoreError};
 const MAX_DIALING_EACH: u32 = 2;
 const MAX_DIALING: u32 = 16;
 
-/// How much one request may send again, or delete.
-const EFFORT: Effort = Effort::Batches(20);
-pub const MAX_RECOVERED: u32 = 20 * DELIVERY_BATCH;
+/// How many batches one request may send again, or delete.
+const MAX_BATCHES: u32 = 20;
+pub const MAX_RECOVERED: u32 = MAX_BATCHES * DELIVERY_BATCH;
 
 /// How many keys are listed: the newest.
 pub const MAX_LISTED_KEYS: u32 = 100;
@@ -141,7 +141,7 @@ impl SelfService {
 
     pub async fn remove_endpoint(&self, by: &Partner, id: EndpointId, now: Timestamp) -> Result<(), NotDone> {
         let webhooks = self.on_endpoint(by, id, (ChangeKind::EndpointRemoved, "webhooks remove"), now).await?;
-        webhooks.remove(id, EFFORT, now).await.map_err(NotDone::midway)?;
+        webhooks.remove(id, MAX_BATCHES, now).await.map_err(NotDone::midway)?;
         self.notifier.notify_contact();
         Ok(())
     }
@@ -189,7 +189,7 @@ impl SelfService {
     /// Enables an endpoint, without sending what it missed.
     pub async fn enable_endpoint(&self, by: &Partner, id: EndpointId, now: Timestamp) -> Result<(), NotDone> {
         let webhooks = self.on_endpoint(by, id, (ChangeKind::EndpointEnabled, "webhooks enable"), now).await?;
-        webhooks.enable(id, EFFORT, now).await.map_err(NotDone::midway)?;
+        webhooks.enable(id, MAX_BATCHES, now).await.map_err(NotDone::midway)?;
         self.notify();
         Ok(())
     }
@@ -203,7 +203,7 @@ impl SelfService {
         now: Timestamp,
     ) -> Result<Recovered, NotDone> {
         let webhooks = self.on_endpoint(by, id, (ChangeKind::EndpointEnabled, "webhooks recover"), now).await?;
-        let recovered = webhooks.recover(id, since, EFFORT, now).await.map_err(NotDone::midway)?;
+        let recovered = webhooks.recover(id, since, MAX_BATCHES, now).await.map_err(NotDone::midway)?;
         self.notify();
         Ok(recovered)
     }
@@ -249,7 +249,7 @@ impl SelfService {
         let change = self.claim(by, ChangeKind::KeyRotated, now).await?;
         let about = format!("key {} by {}", by.key, successor.id());
         let audited = self.store.audited(act(by, "keys rotate", about, Some(change), now));
-        let keys = Keys::of_mode(audited, self.mode);
+        let keys = Keys::new(audited, self.mode);
         match keys.rotate(by.key, &successor, grace, None, true, now).await {
             Ok(rotated) => {
                 self.notifier.notify_contact();

@@ -27,23 +27,9 @@ pub struct Webhooks {
     mode: Mode,
 }
 
-/// How much one call may do, in batches of the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
-    /// Everything there is, for a command.
-    Whole,
-    /// This many batches, for a request: it takes the same time however much there is.
-    Batches(u32),
-}
-
-impl Effort {
-    const fn allows(self, batches: u32) -> bool {
-        match self {
-            Self::Whole => true,
-            Self::Batches(most) => batches < most,
-        }
-    }
-}
+/// The most batches of the store for one call of a command, which does everything there is. A request has fewer, so that it takes
+/// the same time however much there is.
+pub const EVERY_BATCH: u32 = u32::MAX;
 
 /// What was sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,13 +120,13 @@ impl Webhooks {
         Ok(self.store.run(ResendEvent { id, key, now }).await?)
     }
 
-    /// Enables an endpoint. Its waiting deliveries go now; those beyond the effort go when they were scheduled.
-    pub async fn enable(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
+    /// Enables an endpoint. Its waiting deliveries go now; those beyond `most` batches go when they were scheduled.
+    pub async fn enable(&self, id: EndpointId, most: u32, now: Timestamp) -> Result<(), EndpointProblem> {
         if !self.store.run(EnableEndpoint(id, now)).await? {
             return Err(EndpointProblem::Unknown(id));
         }
         let mut batches = 1;
-        while effort.allows(batches) && self.store.unaudited().run(RestartDeliveries(id, now)).await? > 0 {
+        while batches < most && self.store.unaudited().run(RestartDeliveries(id, now)).await? > 0 {
             batches += 1;
         }
         Ok(())
@@ -151,12 +137,12 @@ impl Webhooks {
         &self,
         id: EndpointId,
         since: Timestamp,
-        effort: Effort,
+        most: u32,
         now: Timestamp,
     ) -> Result<Recovered, EndpointProblem> {
-        self.enable(id, effort, now).await?;
+        self.enable(id, most, now).await?;
         let (mut since, mut after, mut queued, mut batches) = (since, 0, 0, 0);
-        while effort.allows(batches) {
+        while batches < most {
             let (Some(last), some) = self.store.unaudited().run(RecoverEvents { id, since, after, now }).await? else {
                 return Ok(Recovered { queued, next_since: None });
             };
@@ -166,13 +152,13 @@ impl Webhooks {
         Ok(Recovered { queued, next_since: Some(since) })
     }
 
-    /// Removes an endpoint and its deliveries. The worker later deletes the deliveries beyond the effort.
-    pub async fn remove(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
+    /// Removes an endpoint and its deliveries. The worker later deletes the deliveries beyond `most` batches.
+    pub async fn remove(&self, id: EndpointId, most: u32, now: Timestamp) -> Result<(), EndpointProblem> {
         if !self.store.run(RetireEndpoint(id, now)).await? {
             return Err(EndpointProblem::Unknown(id));
         }
         let mut batches = 0;
-        while effort.allows(batches) {
+        while batches < most {
             if self.store.unaudited().run(EmptyEndpoint(id, now)).await? == 0 {
                 self.store.unaudited().run(RemoveEndpoint(id)).await?;
                 break;
