@@ -11,7 +11,6 @@ use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord};
 use crate::domain::time::Timestamp;
-use crate::store::sql::Unit;
 use crate::store::{Store, StoreError, StoreReply};
 
 #[derive(Debug)]
@@ -25,22 +24,16 @@ impl CampaignAdmin {
         Self { store }
     }
 
-    /// Runs a query that changes nothing.
-    pub fn ask<Q: Unit>(&self, query: Q) -> StoreReply<'_, Q::Done> {
-        self.store.ask(query)
-    }
-
     /// All campaigns as they are now, in the order they were made.
     pub async fn list(&self, now: Timestamp) -> Result<Vec<CampaignRecord>, StoreError> {
-        let campaigns = self.ask(ListCampaigns).await?;
+        let campaigns = self.store.ask(ListCampaigns).await?;
         Ok(campaigns.into_iter().map(|campaign| campaign.as_of(now)).collect())
     }
 
-    /// One campaign. Takes the steps by date first, as the service does every minute: the command may run before the service does, or
-    /// without it.
+    /// One campaign, after the steps by date: a command may run before the service has taken them, or without it.
     pub async fn find(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignFile>, StoreError> {
         while self.store.unaudited().run(StepByDate(now)).await? > 0 {}
-        self.ask(FindCampaign(slug.clone())).await
+        self.store.ask(FindCampaign(slug.clone())).await
     }
 
     /// Makes a draft from the operator's file, which was parsed before.

@@ -248,7 +248,7 @@ pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
                 Ok(_) => says.push("Not all mail that was held for it could be let go. Resume it again.".to_owned()),
                 Err(_late) => says.push("Mail that was held for it is let go bit by bit.".to_owned()),
             }
-            found.access.findings().forget().await;
+            found.access.findings.forget().await;
             Ok(found.done_at(
                 HERE,
                 &format!("/operator/partners/{}", field(&fields, "partner").unwrap_or_default()),
