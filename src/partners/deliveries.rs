@@ -49,8 +49,7 @@ impl Unit for LeaseDeliveries {
     }
 }
 
-/// Records the outcome of an attempt and the status of its answer. Does nothing if the delivery was leased again since. True if
-/// this disables the endpoint.
+/// Records the outcome of an attempt, unless the delivery was leased again since. True if this disables the endpoint.
 #[derive(Debug)]
 pub struct SettleDelivery {
     pub id: EndpointId,

@@ -26,7 +26,7 @@ macro_rules! last_success {
 }
 
 /// A delivery to an endpoint `w` for each of some events `e` of its partner, due at `$2`. A delivery that already exists is sent again.
-macro_rules! tell_again {
+macro_rules! deliver_again {
     ($which:literal) => {
         concat!(
             "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after)
@@ -97,8 +97,7 @@ impl Unit for FindEndpoint {
     }
 }
 
-/// Gives an endpoint the next secret, unless it got one after `unless_after`; the previous secret starts to expire. Returns the
-/// new generation.
+/// Gives an endpoint the next secret, unless it got one after `unless_after`; returns the new generation.
 #[derive(Debug)]
 pub struct RotateEndpoint {
     pub id: EndpointId,
@@ -196,8 +195,8 @@ impl Unit for ResendEvent {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         keep_last_success(sql, self.id).await?;
-        let tell = tell_again!("e.idempotency_key = $3");
-        if sql.execute(tell, values![self.id.0, self.now, self.key.as_str()]).await? > 0 {
+        let again = deliver_again!("e.idempotency_key = $3");
+        if sql.execute(again, values![self.id.0, self.now, self.key.as_str()]).await? > 0 {
             return Ok(true);
         }
         // A delivery that was skipped is being sent right now.
@@ -268,9 +267,10 @@ impl Unit for RecoverEvents {
         let last = sql.row(next, values![self.id.0, self.since, self.after, DELIVERY_BATCH], read).await?;
         let Some((end, last)) = last else { return Ok((None, 0)) };
         keep_last_success(sql, self.id).await?;
-        let tell = tell_again!("e.at >= $3 AND (e.at > $3 OR e.id > $4) AND e.at <= $5 AND (e.at < $5 OR e.id <= $6)");
-        let told = sql.execute(tell, values![self.id.0, self.now, self.since, self.after, end, last]).await?;
-        Ok((Some((end, last)), told))
+        let again =
+            deliver_again!("e.at >= $3 AND (e.at > $3 OR e.id > $4) AND e.at <= $5 AND (e.at < $5 OR e.id <= $6)");
+        let sent = sql.execute(again, values![self.id.0, self.now, self.since, self.after, end, last]).await?;
+        Ok((Some((end, last)), sent))
     }
 }
 
@@ -306,13 +306,13 @@ impl Unit for ListDueEndpoints {
 /// Leases endpoints disabled since `since` whose partner was not notified; until `until`, only this caller notifies the
 /// partner. Returns each with the partner's contact.
 #[derive(Debug)]
-pub struct LeaseToTell {
+pub struct LeaseToNotify {
     pub since: Timestamp,
     pub until: Timestamp,
     pub now: Timestamp,
 }
 
-impl Unit for LeaseToTell {
+impl Unit for LeaseToNotify {
     type Done = Vec<(EndpointRecord, String)>;
     const HOW: How = How::Write;
 
@@ -331,16 +331,16 @@ impl Unit for LeaseToTell {
 
 /// Records that the partner was notified.
 #[derive(Debug)]
-pub struct NoteTold(pub EndpointId, pub Timestamp);
+pub struct NoteNotified(pub EndpointId, pub Timestamp);
 
-impl Unit for NoteTold {
+impl Unit for NoteNotified {
     type Done = ();
     const HOW: How = How::Write;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         let Self(id, now) = self;
-        let told = "UPDATE webhook_endpoints SET notified_at = $2 WHERE id = $1 AND disabled_at IS NOT NULL";
-        sql.execute(told, values![id.0, *now]).await.map(|_| ())
+        let note = "UPDATE webhook_endpoints SET notified_at = $2 WHERE id = $1 AND disabled_at IS NOT NULL";
+        sql.execute(note, values![id.0, *now]).await.map(|_| ())
     }
 }
 

@@ -18,8 +18,8 @@ use unionhall::membership::decline::{Decline, TakeBack};
 use unionhall::partners::changes::{ClaimChange, LeaseChanges, NoteMailed, UnclaimChange};
 use unionhall::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
 use unionhall::partners::endpoints::{
-    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, FindRemovedEndpoint, LeaseToTell, ListDueEndpoints,
-    ListEndpoints, NoteTold, RecoverEvents, RemoveEndpoint, ResendEvent, RetireEndpoint, RotateEndpoint,
+    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, FindRemovedEndpoint, LeaseToNotify, ListDueEndpoints,
+    ListEndpoints, NoteNotified, RecoverEvents, RemoveEndpoint, ResendEvent, RetireEndpoint, RotateEndpoint,
 };
 use unionhall::partners::idempotency::CloseSignUps;
 use unionhall::partners::records::{FindStatus, ListPartners, ListStatuses, ResumePartner, SetContact, SuspendPartner};
@@ -458,7 +458,7 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
     assert_eq!(fixture.store.run(ListEndpoints(None)).await.unwrap()[0].waiting, 1, "nothing more is put before it");
 
     // Whom to tell, once.
-    let lease = |now: Timestamp| fixture.store.run(LeaseToTell { since: NOW, until: now.plus(HOUR), now });
+    let lease = |now: Timestamp| fixture.store.run(LeaseToNotify { since: NOW, until: now.plus(HOUR), now });
     assert!(lease(five_days).await.unwrap().is_empty(), "nobody is known");
     let contact = EmailAddress::parse("ops@acme.example").unwrap();
     assert!(fixture.store.run(SetContact { name: "Acme".to_owned(), contact: Some(contact) }).await.unwrap());
@@ -468,7 +468,7 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
     assert_eq!(told[0].0.disabled_why.as_deref(), Some("it answered 500"));
     assert!(lease(five_days).await.unwrap().is_empty(), "another worker is at it");
     assert_eq!(lease(five_days.plus(HOUR)).await.unwrap().len(), 1, "which did not come back");
-    fixture.store.run(NoteTold(endpoint, five_days)).await.unwrap();
+    fixture.store.run(NoteNotified(endpoint, five_days)).await.unwrap();
     assert!(lease(after(6 * DAY)).await.unwrap().is_empty());
 
     assert!(fixture.store.run(EnableEndpoint(endpoint, after(6 * DAY))).await.unwrap());
