@@ -63,8 +63,7 @@ pub struct MailingStep {
     pub ended_early: Option<(CampaignSlug, CampaignMail)>,
 }
 
-/// Advances a mailing: looks at some people and puts as many mails into the outbox as the pace allows. Saves its position in the same
-/// transaction.
+/// Advances a mailing by some people, and as many mails as the pace allows. Saves its position in the same transaction.
 #[derive(Debug)]
 pub struct StepMailing {
     pub pace: MailingPace,

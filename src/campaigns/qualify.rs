@@ -15,7 +15,7 @@ const PEOPLE_BATCH: u32 = 50;
 /// A person who takes part in a campaign that became active, as [`referral_candidate`] reads them. People who already have a row in
 /// `qualifications` are left out: a second row would be refused.
 macro_rules! candidates {
-    ($($which:expr),*) => {
+    ($which:literal) => {
         concat!(
             "SELECT part.id, part.campaign_id, part.person_id, part.accepted_at, c.state AS campaign, c.active_at, c.hold_days,
                     c.closed_at, p.state, p.joined_at, p.left_at, p.referrer_id,
@@ -25,8 +25,7 @@ macro_rules! candidates {
              WHERE part.state = 'accepted' AND part.accepted_at IS NOT NULL AND c.hold_days IS NOT NULL
                AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = part.campaign_id AND q.person_id = part.person_id)
                AND ",
-            $($which,)*
-            ""
+            $which
         )
     };
 }

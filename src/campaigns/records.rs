@@ -36,7 +36,7 @@ pub(crate) use seen_campaign;
 
 /// A campaign with its last sheet, as [`campaign`] reads it.
 macro_rules! campaigns {
-    ($($which:expr),*) => {
+    ($which:literal) => {
         concat!(
             "SELECT c.id, c.definition, c.state, c.offer, c.created_at, c.active_at, c.closed_at, ",
             $crate::campaigns::records::terms_columns!(),
@@ -45,8 +45,7 @@ macro_rules! campaigns {
             " AS was_public, d.taken_at, d.sheet
              FROM campaigns c LEFT JOIN demand_sheets d ON d.campaign_id = c.id
                  AND d.day = (SELECT max(day) FROM demand_sheets last WHERE last.campaign_id = c.id) ",
-            $($which,)*
-            ""
+            $which
         )
     };
 }

@@ -63,7 +63,8 @@ impl Unit for ListSourceDays {
             funnel_columns!(),
             " FROM source_days WHERE day >= $1 GROUP BY partner_id, day ORDER BY day, source"
         );
-        let mut days = sql.rows(days, values![self.0], source_day).await?;
+        let of_day = |row: &Row<'_>, funnel| Ok(SourceDay { source: row.get("source")?, day: row.get("day")?, funnel });
+        let mut days = sql.rows(days, values![self.0], |row| of_day(row, funnel(row)?)).await?;
         let recent = concat!(
             "SELECT ",
             source_name!("s.partner_id"),
@@ -71,10 +72,7 @@ impl Unit for ListSourceDays {
             recent_since!(),
             " GROUP BY s.partner_id, s.created_at / 86400000 ORDER BY day, source"
         );
-        let signed_up = |row: &Row<'_>| {
-            let funnel = Funnel { signed_up: row.get("signed_up")?, ..Funnel::default() };
-            Ok(SourceDay { source: row.get("source")?, day: row.get("day")?, funnel })
-        };
+        let signed_up = |row: &Row<'_>| of_day(row, Funnel { signed_up: row.get("signed_up")?, ..Funnel::default() });
         days.extend(sql.rows(recent, values![self.0], signed_up).await?);
         Ok(days)
     }
@@ -302,8 +300,4 @@ fn funnel(row: &Row<'_>) -> Result<Funnel, Failure> {
         lapsed: row.get("expired")?,
         left: row.get("departed")?,
     })
-}
-
-fn source_day(row: &Row<'_>) -> Result<SourceDay, Failure> {
-    Ok(SourceDay { source: row.get("source")?, day: row.get("day")?, funnel: funnel(row)? })
 }

@@ -125,8 +125,7 @@ impl Unit for ForgetSignUps {
     }
 }
 
-/// Deletes mailbox records that are no longer needed, for the next mailboxes after a name. Returns the last name it looked at,
-/// none at the end.
+/// Deletes unneeded records of the next mailboxes after a name. Returns the last one it looked at, none at the end.
 #[derive(Debug)]
 pub struct ForgetMailboxes {
     pub after: String,
@@ -257,8 +256,7 @@ async fn forget_sign_ins(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failu
     Ok(members + sql.execute(nobodys, values![now, PURGE_BATCH]).await?)
 }
 
-/// Replaces these people with tombstones, unless something has happened to them since. Returns how many, and how many have more
-/// records than one step deletes.
+/// Replaces these people with tombstones, unless something has happened to them since.
 #[derive(Debug)]
 pub struct ForgetPeople {
     pub people: Vec<(i64, AddressMarks)>,

@@ -43,8 +43,7 @@ pub(crate) async fn lock_mailbox_of(sql: &mut dyn Sql, email_normalized: &str) -
     Ok(mailbox)
 }
 
-/// Ends the membership of the person with that address, immediately. `account` is their name in the audit log, unless they
-/// already have one.
+/// Ends the membership of the person with that address, immediately.
 #[derive(Debug)]
 pub struct Leave {
     pub email_normalized: String,
@@ -84,7 +83,7 @@ impl Unit for Leave {
 
 /// Deletes everything stored about the person with that address, except a tombstone that recognizes the address by its marks.
 /// Refused while rewards are due to them, unless those are given up.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Erase {
     pub email_normalized: String,
     pub marks: AddressMarks,
@@ -152,8 +151,7 @@ async fn forget_sign_in_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Fail
     sql.execute(mail, values![person, ERASED_AT_ONCE]).await
 }
 
-/// Deletes a person's queued campaign mail, and the record that it was queued; returns how much was queued. Each campaign has a
-/// few at most.
+/// Deletes a person's queued campaign mail, a few per campaign, and the record that it was queued; returns how much was queued.
 async fn forget_campaign_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Failure> {
     let waiting = "DELETE FROM outbox WHERE campaign_mail_id IN (SELECT id FROM campaign_mails WHERE person_id = $1)";
     let waiting = sql.execute(waiting, values![person]).await?;

@@ -72,17 +72,10 @@ impl OwnPages {
     ) -> Result<Nonce, StoreError> {
         let nonce = browser.and_then(Nonce::read).map_or_else(new_nonce, Ok)?;
         let begun = Instant::now();
-        let asked = self
-            .store
-            .run(AskSignIn {
-                email_normalized: email.normalized(),
-                mailbox: email.mailbox(),
-                browser: self.sessions.browser(&nonce, email),
-                campaign,
-                lane,
-                now,
-            })
-            .await;
+        let (email_normalized, mailbox) = (email.normalized(), email.mailbox());
+        let browser = self.sessions.browser(&nonce, email);
+        let ask = AskSignIn { email_normalized, mailbox, browser, campaign, lane, now };
+        let asked = self.store.run(ask).await;
         pad_response_time(begun, RESPONSE_TIME_STEP).await;
         // The worker finds the mail within a second. If woken now, its work would reveal that there is mail.
         asked?;

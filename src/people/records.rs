@@ -25,7 +25,7 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// A person, as [`person`] reads them: with the sign-up that they joined with, while they are a member.
 macro_rules! people {
-    ($($which:expr),*) => {
+    ($which:literal) => {
         concat!(
             "SELECT p.id, p.email, p.state, p.code, p.account, p.created_at, p.joined_at, p.left_at, p.erased_at,
                     (SELECT r.code FROM people r WHERE r.id = p.referrer_id) AS referrer,
@@ -40,15 +40,14 @@ macro_rules! people {
              FROM people p ",
             joined_by!(),
             " WHERE ",
-            $($which,)*
-            ""
+            $which
         )
     };
 }
 
 /// A sign-up, as [`entry`] reads it at the time `$2`.
 macro_rules! entries {
-    ($($which:expr),*) => {
+    ($which:literal) => {
         concat!(
             "SELECT s.id, p.email, ",
             source_name!("s.partner_id"),
@@ -62,14 +61,12 @@ macro_rules! entries {
             "
              FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN outbox o ON o.sign_up_id = s.id
              WHERE ",
-            $($which,)*
-            ""
+            $which
         )
     };
 }
 
-/// What is stored about the person with that address (the form in which addresses are compared); `activity_of` reads their
-/// related records.
+/// What is stored about the person with that normalized address; [`ListActivity`] reads their related records.
 #[derive(Debug)]
 pub struct FindPerson(pub String, pub Timestamp);
 

@@ -59,13 +59,12 @@ pub struct PayoutPage {
 
 /// A payout, as [`payout`] reads it.
 macro_rules! payouts {
-    ($($which:expr),*) => {
+    ($which:literal) => {
         concat!(
             "SELECT o.id, o.batch_id, o.external_id, o.account, o.amount_cents, o.group_count, o.state, o.paid_at, o.reference, o.reason,
                     c.slug, p.email, b.created_at
              FROM payouts o JOIN payout_batches b ON b.id = o.batch_id JOIN campaigns c ON c.id = o.campaign_id LEFT JOIN people p ON p.account = o.account WHERE ",
-            $($which,)*
-            ""
+            $which
         )
     };
 }
@@ -190,7 +189,7 @@ impl Unit for FindPayouts {
     }
 }
 
-pub(crate) async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> {
+async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> {
     let unwritten = "SELECT id FROM payout_batches b WHERE written_at IS NULL
                      AND (filled_at IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.batch_id = b.id AND o.state = 'out' LIMIT 1 OFFSET 0))
                      ORDER BY id LIMIT 1";
