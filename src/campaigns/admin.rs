@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use super::worker::take_due_sheets;
-use super::{Edited, Made};
+use super::{Edited, Made, Stepped, TakenStep};
+use crate::campaigns::operator_step::{DoneStep, RefusedStep, StepNote};
 use crate::campaigns::records::{FindCampaign, ListCampaigns};
-use crate::campaigns::states::{EditCampaign, MakeCampaign, StepByDate};
+use crate::campaigns::states::{EditCampaign, MakeCampaign, StepByDate, StepCampaign};
 use crate::clock::Clock;
-use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord};
+use crate::domain::campaign::{CampaignSlug, CampaignStep};
 use crate::domain::time::Timestamp;
 use crate::store::{Store, StoreError, StoreReply};
 
 #[derive(Debug)]
 pub struct CampaignAdmin {
     /// If it is audited, the steps that follow from an act still run unaudited.
-    pub(super) store: Store,
+    store: Store,
 }
 
 impl CampaignAdmin {
@@ -44,6 +45,36 @@ impl CampaignAdmin {
     /// Replaces what the operator wrote about the campaign with the slug in the file.
     pub fn edit(&self, draft: CampaignDraft, file: String, who: &str, now: Timestamp) -> StoreReply<'_, Edited> {
         self.store.run(EditCampaign { draft, definition: file, who: who.to_owned(), now })
+    }
+
+    /// Takes a step, if the campaign's state allows it now.
+    pub async fn take_step(
+        &self,
+        slug: &CampaignSlug,
+        taken: TakenStep,
+        note: StepNote<'_>,
+        now: Timestamp,
+    ) -> Result<Result<DoneStep, RefusedStep>, StoreError> {
+        let unknown = || Ok(Err(RefusedStep::Unknown(slug.clone())));
+        let Some(before) = self.find(slug, now).await? else { return unknown() };
+        let (before, step) = (before.campaign, taken.step());
+        if let Err(bad) = before.state.after(step) {
+            return Ok(Err(RefusedStep::Bad(slug.clone(), bad)));
+        }
+        let until = before.draft.gather_until;
+        if step == CampaignStep::Open && until.is_over(now) {
+            return Ok(Err(RefusedStep::GatheringOver(slug.clone(), until)));
+        }
+        let (who, note) = (note.who.to_owned(), (note.note.to_owned(), note.mails));
+        match self.store.run(StepCampaign { slug: slug.clone(), step: taken, who, note, now }).await? {
+            Stepped::Done(_) => {}
+            Stepped::Refused(bad) => return Ok(Err(RefusedStep::Bad(slug.clone(), bad))),
+            Stepped::Unknown => return unknown(),
+        }
+        match self.find(slug, now).await? {
+            Some(after) => Ok(Ok(DoneStep { before, after: after.campaign })),
+            None => unknown(),
+        }
     }
 
     /// The campaign with its last sheet. Takes a due sheet first: the service may be down, or may not have taken it yet.

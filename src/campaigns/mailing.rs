@@ -142,10 +142,9 @@ impl StepMailing {
         for mailing in sql.rows(unfinished, values![], read).await? {
             let Some(campaign) = campaign_of_id(sql, mailing.campaign).await? else { continue };
             // The mail quotes the last sheet, so it waits until that sheet is counted.
-            if mailing.kind == CampaignMail::Result && campaign.state == CampaignState::Closed {
-                if super::sheet::is_uncounted(sql, campaign.id).await? {
-                    continue;
-                }
+            let is_result = mailing.kind == CampaignMail::Result && campaign.state == CampaignState::Closed;
+            if is_result && super::sheet::is_uncounted(sql, campaign.id).await? {
+                continue;
             }
             return Ok(Some((mailing, campaign)));
         }

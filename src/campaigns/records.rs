@@ -207,10 +207,7 @@ impl Unit for ListOfferDrafts {
 }
 
 pub(crate) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
-    let offer = match row.get::<Option<&str>>("offer")? {
-        Some(_) => Some(row.parsed("offer", Offer::kept)?),
-        None => None,
-    };
+    let offer = row.get::<Option<&str>>("offer")?.map(|_| row.parsed("offer", Offer::kept)).transpose()?;
     let sheet = match row.get::<Option<Timestamp>>("taken_at")? {
         Some(taken_at) => Some((taken_at, row.parsed("sheet", |text| serde_json::from_str(text).ok())?)),
         None => None,
