@@ -50,7 +50,7 @@ impl Unit for LeaseDeliveries {
 }
 
 /// Records the outcome of an attempt, unless the delivery was leased again since. True if this disables the endpoint.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SettleDelivery {
     pub id: EndpointId,
     pub delivery: DueDelivery,

@@ -262,12 +262,11 @@ impl SelfService {
 
     /// Ends the key that was presented, even when the day's limit is reached. A key that was revoked a moment ago gets the same answer.
     pub async fn revoke_key(&self, by: &Partner, now: Timestamp) -> Result<RevokedKey, NotDone> {
-        let change =
-            match self.store.run(ClaimChange { partner: by.id, key: by.key, kind: ChangeKind::KeyRevoked, now }).await?
-            {
-                ClaimedChange::Counted(change) => Some(change),
-                ClaimedChange::Full(_) | ClaimedChange::Over(_) => None,
-            };
+        let claim = ClaimChange { partner: by.id, key: by.key, kind: ChangeKind::KeyRevoked, now };
+        let change = match self.store.run(claim).await? {
+            ClaimedChange::Counted(change) => Some(change),
+            ClaimedChange::Full(_) | ClaimedChange::Over(_) => None,
+        };
         let act = act(by, "keys revoke", format!("key {}", by.key), change, now);
         let revoked = self.store.audited(act).run(RevokeKey(by.key, now)).await?;
         self.notifier.notify_contact();

@@ -190,17 +190,9 @@ impl LeaseQueue for WebhookWorker {
                     let outcome = worker.deliver(&endpoint, &delivery, at()).await;
                     let status = outcome.as_ref().ok().map(|answer| u32::from(answer.status));
                     let outcome = judge(&delivery, outcome, at());
-                    let settled_at = at();
-                    let write = || {
-                        worker.store.run(SettleDelivery {
-                            id: endpoint.id,
-                            delivery: delivery.clone(),
-                            outcome: outcome.clone(),
-                            status,
-                            now: settled_at,
-                        })
-                    };
-                    let disabled = settle(write).await?;
+                    let (id, settled) = (endpoint.id, outcome.clone());
+                    let write = SettleDelivery { id, delivery, outcome: settled, status, now: at() };
+                    let disabled = settle(|| worker.store.run(write.clone())).await?;
                     Ok((endpoint, outcome, disabled))
                 });
             }

@@ -73,14 +73,12 @@ pub async fn run(
             heal = true;
         }
         if heal {
-            match store.run(HealClock(now.time)).await {
+            let healed = store.run(HealClock(now.time)).await;
+            heal = healed.is_err();
+            match healed {
+                Ok(0) => {}
                 Ok(healed) => {
-                    heal = false;
-                    if healed > 0 {
-                        log.note(&format!(
-                            "{healed} mails waited for a time that a wrong clock had written; they go now"
-                        ));
-                    }
+                    log.note(&format!("{healed} mails waited for a time that a wrong clock had written; they go now"));
                 }
                 Err(error) => log.problem(None, &format!("mail may wait for a time that a wrong clock wrote: {error}")),
             }

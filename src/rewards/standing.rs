@@ -120,14 +120,12 @@ async fn ledger_of(sql: &mut dyn Sql, account: &AccountId) -> Result<Vec<LedgerE
     let lines = "SELECT l.at, l.kind, l.amount_cents, c.slug, l.why FROM reward_ledger l LEFT JOIN campaigns c ON c.id = l.campaign_id
                  WHERE l.account = $1 ORDER BY l.id LIMIT $2";
     let read = |row: &Row<'_>| {
+        let slug = row.get::<Option<&str>>("slug")?;
         Ok(LedgerEntry {
             at: row.get("at")?,
             kind: row.parsed("kind", LedgerKind::from_name)?,
             amount_cents: row.get("amount_cents")?,
-            campaign: match row.get::<Option<&str>>("slug")? {
-                Some(_) => Some(row.parsed("slug", |slug| slug.parse().ok())?),
-                None => None,
-            },
+            campaign: slug.map(|_| row.parsed("slug", |slug| slug.parse().ok())).transpose()?,
             why: row.get("why")?,
         })
     };
