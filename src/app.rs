@@ -184,7 +184,7 @@ impl App {
             negotiator: Negotiator::new(store.clone()),
             form_throttle: FormThrottle::new(store.clone(), budget, &secret),
             sent_forms: Sealer::new(&secret, "sent form"),
-            keys: Keys::of_mode(store.clone(), mode),
+            keys: Keys::new(store.clone(), mode),
             store,
             checked: Mutex::default(),
             limiter,

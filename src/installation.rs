@@ -43,7 +43,7 @@ impl Unit for ClaimSecret {
             return Ok(Claim::First);
         }
         let same = "SELECT secret_fingerprint = $1 FROM installation WHERE id = 1";
-        let same = expected(sql.row(same, values![&self.0], |row| row.get(0)).await?)?;
+        let same = expected(sql.value(same, values![&self.0]).await?)?;
         Ok(if same { Claim::Same } else { Claim::Another })
     }
 }
@@ -82,7 +82,7 @@ impl Unit for FindLatestRecord {
                 UNION ALL SELECT (SELECT created_at FROM people ORDER BY id DESC LIMIT 1)
                 UNION ALL SELECT (SELECT max(created_at) FROM api_keys)
             ) AS latest";
-        expected(sql.row(latest, values![], |row| row.get(0)).await?)
+        expected(sql.value(latest, values![]).await?)
     }
 }
 
@@ -109,13 +109,13 @@ impl Unit for FindLastBackup {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        expected(sql.row("SELECT backed_up_at FROM installation WHERE id = 1", values![], |row| row.get(0)).await?)
+        expected(sql.value("SELECT backed_up_at FROM installation WHERE id = 1", values![]).await?)
     }
 }
 
 /// Whether the operator paused sign-ups.
 pub(crate) async fn is_paused(sql: &mut dyn Sql) -> Result<bool, Failure> {
-    expected(sql.row("SELECT signups_paused FROM installation WHERE id = 1", values![], |row| row.get(0)).await?)
+    expected(sql.value("SELECT signups_paused FROM installation WHERE id = 1", values![]).await?)
 }
 
 /// Which secret the records belong to.

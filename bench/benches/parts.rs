@@ -9,7 +9,7 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use unionhall::app::{App, Parts};
 use unionhall::clock::{Clock, Moment};
 use unionhall::config::UnionSettings;
-use unionhall::domain::api_key::{ApiKey, IssuedKey};
+use unionhall::domain::api_key::{ApiKey, IssuedKey, Mode};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
@@ -51,7 +51,7 @@ fn check_key(bencher: Bencher<'_, '_>) {
     let key = ApiKey::from_random(&[9; ApiKey::ENTROPY]);
     let header = format!("Bearer {}", key.reveal());
     let now = house.clock.now().time;
-    let keys = Keys::new(house.store.clone());
+    let keys = Keys::new(house.store.clone(), Mode::Live);
     let runtime = runtime();
     bencher.bench_local(|| {
         let checked = keys.authenticate(Some(black_box(header.as_bytes())), now);

@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use super::worker::take_due_sheets;
-use super::{Edited, Made, Noted, Stepped, TakenStep};
-use crate::campaigns::negotiation::AddOfferDraft;
+use super::{Edited, Made, Stepped, TakenStep};
+use crate::campaigns::operator_step::{DoneStep, RefusedStep, StepNote};
 use crate::campaigns::records::{FindCampaign, ListCampaigns};
 use crate::campaigns::states::{EditCampaign, MakeCampaign, StepByDate, StepCampaign};
 use crate::clock::Clock;
 use crate::domain::campaign::draft::CampaignDraft;
-use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord};
-use crate::domain::campaign::{BadFile, CampaignSlug};
+use crate::domain::campaign::{CampaignSlug, CampaignStep};
 use crate::domain::time::Timestamp;
-use crate::store::sql::Unit;
 use crate::store::{Store, StoreError, StoreReply};
 
 #[derive(Debug)]
@@ -27,22 +25,16 @@ impl CampaignAdmin {
         Self { store }
     }
 
-    /// Runs a query that changes nothing.
-    pub fn ask<Q: Unit>(&self, query: Q) -> StoreReply<'_, Q::Done> {
-        self.store.ask(query)
-    }
-
     /// All campaigns as they are now, in the order they were made.
     pub async fn list(&self, now: Timestamp) -> Result<Vec<CampaignRecord>, StoreError> {
-        let campaigns = self.ask(ListCampaigns).await?;
+        let campaigns = self.store.ask(ListCampaigns).await?;
         Ok(campaigns.into_iter().map(|campaign| campaign.as_of(now)).collect())
     }
 
-    /// One campaign. Takes the steps by date first, as the service does every minute: the command may run before the service does, or
-    /// without it.
+    /// One campaign, after the steps by date: a command may run before the service has taken them, or without it.
     pub async fn find(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignFile>, StoreError> {
         while self.store.unaudited().run(StepByDate(now)).await? > 0 {}
-        self.ask(FindCampaign(slug.clone())).await
+        self.store.ask(FindCampaign(slug.clone())).await
     }
 
     /// Makes a draft from the operator's file, which was parsed before.
@@ -55,22 +47,34 @@ impl CampaignAdmin {
         self.store.run(EditCampaign { draft, definition: file, who: who.to_owned(), now })
     }
 
-    /// Takes a step, with a note and whether to mail the people it concerns.
-    pub fn step(
+    /// Takes a step, if the campaign's state allows it now.
+    pub async fn take_step(
         &self,
         slug: &CampaignSlug,
-        step: TakenStep,
-        who: &str,
-        (note, mails): (&str, bool),
+        taken: TakenStep,
+        note: StepNote<'_>,
         now: Timestamp,
-    ) -> StoreReply<'_, Stepped> {
-        self.store.run(StepCampaign {
-            slug: slug.clone(),
-            step,
-            who: who.to_owned(),
-            note: (note.to_owned(), mails),
-            now,
-        })
+    ) -> Result<Result<DoneStep, RefusedStep>, StoreError> {
+        let unknown = || Ok(Err(RefusedStep::Unknown(slug.clone())));
+        let Some(before) = self.find(slug, now).await? else { return unknown() };
+        let (before, step) = (before.campaign, taken.step());
+        if let Err(bad) = before.state.after(step) {
+            return Ok(Err(RefusedStep::Bad(slug.clone(), bad)));
+        }
+        let until = before.draft.gather_until;
+        if step == CampaignStep::Open && until.is_over(now) {
+            return Ok(Err(RefusedStep::GatheringOver(slug.clone(), until)));
+        }
+        let (who, note) = (note.who.to_owned(), (note.note.to_owned(), note.mails));
+        match self.store.run(StepCampaign { slug: slug.clone(), step: taken, who, note, now }).await? {
+            Stepped::Done(_) => {}
+            Stepped::Refused(bad) => return Ok(Err(RefusedStep::Bad(slug.clone(), bad))),
+            Stepped::Unknown => return unknown(),
+        }
+        match self.find(slug, now).await? {
+            Some(after) => Ok(Ok(DoneStep { before, after: after.campaign })),
+            None => unknown(),
+        }
     }
 
     /// The campaign with its last sheet. Takes a due sheet first: the service may be down, or may not have taken it yet.
@@ -79,22 +83,5 @@ impl CampaignAdmin {
         let time = || now.plus(Duration::from_micros(clock.tick().as_micros()));
         take_due_sheets(&self.store.unaudited(), Some(slug), time).await?;
         Ok(self.find(slug, now).await?.map(|file| file.campaign))
-    }
-
-    /// Keeps an offer that a negotiator proposes, as a file that `campaigns offer` accepts.
-    pub async fn propose(
-        &self,
-        slug: &CampaignSlug,
-        client: &str,
-        file: &str,
-        now: Timestamp,
-    ) -> Result<Result<Noted, BadFile>, StoreError> {
-        if let Err(refused) = Offer::parse(file) {
-            return Ok(Err(refused));
-        }
-        self.store
-            .run(AddOfferDraft { slug: slug.clone(), client: client.to_owned(), file: file.to_owned(), now })
-            .await
-            .map(Ok)
     }
 }

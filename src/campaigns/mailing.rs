@@ -63,8 +63,7 @@ pub struct MailingStep {
     pub ended_early: Option<(CampaignSlug, CampaignMail)>,
 }
 
-/// Advances a mailing: looks at some people and puts as many mails into the outbox as the pace allows. Saves its position in the same
-/// transaction.
+/// Advances a mailing by some people, and as many mails as the pace allows. Saves its position in the same transaction.
 #[derive(Debug)]
 pub struct StepMailing {
     pub pace: MailingPace,
@@ -86,14 +85,12 @@ impl Unit for StepMailing {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<MailingStep, Failure> {
         // The node that locks this row takes the step; the other nodes have nothing to do meanwhile.
         let pace = "SELECT used_to FROM campaign_pace WHERE id = 1 FOR UPDATE SKIP LOCKED";
-        let Some(used_to) = sql.row(pace, values![], |row| row.get(0)).await? else {
-            return Ok(MailingStep::default());
-        };
+        let Some(used_to) = sql.value(pace, values![]).await? else { return Ok(MailingStep::default()) };
         let most = self.pace.most_waiting();
         let waiting =
             "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE campaign_mail_id IS NOT NULL AND given_up_at IS NULL
                                              AND held_at IS NULL LIMIT $1) waiting";
-        let waiting: u32 = sql.row(waiting, values![most], |row| row.get(0)).await?.unwrap_or(most);
+        let waiting: u32 = sql.value(waiting, values![most]).await?.unwrap_or(most);
         let room = self.pace.room(used_to, self.now);
         let mails = room.mails.min(most - waiting.min(most));
         if mails == 0 {
@@ -145,11 +142,9 @@ impl StepMailing {
         for mailing in sql.rows(unfinished, values![], read).await? {
             let Some(campaign) = campaign_of_id(sql, mailing.campaign).await? else { continue };
             // The mail quotes the last sheet, so it waits until that sheet is counted.
-            if mailing.kind == CampaignMail::Result && campaign.state == CampaignState::Closed {
-                let uncounted = super::sheet::is_uncounted(sql, campaign.id).await?;
-                if uncounted {
-                    continue;
-                }
+            let is_result = mailing.kind == CampaignMail::Result && campaign.state == CampaignState::Closed;
+            if is_result && super::sheet::is_uncounted(sql, campaign.id).await? {
+                continue;
             }
             return Ok(Some((mailing, campaign)));
         }

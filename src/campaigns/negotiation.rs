@@ -1,7 +1,7 @@
 //! The negotiator's notes: rounds with suppliers, and offers to publish.
 
 use crate::campaigns::records::hold;
-use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
+use crate::domain::campaign::record::{NegotiationRound, OfferDraft};
 use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
@@ -18,11 +18,6 @@ pub enum Noted {
     Full,
 }
 
-/// Negotiations run while members are being asked, and again if an offer has to be remade.
-fn is_negotiated(state: CampaignState) -> bool {
-    state.gathers()
-}
-
 /// Adds a negotiation round, which is kept forever.
 #[derive(Debug)]
 pub struct AddRound {
@@ -36,14 +31,14 @@ impl Unit for AddRound {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Noted, Failure> {
         let count = "SELECT count(*) FROM campaign_rounds WHERE campaign_id = $1";
-        let campaign = match room(sql, &self.slug, count, NegotiationRound::MOST).await? {
-            Ok(campaign) => campaign,
+        let (campaign, noted) = match room(sql, &self.slug, count, NegotiationRound::MOST).await? {
+            Ok(room) => room,
             Err(refused) => return Ok(refused),
         };
         let add = "INSERT INTO campaign_rounds (campaign_id, at, client, supplier, asked, answered) VALUES ($1, $2, $3, $4, $5, $6)";
         let NegotiationRound { at, client, supplier, asked, answered } = &self.round;
-        sql.execute(add, values![campaign.0.id.0, *at, client, supplier, asked, answered]).await?;
-        Ok(Noted::Done(campaign.1 + 1))
+        sql.execute(add, values![campaign, *at, client, supplier, asked, answered]).await?;
+        Ok(Noted::Done(noted + 1))
     }
 }
 
@@ -62,29 +57,30 @@ impl Unit for AddOfferDraft {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Noted, Failure> {
         let count = "SELECT count(*) FROM campaign_offer_drafts WHERE campaign_id = $1";
-        let campaign = match room(sql, &self.slug, count, OfferDraft::MOST).await? {
-            Ok(campaign) => campaign,
+        let (campaign, noted) = match room(sql, &self.slug, count, OfferDraft::MOST).await? {
+            Ok(room) => room,
             Err(refused) => return Ok(refused),
         };
         let add = "INSERT INTO campaign_offer_drafts (campaign_id, at, client, offer) VALUES ($1, $2, $3, $4)";
-        sql.execute(add, values![campaign.0.id.0, self.now, &self.client, &self.file]).await?;
-        Ok(Noted::Done(campaign.1 + 1))
+        sql.execute(add, values![campaign, self.now, &self.client, &self.file]).await?;
+        Ok(Noted::Done(noted + 1))
     }
 }
 
-/// The campaign and how many notes it has, or why it accepts no more.
+/// The campaign's id and how many notes it has, or why it accepts no more.
 async fn room(
     sql: &mut dyn Sql,
     slug: &CampaignSlug,
     count: &'static str,
     most: u32,
-) -> Result<Result<(CampaignRecord, u64), Noted>, Failure> {
+) -> Result<Result<(i64, u64), Noted>, Failure> {
     // One at a time, so that the count is right.
     sql.lock(&format!("negotiation of {slug}")).await?;
     let Some(campaign) = hold(sql, slug).await? else { return Ok(Err(Noted::Unknown)) };
-    if !is_negotiated(campaign.state) {
+    // Negotiations run while members are being asked, and again if an offer has to be remade.
+    if !campaign.state.gathers() {
         return Ok(Err(Noted::NotNow(campaign.state)));
     }
-    let noted: u64 = sql.row(count, values![campaign.id.0], |row| row.get(0)).await?.unwrap_or(0);
-    Ok(if noted >= u64::from(most) { Err(Noted::Full) } else { Ok((campaign, noted)) })
+    let noted: u64 = sql.value(count, values![campaign.id.0]).await?.unwrap_or(0);
+    Ok(if noted >= u64::from(most) { Err(Noted::Full) } else { Ok((campaign.id.0, noted)) })
 }

@@ -4,8 +4,9 @@
 
 use super::Noted;
 use super::admin::CampaignAdmin;
-use crate::campaigns::negotiation::AddRound;
+use crate::campaigns::negotiation::{AddOfferDraft, AddRound};
 use crate::campaigns::records::{ListOfferDrafts, ListRounds};
+use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
 use crate::domain::campaign::{BadFile, CampaignSlug};
 use crate::domain::time::Timestamp;
@@ -31,8 +32,7 @@ impl Negotiator {
 
     /// The notes so far, oldest first.
     pub async fn notes(&self, slug: &CampaignSlug) -> Result<(Vec<NegotiationRound>, Vec<OfferDraft>), StoreError> {
-        let admin = CampaignAdmin::new(self.store.clone());
-        Ok((admin.ask(ListRounds(slug.clone())).await?, admin.ask(ListOfferDrafts(slug.clone())).await?))
+        Ok((self.store.ask(ListRounds(slug.clone())).await?, self.store.ask(ListOfferDrafts(slug.clone())).await?))
     }
 
     /// A campaign with its last count.
@@ -53,7 +53,11 @@ impl Negotiator {
         file: &str,
         now: Timestamp,
     ) -> Result<Result<Noted, BadFile>, StoreError> {
-        CampaignAdmin::new(self.noting("negotiator draft", slug, client, now)).propose(slug, client, file, now).await
+        if let Err(refused) = Offer::parse(file) {
+            return Ok(Err(refused));
+        }
+        let draft = AddOfferDraft { slug: slug.clone(), client: client.to_owned(), file: file.to_owned(), now };
+        self.noting("negotiator draft", slug, client, now).run(draft).await.map(Ok)
     }
 
     fn noting(&self, command: &'static str, slug: &CampaignSlug, client: &str, at: Timestamp) -> Store {

@@ -1,13 +1,10 @@
 //! A step of a campaign as an operator takes it, by a command or on the page: what is refused and why, and what the step means.
 
-use crate::campaigns::admin::CampaignAdmin;
-use crate::campaigns::{Stepped, TakenStep};
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, CampaignStep, LastDay};
+use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{dollars, grouped};
 use crate::domain::time::Timestamp;
-use crate::store::StoreError;
 
 /// What the operator gives with a step.
 #[derive(Debug, Clone, Copy)]
@@ -33,37 +30,6 @@ pub enum RefusedStep {
     Bad(CampaignSlug, BadStep),
     #[error("gather_until of {0} is {1}, which is over; name a later day with `unionhall campaigns edit {0} FILE`")]
     GatheringOver(CampaignSlug, LastDay),
-}
-
-impl CampaignAdmin {
-    /// Takes a step, if the campaign's state allows it now.
-    pub async fn take_step(
-        &self,
-        slug: &CampaignSlug,
-        taken: TakenStep,
-        note: StepNote<'_>,
-        now: Timestamp,
-    ) -> Result<Result<DoneStep, RefusedStep>, StoreError> {
-        let unknown = || Ok(Err(RefusedStep::Unknown(slug.clone())));
-        let Some(before) = self.find(slug, now).await? else { return unknown() };
-        let (before, step) = (before.campaign, taken.step());
-        if let Err(bad) = before.state.after(step) {
-            return Ok(Err(RefusedStep::Bad(slug.clone(), bad)));
-        }
-        let until = before.draft.gather_until;
-        if step == CampaignStep::Open && until.is_over(now) {
-            return Ok(Err(RefusedStep::GatheringOver(slug.clone(), until)));
-        }
-        match self.step(slug, taken, note.who, (note.note, note.mails), now).await? {
-            Stepped::Done(_) => {}
-            Stepped::Refused(bad) => return Ok(Err(RefusedStep::Bad(slug.clone(), bad))),
-            Stepped::Unknown => return unknown(),
-        }
-        match self.find(slug, now).await? {
-            Some(after) => Ok(Ok(DoneStep { before, after: after.campaign })),
-            None => unknown(),
-        }
-    }
 }
 
 impl DoneStep {

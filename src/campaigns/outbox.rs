@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::campaigns::mailing::{campaign_of_id, recipient, recipient_columns};
 use crate::domain::campaign::CampaignMail;
 use crate::domain::campaign::mailing::MailingRecipient;
+use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{CampaignNews, DueMail, Leased, MailAbout, MailId, PersonRef};
@@ -86,9 +87,7 @@ impl Unit for LeaseCampaignMail {
             let campaign = campaigns.get(&candidate.campaign);
             match campaign.filter(|campaign| candidate.kind.is_for(campaign, &candidate.to, self.now)) {
                 Some(campaign) => {
-                    let news =
-                        CampaignNews { mail: candidate.kind, campaign: Arc::clone(campaign), person: candidate.person };
-                    let mut mail = candidate.about(news);
+                    let mut mail = candidate.about(Arc::clone(campaign));
                     take(sql, &mut mail, &self.worker, self.now).await?;
                     leased.mails.push(mail);
                 }
@@ -103,11 +102,11 @@ impl Unit for LeaseCampaignMail {
 }
 
 impl CampaignCandidate {
-    fn about(self, news: CampaignNews) -> DueMail {
+    fn about(self, campaign: Arc<CampaignRecord>) -> DueMail {
         DueMail {
             id: MailId(self.id),
-            kind: news.mail.into(),
-            about: MailAbout::Campaign(news),
+            kind: self.kind.into(),
+            about: MailAbout::Campaign(CampaignNews { mail: self.kind, campaign, person: self.person }),
             recipient: self.recipient,
             partner_id: None,
             partner: None,

@@ -15,7 +15,7 @@ const PEOPLE_BATCH: u32 = 50;
 /// A person who takes part in a campaign that became active, as [`referral_candidate`] reads them. People who already have a row in
 /// `qualifications` are left out: a second row would be refused.
 macro_rules! candidates {
-    ($($which:expr),*) => {
+    ($which:literal) => {
         concat!(
             "SELECT part.id, part.campaign_id, part.person_id, part.accepted_at, c.state AS campaign, c.active_at, c.hold_days,
                     c.closed_at, p.state, p.joined_at, p.left_at, p.referrer_id,
@@ -25,8 +25,7 @@ macro_rules! candidates {
              WHERE part.state = 'accepted' AND part.accepted_at IS NOT NULL AND c.hold_days IS NOT NULL
                AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = part.campaign_id AND q.person_id = part.person_id)
                AND ",
-            $($which,)*
-            ""
+            $which
         )
     };
 }
@@ -41,31 +40,29 @@ struct ReferralCandidate {
 fn referral_candidate(row: &Row<'_>) -> Result<ReferralCandidate, Failure> {
     let referrer: Option<i64> = row.get("referrer_id")?;
     let is_erased = row.get::<Option<Timestamp>>("r_erased_at")?.is_some();
+    let span = |state, joined_at, left_at| {
+        Ok::<_, Failure>(MemberSpan {
+            state: row.parsed(state, PersonState::from_name)?,
+            joined_at: row.get(joined_at)?,
+            left_at: row.get(left_at)?,
+        })
+    };
     let referred = match referrer.filter(|_| !is_erased) {
-        Some(referrer) => Some((referrer, facts(row)?)),
+        Some(referrer) => Some((
+            referrer,
+            Referred {
+                accepted_at: row.get("accepted_at")?,
+                campaign: row.parsed("campaign", CampaignState::from_name)?,
+                active_at: row.get("active_at")?,
+                hold_days: row.get("hold_days")?,
+                closed_at: row.get("closed_at")?,
+                person: span("state", "joined_at", "left_at")?,
+                referrer: span("r_state", "r_joined_at", "r_left_at")?,
+            },
+        )),
         None => None,
     };
     Ok(ReferralCandidate { campaign: row.get("campaign_id")?, person: row.get("person_id")?, referred })
-}
-
-fn facts(row: &Row<'_>) -> Result<Referred, Failure> {
-    Ok(Referred {
-        accepted_at: row.get("accepted_at")?,
-        campaign: row.parsed("campaign", CampaignState::from_name)?,
-        active_at: row.get("active_at")?,
-        hold_days: row.get("hold_days")?,
-        closed_at: row.get("closed_at")?,
-        person: MemberSpan {
-            state: row.parsed("state", PersonState::from_name)?,
-            joined_at: row.get("joined_at")?,
-            left_at: row.get("left_at")?,
-        },
-        referrer: MemberSpan {
-            state: row.parsed("r_state", PersonState::from_name)?,
-            joined_at: row.get("r_joined_at")?,
-            left_at: row.get("r_left_at")?,
-        },
-    })
 }
 
 /// Records who counts for whom from now on.

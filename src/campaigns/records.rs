@@ -36,7 +36,7 @@ pub(crate) use seen_campaign;
 
 /// A campaign with its last sheet, as [`campaign`] reads it.
 macro_rules! campaigns {
-    ($($which:expr),*) => {
+    ($which:literal) => {
         concat!(
             "SELECT c.id, c.definition, c.state, c.offer, c.created_at, c.active_at, c.closed_at, ",
             $crate::campaigns::records::terms_columns!(),
@@ -45,8 +45,7 @@ macro_rules! campaigns {
             " AS was_public, d.taken_at, d.sheet
              FROM campaigns c LEFT JOIN demand_sheets d ON d.campaign_id = c.id
                  AND d.day = (SELECT max(day) FROM demand_sheets last WHERE last.campaign_id = c.id) ",
-            $($which,)*
-            ""
+            $which
         )
     };
 }
@@ -89,7 +88,41 @@ impl Unit for FindCampaign {
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        file_of(sql, &self.0).await
+        let Some(campaign) = find(sql, &self.0).await? else { return Ok(None) };
+        let id = campaign.id.0;
+        let history = "SELECT at, who, from_state, to_state, note FROM campaign_history WHERE campaign_id = $1 ORDER BY id LIMIT 1000";
+        let read = |row: &Row<'_>| {
+            Ok(HistoryEntry {
+                at: row.get("at")?,
+                who: row.get("who")?,
+                from: CampaignState::from_name(row.get("from_state")?),
+                to: row.parsed("to_state", CampaignState::from_name)?,
+                note: row.get("note")?,
+            })
+        };
+        let history = sql.rows(history, values![id], read).await?;
+        let is_uncounted =
+            campaign.state == CampaignState::Closed && crate::campaigns::sheet::is_uncounted(sql, campaign.id).await?;
+        let mailings = "SELECT kind, queued, started_at, finished_at, ended_early FROM campaign_mailings WHERE campaign_id = $1 ORDER BY id";
+        let read = |row: &Row<'_>| {
+            let (kind, finished_at): (String, Option<Timestamp>) = (row.get("kind")?, row.get("finished_at")?);
+            let waits_for_count = is_uncounted && finished_at.is_none() && kind == CampaignMail::Result.name();
+            Ok(MailingEntry {
+                kind,
+                queued: row.get("queued")?,
+                started_at: row.get("started_at")?,
+                finished_at,
+                ended_early: row.get("ended_early")?,
+                waits_for_count,
+            })
+        };
+        let mailings = sql.rows(mailings, values![id], read).await?;
+        let notes = "SELECT (SELECT count(*) FROM campaign_rounds WHERE campaign_id = $1) AS rounds,
+                            (SELECT count(*) FROM campaign_offer_drafts WHERE campaign_id = $1) AS drafts";
+        let notes = sql.row(notes, values![id], |row| Ok((row.get("rounds")?, row.get("drafts")?))).await?;
+        let (rounds, drafts) = notes.unwrap_or_default();
+        let counts = counts_of(sql, id).await?;
+        Ok(Some(CampaignFile { campaign, history, mailings, counts, rounds, drafts }))
     }
 }
 
@@ -122,10 +155,7 @@ impl Unit for AreMailingsOpen {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        Ok(sql
-            .row("SELECT 1 FROM campaign_mailings WHERE finished_at IS NULL LIMIT 1", values![], |_| Ok(()))
-            .await?
-            .is_some())
+        sql.exists("SELECT 1 FROM campaign_mailings WHERE finished_at IS NULL LIMIT 1", values![]).await
     }
 }
 
@@ -177,10 +207,7 @@ impl Unit for ListOfferDrafts {
 }
 
 pub(crate) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
-    let offer = match row.get::<Option<&str>>("offer")? {
-        Some(_) => Some(row.parsed("offer", Offer::kept)?),
-        None => None,
-    };
+    let offer = row.get::<Option<&str>>("offer")?.map(|_| row.parsed("offer", Offer::kept)).transpose()?;
     let sheet = match row.get::<Option<Timestamp>>("taken_at")? {
         Some(taken_at) => Some((taken_at, row.parsed("sheet", |text| serde_json::from_str(text).ok())?)),
         None => None,
@@ -197,45 +224,6 @@ pub(crate) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
         terms: terms(row)?,
         sheet,
     })
-}
-
-async fn file_of(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignFile>, Failure> {
-    let found = sql.row(campaigns!("WHERE c.slug = $1"), values![slug.as_str()], campaign).await?;
-    let Some(campaign) = found else { return Ok(None) };
-    let id = campaign.id.0;
-    let history = "SELECT at, who, from_state, to_state, note FROM campaign_history WHERE campaign_id = $1 ORDER BY id LIMIT 1000";
-    let read = |row: &Row<'_>| {
-        Ok(HistoryEntry {
-            at: row.get("at")?,
-            who: row.get("who")?,
-            from: CampaignState::from_name(row.get("from_state")?),
-            to: row.parsed("to_state", CampaignState::from_name)?,
-            note: row.get("note")?,
-        })
-    };
-    let history = sql.rows(history, values![id], read).await?;
-    let is_uncounted =
-        campaign.state == CampaignState::Closed && crate::campaigns::sheet::is_uncounted(sql, campaign.id).await?;
-    let mailings = "SELECT kind, queued, started_at, finished_at, ended_early FROM campaign_mailings WHERE campaign_id = $1 ORDER BY id";
-    let read = |row: &Row<'_>| {
-        let (kind, finished_at): (String, Option<Timestamp>) = (row.get("kind")?, row.get("finished_at")?);
-        let waits_for_count = is_uncounted && finished_at.is_none() && kind == CampaignMail::Result.name();
-        Ok(MailingEntry {
-            kind,
-            queued: row.get("queued")?,
-            started_at: row.get("started_at")?,
-            finished_at,
-            ended_early: row.get("ended_early")?,
-            waits_for_count,
-        })
-    };
-    let mailings = sql.rows(mailings, values![id], read).await?;
-    let notes = "SELECT (SELECT count(*) FROM campaign_rounds WHERE campaign_id = $1) AS rounds,
-                        (SELECT count(*) FROM campaign_offer_drafts WHERE campaign_id = $1) AS drafts";
-    let notes = sql.row(notes, values![id], |row| Ok((row.get("rounds")?, row.get("drafts")?))).await?;
-    let (rounds, drafts) = notes.unwrap_or_default();
-    let counts = counts_of(sql, id).await?;
-    Ok(Some(CampaignFile { campaign, history, mailings, counts, rounds, drafts }))
 }
 
 async fn counts_of(sql: &mut dyn Sql, campaign: i64) -> Result<ParticipationCounts, Failure> {
@@ -258,10 +246,13 @@ async fn counts_of(sql: &mut dyn Sql, campaign: i64) -> Result<ParticipationCoun
 
 /// The campaign with a slug, locked against changes until the unit ends. Others can lock it the same way; a step of the campaign waits.
 pub(crate) async fn hold(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignRecord>, Failure> {
-    let hold = "SELECT 1 FROM campaigns WHERE slug = $1 FOR SHARE";
-    if sql.row(hold, values![slug.as_str()], |_| Ok(())).await?.is_none() {
-        return Ok(None);
+    match sql.exists("SELECT 1 FROM campaigns WHERE slug = $1 FOR SHARE", values![slug.as_str()]).await? {
+        true => find(sql, slug).await,
+        false => Ok(None),
     }
+}
+
+pub(crate) async fn find(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignRecord>, Failure> {
     sql.row(campaigns!("WHERE c.slug = $1"), values![slug.as_str()], campaign).await
 }
 

@@ -107,7 +107,7 @@ impl Unit for KeepSheet {
         // Another node may have counted the same at midnight and kept it as the previous day's sheet.
         sql.lock(&format!("sheet {}", self.campaign.0)).await?;
         let since = "SELECT 1 FROM demand_sheets WHERE campaign_id = $1 AND taken_at >= $2";
-        if sql.row(since, values![self.campaign.0, self.begun_at], |_| Ok(())).await?.is_some() {
+        if sql.exists(since, values![self.campaign.0, self.begun_at]).await? {
             return Ok(false);
         }
         let keep = "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet) VALUES ($1, $2, $3, $4)

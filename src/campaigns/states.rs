@@ -1,6 +1,6 @@
 //! Making a campaign, editing it, and moving it from state to state.
 
-use crate::campaigns::records::{campaign, campaigns};
+use crate::campaigns::records::find;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::CampaignRecord;
@@ -58,19 +58,18 @@ impl Unit for MakeCampaign {
         // One at a time, so that the count is right.
         sql.lock("new campaign").await?;
         let slug = self.draft.slug.as_str();
-        let taken = sql.row("SELECT 1 FROM campaigns WHERE slug = $1", values![slug], |_| Ok(())).await?;
-        if taken.is_some() {
+        if sql.exists("SELECT 1 FROM campaigns WHERE slug = $1", values![slug]).await? {
             return Ok(Made::SlugTaken);
         }
-        let count: Option<u64> = sql.row("SELECT count(*) FROM campaigns", values![], |row| row.get(0)).await?;
+        let count = sql.value::<u64>("SELECT count(*) FROM campaigns", values![]).await?;
         if count.unwrap_or(0) >= u64::from(CampaignRecord::MOST) {
             return Ok(Made::TooMany);
         }
         let add = "INSERT INTO campaigns (slug, definition, state, gather_until, created_at)
                    VALUES ($1, $2, 'draft', $3, $4) RETURNING id";
         let until = self.draft.gather_until.number();
-        let id = sql.insert(add, values![slug, &self.definition, until, self.now]).await?;
-        let id = id.ok_or(Failure::Overtaken)?;
+        let values = values![slug, &self.definition, until, self.now];
+        let id = sql.insert(add, values).await?.ok_or(Failure::Overtaken)?;
         write_history(sql, id, &self.who, (None, CampaignState::Draft), "", self.now).await?;
         Ok(Made::Done)
     }
@@ -232,9 +231,8 @@ async fn write_history(
 
 /// The campaign with a slug, locked for this unit alone until it ends.
 async fn hold_alone(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignRecord>, Failure> {
-    let hold = "SELECT 1 FROM campaigns WHERE slug = $1 FOR UPDATE";
-    if sql.row(hold, values![slug.as_str()], |_| Ok(())).await?.is_none() {
-        return Ok(None);
+    match sql.exists("SELECT 1 FROM campaigns WHERE slug = $1 FOR UPDATE", values![slug.as_str()]).await? {
+        true => find(sql, slug).await,
+        false => Ok(None),
     }
-    sql.row(campaigns!("WHERE c.slug = $1"), values![slug.as_str()], campaign).await
 }

@@ -72,10 +72,7 @@ async fn sums_of(sql: &mut dyn Sql, account: &str) -> Result<Option<AccountSums>
                (SELECT CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) FROM payouts o
                 WHERE o.account = $1 AND o.state = 'paid') AS paid_cents,
                NOT EXISTS (SELECT 1 FROM people p WHERE p.account = $1) AS is_erased";
-    let read = |row: &Row<'_>| match row.get::<Option<i64>>("due_cents")? {
-        Some(_) => sums(row).map(Some),
-        None => Ok(None),
-    };
+    let read = |row: &Row<'_>| row.get::<Option<i64>>("due_cents")?.map(|_| sums(row)).transpose();
     Ok(sql.row(add_up, values![account], read).await?.flatten())
 }
 

@@ -12,10 +12,10 @@ use crate::figures::rollup::{SETTLED_AFTER, recent_sign_ups};
 use crate::mail::sources::source_name;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// The day of a row's `created_at`.
-macro_rules! day {
+/// Sign-ups since the day `$1` that are not rolled up yet, as a part of `FROM`.
+macro_rules! recent_since {
     () => {
-        "created_at / 86400000"
+        concat!(recent_sign_ups!(), " AND s.created_at / 86400000 >= $1")
     };
 }
 
@@ -43,7 +43,7 @@ impl Unit for AreFiguresBehind {
             " AND s.created_at < $1)"
         );
         let settled = self.0.minus(SETTLED_AFTER);
-        Ok(sql.row(behind, values![settled], |row| row.get(0)).await?.unwrap_or(false))
+        Ok(sql.value(behind, values![settled]).await?.unwrap_or(false))
     }
 }
 
@@ -63,24 +63,16 @@ impl Unit for ListSourceDays {
             funnel_columns!(),
             " FROM source_days WHERE day >= $1 GROUP BY partner_id, day ORDER BY day, source"
         );
-        let mut days = sql.rows(days, values![self.0], source_day).await?;
+        let of_day = |row: &Row<'_>, funnel| Ok(SourceDay { source: row.get("source")?, day: row.get("day")?, funnel });
+        let mut days = sql.rows(days, values![self.0], |row| of_day(row, funnel(row)?)).await?;
         let recent = concat!(
             "SELECT ",
             source_name!("s.partner_id"),
-            " AS source, s.",
-            day!(),
-            " AS day, count(*) AS signed_up FROM ",
-            recent_sign_ups!(),
-            " AND s.",
-            day!(),
-            " >= $1 GROUP BY s.partner_id, s.",
-            day!(),
-            " ORDER BY day, source"
+            " AS source, s.created_at / 86400000 AS day, count(*) AS signed_up FROM ",
+            recent_since!(),
+            " GROUP BY s.partner_id, s.created_at / 86400000 ORDER BY day, source"
         );
-        let signed_up = |row: &Row<'_>| {
-            let funnel = Funnel { signed_up: row.get("signed_up")?, ..Funnel::default() };
-            Ok(SourceDay { source: row.get("source")?, day: row.get("day")?, funnel })
-        };
+        let signed_up = |row: &Row<'_>| of_day(row, Funnel { signed_up: row.get("signed_up")?, ..Funnel::default() });
         days.extend(sql.rows(recent, values![self.0], signed_up).await?);
         Ok(days)
     }
@@ -95,22 +87,16 @@ impl Unit for ListDays {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let Self(day) = self;
         let days = concat!("SELECT day, ", funnel_columns!(), " FROM source_days WHERE day >= $1 GROUP BY day");
         let read = |row: &Row<'_>| Ok((row.get::<i64>("day")?, funnel(row)?));
-        let mut days: BTreeMap<_, _> = sql.rows(days, values![*day], read).await?.into_iter().collect();
+        let mut days: BTreeMap<_, _> = sql.rows(days, values![self.0], read).await?.into_iter().collect();
         let recent = concat!(
-            "SELECT s.",
-            day!(),
-            " AS day, count(*) AS signed_up FROM ",
-            recent_sign_ups!(),
-            " AND s.",
-            day!(),
-            " >= $1 GROUP BY s.",
-            day!()
+            "SELECT s.created_at / 86400000 AS day, count(*) AS signed_up FROM ",
+            recent_since!(),
+            " GROUP BY s.created_at / 86400000"
         );
         let read = |row: &Row<'_>| Ok((row.get::<i64>("day")?, row.get::<u64>("signed_up")?));
-        for (day, signed_up) in sql.rows(recent, values![*day], read).await? {
+        for (day, signed_up) in sql.rows(recent, values![self.0], read).await? {
             days.entry(day).or_default().signed_up += signed_up;
         }
         Ok(days.into_iter().collect())
@@ -126,7 +112,6 @@ impl Unit for ListSources {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let Self(day) = self;
         let sources = concat!(
             "SELECT ",
             source_name!("partner_id"),
@@ -135,19 +120,16 @@ impl Unit for ListSources {
             " FROM source_days WHERE day >= $1 GROUP BY partner_id"
         );
         let source = |row: &Row<'_>| Ok((row.get::<String>("source")?, funnel(row)?));
-        let mut sources: BTreeMap<_, _> = sql.rows(sources, values![*day], source).await?.into_iter().collect();
+        let mut sources: BTreeMap<_, _> = sql.rows(sources, values![self.0], source).await?.into_iter().collect();
         let recent = concat!(
             "SELECT ",
             source_name!("s.partner_id"),
             " AS source, count(*) AS signed_up FROM ",
-            recent_sign_ups!(),
-            " AND s.",
-            day!(),
-            " >= $1 GROUP BY s.partner_id"
+            recent_since!(),
+            " GROUP BY s.partner_id"
         );
         let signed_up = |row: &Row<'_>| Ok((row.get::<String>("source")?, row.get::<u64>("signed_up")?));
-        let recent = sql.rows(recent, values![*day], signed_up).await?;
-        for (source, signed_up) in recent {
+        for (source, signed_up) in sql.rows(recent, values![self.0], signed_up).await? {
             sources.entry(source).or_default().signed_up += signed_up;
         }
         Ok(sources.into_iter().collect())
@@ -223,9 +205,7 @@ impl Unit for CountReferredMembers {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
-        let referred: Option<u64> =
-            sql.row("SELECT referred_members FROM rollup WHERE id = 1", values![], |row| row.get(0)).await?;
-        Ok(referred.unwrap_or(0))
+        Ok(sql.value("SELECT referred_members FROM rollup WHERE id = 1", values![]).await?.unwrap_or(0))
     }
 }
 
@@ -320,8 +300,4 @@ fn funnel(row: &Row<'_>) -> Result<Funnel, Failure> {
         lapsed: row.get("expired")?,
         left: row.get("departed")?,
     })
-}
-
-fn source_day(row: &Row<'_>) -> Result<SourceDay, Failure> {
-    Ok(SourceDay { source: row.get("source")?, day: row.get("day")?, funnel: funnel(row)? })
 }

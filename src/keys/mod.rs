@@ -158,11 +158,7 @@ pub enum NotRotated {
 }
 
 impl Keys {
-    pub fn new(store: Store) -> Self {
-        Self::of_mode(store, Mode::Live)
-    }
-
-    pub fn of_mode(store: Store, mode: Mode) -> Self {
+    pub fn new(store: Store, mode: Mode) -> Self {
         Self {
             store,
             mode,
@@ -281,17 +277,12 @@ impl Keys {
         if known.len() >= REMEMBERED && !known.contains_key(&id) {
             known.clear();
         }
-        let written = record.last_used_at.map_or(i64::MIN, Timestamp::as_millis);
-        let entry = known.entry(id).or_insert_with(|| Known {
-            record: Arc::clone(&record),
-            read_at: now,
-            renewing: AtomicBool::new(false),
-            touched_at: AtomicI64::new(written),
-            uses: Arc::default(),
-        });
-        entry.record = Arc::clone(&record);
-        entry.read_at = now;
-        entry.renewing = AtomicBool::new(false);
+        let (touched_at, uses) = match known.remove(&id) {
+            Some(before) => (before.touched_at, before.uses),
+            None => (AtomicI64::new(record.last_used_at.map_or(i64::MIN, Timestamp::as_millis)), Arc::default()),
+        };
+        let renewing = AtomicBool::new(false);
+        known.insert(id, Known { record: Arc::clone(&record), read_at: now, renewing, touched_at, uses });
         Ok(Some(record))
     }
 

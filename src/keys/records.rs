@@ -48,19 +48,16 @@ impl Unit for ListKeys {
                  ON m.key_id = api_keys.id
              ORDER BY api_keys.created_at, api_keys.id"
         );
-        let figures = |row: &Row<'_>| {
-            let (signed_up, confirmed) = (row.get("signed_up")?, row.get("confirmed")?);
-            Ok::<_, Failure>(KeyFigures { signed_up, confirmed, declined: row.get("declined")? })
-        };
-        sql.rows(list, values![], |row| Ok((record(row)?, figures(row)?))).await
+        let read = |row: &Row<'_>| Ok((record(row)?, KeyFigures { declined: row.get("declined")?, ..figures(row)? }));
+        sql.rows(list, values![], read).await
     }
 }
 
 /// The newest keys of a partner, with the sign-ups and members of each as the last roll-up counted them.
 #[derive(Debug)]
-pub struct ListKeysWithFigures(pub PartnerId, pub u32);
+pub struct ListKeysOf(pub PartnerId, pub u32);
 
-impl Unit for ListKeysWithFigures {
+impl Unit for ListKeysOf {
     type Done = Vec<(KeyRecord, KeyFigures)>;
     const HOW: How = How::Read;
 
@@ -69,15 +66,8 @@ impl Unit for ListKeysWithFigures {
         let list = concat!(
             "SELECT ",
             columns!(),
-            ", signed_up, confirmed FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id LIMIT $2"
+            ", signed_up, confirmed FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2"
         );
-        let figures = |row: &Row<'_>| {
-            Ok::<_, Failure>(KeyFigures {
-                signed_up: row.get("signed_up")?,
-                confirmed: row.get("confirmed")?,
-                ..KeyFigures::default()
-            })
-        };
         sql.rows(list, values![*partner, *most], |row| Ok((record(row)?, figures(row)?))).await
     }
 }
@@ -95,25 +85,6 @@ impl Unit for IssueKey {
     }
 }
 
-/// The newest keys of a partner.
-#[derive(Debug)]
-pub struct ListKeysOf(pub PartnerId, pub u32);
-
-impl Unit for ListKeysOf {
-    type Done = Vec<KeyRecord>;
-    const HOW: How = How::Read;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<KeyRecord>, Failure> {
-        let Self(partner, most) = self;
-        let list = concat!(
-            "SELECT ",
-            columns!(),
-            " FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2"
-        );
-        sql.rows(list, values![*partner, *most], record).await
-    }
-}
-
 /// Ends a key now. `None` if there is no such key. A key that was already revoked keeps its time, and nothing changes.
 #[derive(Debug)]
 pub struct RevokeKey(pub KeyId, pub Timestamp);
@@ -127,15 +98,13 @@ impl Unit for RevokeKey {
         let revoke =
             concat!("UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING ", columns!());
         let key = match sql.row(revoke, values![id.as_str(), *now], record).await? {
-            Some(key) => key,
-            None => match find(sql, *id).await? {
-                Some(key) => key,
-                None => return Ok(None),
-            },
+            None => find(sql, *id).await?,
+            revoked => revoked,
         };
+        let Some(key) = key else { return Ok(None) };
         let others = "SELECT EXISTS (SELECT 1 FROM api_keys WHERE partner_id = $1 AND revoked_at IS NULL
                                      AND (expires_at IS NULL OR expires_at > $2))";
-        let others: bool = expected(sql.row(others, values![key.partner_id, *now], |row| row.get(0)).await?)?;
+        let others: bool = expected(sql.value(others, values![key.partner_id, *now]).await?)?;
         Ok(Some(RevokedKey { key, was_last: !others }))
     }
 }
@@ -156,8 +125,7 @@ impl Unit for RotateKey {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<RotatedKey, Failure> {
         let find = "SELECT partner_id FROM api_keys WHERE id = $1 AND revoked_at IS NULL";
-        let partner: Option<PartnerId> = sql.row(find, values![self.old.as_str()], |row| row.get(0)).await?;
-        let Some(partner) = partner else { return Ok(RotatedKey::Over) };
+        let Some(partner) = sql.value(find, values![self.old.as_str()]).await? else { return Ok(RotatedKey::Over) };
         if self.by_partner {
             sql.lock(&format!("keys of partner {partner}")).await?;
             if let Some(by) = replaced_by(sql, self.old).await? {
@@ -199,13 +167,8 @@ impl Unit for TouchKey {
                      ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET requests = source_days.requests + excluded.requests,
                          sign_ups_sent = source_days.sign_ups_sent + excluded.sign_ups_sent";
         if self.used != KeyUse::default() {
-            let counts = values![
-                self.id.as_str(),
-                day_of(self.now),
-                i64::from(self.used.requests),
-                i64::from(self.used.sign_ups)
-            ];
-            sql.execute(count, counts).await?;
+            let KeyUse { requests, sign_ups } = self.used;
+            sql.execute(count, values![self.id.as_str(), day_of(self.now), requests, sign_ups]).await?;
         }
         Ok(())
     }
@@ -227,7 +190,7 @@ async fn replaced_by(sql: &mut dyn Sql, id: KeyId) -> Result<Option<KeyId>, Fail
 async fn ending_keys(sql: &mut dyn Sql, partner: PartnerId, now: Timestamp) -> Result<u32, Failure> {
     let count = "SELECT count(*) FROM (SELECT 1 FROM api_keys WHERE partner_id = $1 AND replaced_by IS NOT NULL AND revoked_at IS NULL
                                        AND expires_at > $2 LIMIT $3) ending";
-    expected(sql.row(count, values![partner, now, MAX_ENDING_KEYS], |row| row.get(0)).await?)
+    expected(sql.value(count, values![partner, now, MAX_ENDING_KEYS]).await?)
 }
 
 /// What came of rotating a key.
@@ -267,6 +230,11 @@ pub struct KeyFigures {
     pub declined: u64,
 }
 
+/// What every list of keys shows; those declined are counted apart.
+fn figures(row: &Row<'_>) -> Result<KeyFigures, Failure> {
+    Ok(KeyFigures { signed_up: row.get("signed_up")?, confirmed: row.get("confirmed")?, declined: 0 })
+}
+
 fn record(row: &Row<'_>) -> Result<KeyRecord, Failure> {
     Ok(KeyRecord {
         id: row.parsed("id", |text| text.parse().ok())?,
@@ -296,5 +264,5 @@ async fn insert(sql: &mut dyn Sql, key: &IssuedKey) -> Result<(), Failure> {
 pub(crate) async fn find_or_add(sql: &mut dyn Sql, name: &str, now: Timestamp) -> Result<PartnerId, Failure> {
     let add = "INSERT INTO partners (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     sql.execute(add, values![name, now]).await?;
-    expected(sql.row("SELECT id FROM partners WHERE name = $1", values![name], |row| row.get(0)).await?)
+    expected(sql.value("SELECT id FROM partners WHERE name = $1", values![name]).await?)
 }

@@ -36,20 +36,16 @@ impl Operator {
         now: Timestamp,
     ) -> Result<(AddedOperator, Nonce), StoreError> {
         let token = new_token()?;
-        let added = self
-            .store
-            .run(AddOperator { name: name.clone(), link_hash: token_hash(&token), link_until: now.plus(LINK_FOR), now })
-            .await?;
+        let (link_hash, link_until) = (token_hash(&token), now.plus(LINK_FOR));
+        let added = self.store.run(AddOperator { name: name.clone(), link_hash, link_until, now }).await?;
         Ok((added, token))
     }
 
     /// A new link, which ends the previous one; none if there is no such operator.
     pub async fn link_operator(&self, name: &OperatorName, now: Timestamp) -> Result<Option<Nonce>, StoreError> {
         let token = new_token()?;
-        let linked = self
-            .store
-            .run(LinkOperator { name: name.clone(), link_hash: token_hash(&token), link_until: now.plus(LINK_FOR) })
-            .await?;
+        let (link_hash, link_until) = (token_hash(&token), now.plus(LINK_FOR));
+        let linked = self.store.run(LinkOperator { name: name.clone(), link_hash, link_until }).await?;
         Ok(linked.then_some(token))
     }
 }
@@ -85,9 +81,11 @@ impl SignedInOperator {
 /// The running service's part of the operator's access.
 #[derive(Debug)]
 pub struct OperatorAccess {
-    operator: Operator,
+    /// What the page can do.
+    pub operator: Operator,
+    /// The problems found in the service.
+    pub findings: RunningFindings,
     proofs: OperatorProofs,
-    findings: RunningFindings,
     secret: Secret,
     erasures: ErasureLog,
     overview: KeptOverview,
@@ -99,7 +97,7 @@ impl OperatorAccess {
     pub fn new(operator: Operator, secret: Secret, erasures: ErasureLog, findings: RunningFindings) -> Self {
         let proofs = OperatorProofs::new(&secret);
         let overview = KeptOverview::default();
-        Self { operator, proofs, findings, secret, erasures, overview, is_on: Mutex::default() }
+        Self { operator, findings, proofs, secret, erasures, overview, is_on: Mutex::default() }
     }
 
     /// People, with the audit log recording every change as this operator's act.
@@ -117,19 +115,9 @@ impl OperatorAccess {
         Some(ApiKey::from_random(&self.proofs.key_bytes(&Nonce::read(form)?)))
     }
 
-    /// The problems found in the service.
-    pub fn findings(&self) -> &RunningFindings {
-        &self.findings
-    }
-
     /// The figures on the page, less than a minute old.
     pub async fn overview(&self, now: Moment) -> Result<Arc<Overview>, StoreError> {
         self.overview.get(&self.operator, now).await
-    }
-
-    /// What the page can do.
-    pub fn operator(&self) -> &Operator {
-        &self.operator
     }
 
     /// Whether any operator was added. If the store fails, the last answer stands.
@@ -159,13 +147,9 @@ impl OperatorAccess {
         let session = new_token()?;
         let act =
             Act { who: link.name.on_the_page(), command: "page sign-in", about: String::new(), at: now, change: None };
-        let (hash, until) = (token_hash(&session), now.plus(OPERATOR_SESSION_FOR));
-        let audited = self.operator.audited(act);
-        match audited
-            .store
-            .run(UseOperatorLink { link_hash: token_hash(&token), session_hash: hash, until, now })
-            .await?
-        {
+        let (link_hash, session_hash) = (token_hash(&token), token_hash(&session));
+        let enter = UseOperatorLink { link_hash, session_hash, until: now.plus(OPERATOR_SESSION_FOR), now };
+        match self.operator.audited(act).run(enter).await? {
             true => Ok(Ok(self.proofs.cookie(&session))),
             // Another request used it meanwhile, because it still worked when it was read.
             false if link.state == LinkState::Works => Ok(Err(Some(OperatorLink { state: LinkState::Used, ..link }))),

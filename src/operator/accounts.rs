@@ -14,7 +14,7 @@ impl Unit for AreThereOperators {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        Ok(sql.row("SELECT 1 FROM operators LIMIT 1", values![], |_| Ok(())).await?.is_some())
+        sql.exists("SELECT 1 FROM operators LIMIT 1", values![]).await
     }
 }
 
@@ -26,7 +26,7 @@ impl Unit for HasOperator {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        Ok(sql.row("SELECT 1 FROM operators WHERE name = $1", values![self.0.as_str()], |_| Ok(())).await?.is_some())
+        exists(sql, &self.0).await
     }
 }
 
@@ -63,12 +63,11 @@ impl Unit for AddOperator {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<AddedOperator, Failure> {
         sql.lock("operators").await?;
-        let known = "SELECT 1 FROM operators WHERE name = $1";
-        if sql.row(known, values![self.name.as_str()], |_| Ok(())).await?.is_some() {
+        if exists(sql, &self.name).await? {
             return Ok(AddedOperator::Exists);
         }
-        let count = sql.row("SELECT count(*) FROM operators", values![], |row| row.get::<i64>(0)).await?;
-        if expected(count)? >= i64::from(MAX_OPERATORS) {
+        let count: u32 = expected(sql.value("SELECT count(*) FROM operators", values![]).await?)?;
+        if count >= MAX_OPERATORS {
             return Ok(AddedOperator::Full);
         }
         let add = "INSERT INTO operators (name, created_at, link_hash, link_expires_at) VALUES ($1, $2, $3, $4)";
@@ -106,9 +105,7 @@ impl Unit for RemoveOperator {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         // Lock the row first: an operator signing in at this moment waits for it, and then is no longer found.
         let find = "SELECT id FROM operators WHERE name = $1 FOR UPDATE";
-        let Some(id) = sql.row(find, values![self.0.as_str()], |row| row.get::<i64>(0)).await? else {
-            return Ok(false);
-        };
+        let Some(id) = sql.value::<i64>(find, values![self.0.as_str()]).await? else { return Ok(false) };
         sql.execute("DELETE FROM operator_sessions WHERE operator_id = $1", values![id]).await?;
         Ok(sql.execute("DELETE FROM operators WHERE id = $1", values![id]).await? == 1)
     }
@@ -153,9 +150,7 @@ impl Unit for UseOperatorLink {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let take = "UPDATE operators SET link_used_at = $2, signed_in_at = $2
                     WHERE link_hash = $1 AND link_used_at IS NULL AND link_expires_at > $2 RETURNING id";
-        let Some(id) = sql.row(take, values![&self.link_hash, self.now], |row| row.get::<i64>(0)).await? else {
-            return Ok(false);
-        };
+        let Some(id) = sql.value(take, values![&self.link_hash, self.now]).await? else { return Ok(false) };
         let add = "INSERT INTO operator_sessions (operator_id, hash, expires_at) VALUES ($1, $2, $3)";
         sql.execute(add, values![id, &self.session_hash, self.until]).await?;
         forget_old(sql, id, self.now).await?;
@@ -189,6 +184,10 @@ impl Unit for EndOperatorSession {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         sql.execute("DELETE FROM operator_sessions WHERE hash = $1", values![&self.0]).await.map(|_| ())
     }
+}
+
+async fn exists(sql: &mut dyn Sql, name: &OperatorName) -> Result<bool, Failure> {
+    sql.exists("SELECT 1 FROM operators WHERE name = $1", values![name.as_str()]).await
 }
 
 /// Deletes all expired sessions, and one operator's oldest sessions beyond the maximum.

@@ -67,7 +67,7 @@ impl Operator {
     }
 
     pub fn keys(&self) -> Keys {
-        Keys::of_mode(self.store.clone(), self.mode)
+        Keys::new(self.store.clone(), self.mode)
     }
 
     pub fn partners(&self) -> Partners {

@@ -3,7 +3,7 @@
 //! A bounded number of reads, each bounded by days, states, categories, sources and campaigns: none grows with people, sign-ups or the
 //! ledger. One request reads, and the others get its result.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -126,31 +126,21 @@ fn gapless(days: Vec<(i64, Funnel)>, today: i64, members: u64) -> Vec<DayFigures
     days
 }
 
-/// The last overview, shared by all operators.
+/// The last overview, shared by all operators. One request reads; the others wait for it.
 #[derive(Debug, Default)]
-pub struct KeptOverview {
-    last: RwLock<Option<(Tick, Arc<Overview>)>>,
-    /// One request reads; the others wait for it, or get a result that is recent enough.
-    reading: Mutex<()>,
-}
+pub struct KeptOverview(Mutex<Option<(Tick, Arc<Overview>)>>);
 
 impl KeptOverview {
     pub async fn get(&self, operator: &Operator, now: Moment) -> Result<Arc<Overview>, StoreError> {
-        if let Some(overview) = self.recent(now.tick) {
-            return Ok(overview);
-        }
-        let _reading = self.reading.lock().await;
-        if let Some(overview) = self.recent(now.tick) {
-            return Ok(overview);
+        let mut last = self.0.lock().await;
+        if let Some((at, overview)) = &*last
+            && now.tick.since(*at) < BELIEVED_FOR
+        {
+            return Ok(Arc::clone(overview));
         }
         let overview = Arc::new(operator.read_overview(now.time).await?);
-        *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some((now.tick, Arc::clone(&overview)));
+        *last = Some((now.tick, Arc::clone(&overview)));
         Ok(overview)
-    }
-
-    fn recent(&self, now: Tick) -> Option<Arc<Overview>> {
-        let last = self.last.read().unwrap_or_else(PoisonError::into_inner);
-        last.as_ref().filter(|(at, _)| now.since(*at) < BELIEVED_FOR).map(|(_, overview)| Arc::clone(overview))
     }
 }
 

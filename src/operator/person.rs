@@ -33,8 +33,7 @@ impl Operator {
         rewards::form_groups(&self.store, person, now).await
     }
 
-    /// Erases the person with that address through `people`, which is audited; none if no one has it. The amount due to them must be up to
-    /// date.
+    /// Erases the person with that address through the audited `people`. The amount due to them must be up to date.
     pub async fn erase_person(
         &self,
         people: &People,

@@ -54,8 +54,8 @@ impl Unit for Resume {
         let hold = "UPDATE outbox SET held_at = $1 WHERE held_at IS NULL AND given_up_at IS NULL";
         sql.execute(hold, values![self.act.at]).await?;
         let held = "SELECT count(*) FROM outbox WHERE held_at IS NOT NULL AND given_up_at IS NULL";
-        let held: i64 = expected(sql.row(held, values![], |row| row.get(0)).await?)?;
+        let held: u64 = expected(sql.value(held, values![]).await?)?;
         audit::append(sql, &self.act, &self.act.about).await?;
-        Ok(held.unsigned_abs())
+        Ok(held)
     }
 }

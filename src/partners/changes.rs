@@ -25,9 +25,8 @@ impl Unit for UnclaimChange {
     }
 }
 
-/// Leases changes made since `since` whose partner has a contact that was not mailed yet; until `until`, only this caller mails
-/// about them. Changes to keys come first, and only a few belong to one partner, so that a partner with many changes does not
-/// delay the others' mail.
+/// Leases changes made since `since` whose partner has a contact that was not mailed yet, to this caller until `until`. Changes to
+/// keys come first, and only a few of one partner, so that many changes do not delay the others' mail.
 #[derive(Debug)]
 pub struct LeaseChanges {
     pub since: Timestamp,

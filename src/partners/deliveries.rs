@@ -49,9 +49,8 @@ impl Unit for LeaseDeliveries {
     }
 }
 
-/// Records the outcome of an attempt and the status of its answer. Does nothing if the delivery was leased again since. True if
-/// this disables the endpoint.
-#[derive(Debug)]
+/// Records the outcome of an attempt, unless the delivery was leased again since. True if this disables the endpoint.
+#[derive(Debug, Clone)]
 pub struct SettleDelivery {
     pub id: EndpointId,
     pub delivery: DueDelivery,

@@ -26,7 +26,7 @@ macro_rules! last_success {
 }
 
 /// A delivery to an endpoint `w` for each of some events `e` of its partner, due at `$2`. A delivery that already exists is sent again.
-macro_rules! tell_again {
+macro_rules! deliver_again {
     ($which:literal) => {
         concat!(
             "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after)
@@ -59,31 +59,21 @@ macro_rules! listed_endpoints {
     };
 }
 
+/// The endpoints of one partner, or all. Waiting and given-up deliveries are counted up to a bound, so that a list takes the same
+/// time however many there are.
 #[derive(Debug)]
-pub struct ListEndpoints;
+pub struct ListEndpoints(pub Option<PartnerId>);
 
 impl Unit for ListEndpoints {
     type Done = Vec<ListedEndpoint>;
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let list = listed_endpoints!("ORDER BY e.id");
-        sql.rows(list, values![MAX_COUNTED], listed_endpoint).await
-    }
-}
-
-/// A partner's endpoints. Waiting and given-up deliveries are counted up to a bound, so that a list takes the same time however
-/// many there are.
-#[derive(Debug)]
-pub struct ListEndpointsOf(pub PartnerId);
-
-impl Unit for ListEndpointsOf {
-    type Done = Vec<ListedEndpoint>;
-    const HOW: How = How::Read;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let Some(partner) = self.0 else {
+            return sql.rows(listed_endpoints!("ORDER BY e.id"), values![MAX_COUNTED], listed_endpoint).await;
+        };
         let list = listed_endpoints!("AND e.partner_id = $2 ORDER BY e.id");
-        sql.rows(list, values![MAX_COUNTED, self.0], listed_endpoint).await
+        sql.rows(list, values![MAX_COUNTED, partner], listed_endpoint).await
     }
 }
 
@@ -107,8 +97,7 @@ impl Unit for FindEndpoint {
     }
 }
 
-/// Gives an endpoint the next secret, unless it got one after `unless_after`; the previous secret starts to expire. Returns the
-/// new generation.
+/// Gives an endpoint the next secret, unless it got one after `unless_after`; returns the new generation.
 #[derive(Debug)]
 pub struct RotateEndpoint {
     pub id: EndpointId,
@@ -123,7 +112,7 @@ impl Unit for RotateEndpoint {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<u32>, Failure> {
         let rotate = "UPDATE webhook_endpoints SET generation = generation + 1, rotated_at = $3
                       WHERE id = $1 AND coalesce(rotated_at, 0) <= $2 AND removed_at IS NULL RETURNING generation";
-        sql.row(rotate, values![self.id.0, self.unless_after, self.now], |row| row.get(0)).await
+        sql.value(rotate, values![self.id.0, self.unless_after, self.now]).await
     }
 }
 
@@ -153,8 +142,7 @@ impl Unit for FindRemovedEndpoint {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let removed = "SELECT min(id) FROM webhook_endpoints WHERE removed_at IS NOT NULL";
-        let id: Option<i64> = sql.row(removed, values![], |row| row.get(0)).await?.flatten();
-        Ok(id.map(EndpointId))
+        Ok(sql.value(removed, values![]).await?.flatten().map(EndpointId))
     }
 }
 
@@ -207,16 +195,16 @@ impl Unit for ResendEvent {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         keep_last_success(sql, self.id).await?;
-        let tell = tell_again!("e.idempotency_key = $3");
-        if sql.execute(tell, values![self.id.0, self.now, self.key.as_str()]).await? > 0 {
+        let again = deliver_again!("e.idempotency_key = $3");
+        if sql.execute(again, values![self.id.0, self.now, self.key.as_str()]).await? > 0 {
             return Ok(true);
         }
         // A delivery that was skipped is being sent right now.
-        let being_sent = "SELECT d.id FROM webhook_endpoints w
+        let being_sent = "SELECT 1 FROM webhook_endpoints w
                               JOIN partner_events e ON e.partner_id = w.partner_id AND e.idempotency_key = $2
                               JOIN webhook_deliveries d ON d.event_id = e.id AND d.endpoint_id = w.id
                           WHERE w.id = $1";
-        Ok(sql.row(being_sent, values![self.id.0, self.key.as_str()], |row| row.get::<i64>("id")).await?.is_some())
+        sql.exists(being_sent, values![self.id.0, self.key.as_str()]).await
     }
 }
 
@@ -279,9 +267,10 @@ impl Unit for RecoverEvents {
         let last = sql.row(next, values![self.id.0, self.since, self.after, DELIVERY_BATCH], read).await?;
         let Some((end, last)) = last else { return Ok((None, 0)) };
         keep_last_success(sql, self.id).await?;
-        let tell = tell_again!("e.at >= $3 AND (e.at > $3 OR e.id > $4) AND e.at <= $5 AND (e.at < $5 OR e.id <= $6)");
-        let told = sql.execute(tell, values![self.id.0, self.now, self.since, self.after, end, last]).await?;
-        Ok((Some((end, last)), told))
+        let again =
+            deliver_again!("e.at >= $3 AND (e.at > $3 OR e.id > $4) AND e.at <= $5 AND (e.at < $5 OR e.id <= $6)");
+        let sent = sql.execute(again, values![self.id.0, self.now, self.since, self.after, end, last]).await?;
+        Ok((Some((end, last)), sent))
     }
 }
 
@@ -295,7 +284,6 @@ impl Unit for ListDueEndpoints {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let Self(now) = self;
         // One index lookup per endpoint. For an EXISTS here, PostgreSQL would read everything that is due.
         let due = concat!(
             "SELECT ",
@@ -308,7 +296,7 @@ impl Unit for ListDueEndpoints {
               ORDER BY e.id"
         );
         let fails = |row: &Row<'_>| Ok((endpoint(row)?, row.get::<Option<Timestamp>>("failing_since")?.is_some()));
-        let mut due = sql.rows(due, values![*now], fails).await?;
+        let mut due = sql.rows(due, values![self.0], fails).await?;
         // Not in the statement, which every wake-up runs: its plan stays the one that was measured, and there are few endpoints.
         due.retain(|(endpoint, _)| endpoint.suspended_at.is_none());
         Ok(due)
@@ -318,13 +306,13 @@ impl Unit for ListDueEndpoints {
 /// Leases endpoints disabled since `since` whose partner was not notified; until `until`, only this caller notifies the
 /// partner. Returns each with the partner's contact.
 #[derive(Debug)]
-pub struct LeaseToTell {
+pub struct LeaseToNotify {
     pub since: Timestamp,
     pub until: Timestamp,
     pub now: Timestamp,
 }
 
-impl Unit for LeaseToTell {
+impl Unit for LeaseToNotify {
     type Done = Vec<(EndpointRecord, String)>;
     const HOW: How = How::Write;
 
@@ -343,16 +331,16 @@ impl Unit for LeaseToTell {
 
 /// Records that the partner was notified.
 #[derive(Debug)]
-pub struct NoteTold(pub EndpointId, pub Timestamp);
+pub struct NoteNotified(pub EndpointId, pub Timestamp);
 
-impl Unit for NoteTold {
+impl Unit for NoteNotified {
     type Done = ();
     const HOW: How = How::Write;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         let Self(id, now) = self;
-        let told = "UPDATE webhook_endpoints SET notified_at = $2 WHERE id = $1 AND disabled_at IS NOT NULL";
-        sql.execute(told, values![id.0, *now]).await.map(|_| ())
+        let note = "UPDATE webhook_endpoints SET notified_at = $2 WHERE id = $1 AND disabled_at IS NOT NULL";
+        sql.execute(note, values![id.0, *now]).await.map(|_| ())
     }
 }
 
@@ -393,12 +381,11 @@ fn listed_endpoint(row: &Row<'_>) -> Result<ListedEndpoint, Failure> {
 /// Saves the time of the last success before deliveries to an endpoint start over.
 async fn keep_last_success(sql: &mut dyn Sql, id: EndpointId) -> Result<(), Failure> {
     let last = concat!("SELECT ", last_success!(), " FROM webhook_endpoints e WHERE e.id = $1");
-    let last: Option<Timestamp> = sql.row(last, values![id.0], |row| row.get(0)).await?.flatten();
-    let keep = "UPDATE webhook_endpoints SET delivered_at = $2 WHERE id = $1 AND coalesce(delivered_at, 0) < $2";
-    match last {
-        Some(last) => sql.execute(keep, values![id.0, last]).await.map(|_| ()),
-        None => Ok(()),
+    if let Some(last) = sql.value::<Option<Timestamp>>(last, values![id.0]).await?.flatten() {
+        let keep = "UPDATE webhook_endpoints SET delivered_at = $2 WHERE id = $1 AND coalesce(delivered_at, 0) < $2";
+        sql.execute(keep, values![id.0, last]).await?;
     }
+    Ok(())
 }
 
 /// Makes a batch of an endpoint's waiting deliveries due now, as if never tried; returns how many. Each row is taken once.
@@ -426,7 +413,7 @@ impl Unit for AddEndpoint {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let find = "SELECT id FROM partners WHERE name = $1";
-        let partner: Option<PartnerId> = sql.row(find, values![&self.partner], |row| row.get(0)).await?;
+        let partner = sql.value::<PartnerId>(find, values![&self.partner]).await?;
         let Some(partner) = partner else { return Ok(Err(NotAdded::NoPartner)) };
         // Locked before the count, in a statement of its own: the count would only see what was there before it waited. Not a
         // lock on the partner's row, which all requests that add a sign-up share.

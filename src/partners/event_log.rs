@@ -36,7 +36,28 @@ impl Unit for ForgetEvents {
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
-        forget(sql, self.0).await
+        let before = self.0.minus(EVENTS_KEPT_FOR);
+        let due = "SELECT p.id FROM partners p
+                   WHERE EXISTS (SELECT 1 FROM partner_events e WHERE e.partner_id = p.id AND e.at <= $1) ORDER BY p.id";
+        let due: Vec<PartnerId> = sql.rows(due, values![before], |row| row.get(0)).await?;
+        let mut worked_on = 0;
+        for partner in due {
+            // Events that no request has read have no position. They get one first, so that a reader learns that they were deleted.
+            worked_on += number(sql, partner).await?;
+            let oldest = "SELECT position, at FROM partner_events WHERE partner_id = $1 AND position IS NOT NULL
+                          ORDER BY position LIMIT $2";
+            let read = |row: &Row<'_>| Ok((row.get::<i64>("position")?, row.get::<Timestamp>("at")?));
+            let oldest = sql.rows(oldest, values![partner, EVENT_BATCH], read).await?;
+            // In list order, and only up to the first event that stays: the remaining list has no gaps.
+            let Some((last, _)) = oldest.into_iter().take_while(|(_, at)| *at <= before).last() else { continue };
+            let delete = "DELETE FROM partner_events WHERE partner_id = $1 AND position <= $2";
+            worked_on += sql.execute(delete, values![partner, last]).await?;
+            sql.execute("UPDATE partners SET events_deleted = $2 WHERE id = $1", values![partner, last]).await?;
+            if worked_on >= EVENT_BATCH.into() {
+                break;
+            }
+        }
+        Ok(worked_on)
     }
 }
 
@@ -162,7 +183,7 @@ async fn number(sql: &mut dyn Sql, partner: PartnerId) -> Result<u64, Failure> {
     // Not a lock on the partner's row, which all requests that add a sign-up share.
     sql.lock(&format!("events of partner {}", partner.0)).await?;
     let last = "SELECT events_numbered FROM partners WHERE id = $1";
-    let last: i64 = expected(sql.row(last, values![partner], |row| row.get(0)).await?)?;
+    let last: i64 = expected(sql.value(last, values![partner]).await?)?;
     let number = "UPDATE partner_events SET position = $2 + placed.place FROM
                       (SELECT id, row_number() OVER (ORDER BY at, id) AS place FROM
                           (SELECT id, at FROM partner_events WHERE partner_id = $1 AND position IS NULL
@@ -174,29 +195,4 @@ async fn number(sql: &mut dyn Sql, partner: PartnerId) -> Result<u64, Failure> {
         sql.execute(count, values![partner, last.saturating_add_unsigned(numbered)]).await?;
     }
     Ok(numbered)
-}
-
-async fn forget(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failure> {
-    let before = now.minus(EVENTS_KEPT_FOR);
-    let due = "SELECT p.id FROM partners p
-               WHERE EXISTS (SELECT 1 FROM partner_events e WHERE e.partner_id = p.id AND e.at <= $1) ORDER BY p.id";
-    let due: Vec<PartnerId> = sql.rows(due, values![before], |row| row.get(0)).await?;
-    let mut worked_on = 0;
-    for partner in due {
-        // Events that no request has read have no position. They get one first, so that a reader learns that they were deleted.
-        worked_on += number(sql, partner).await?;
-        let oldest = "SELECT position, at FROM partner_events WHERE partner_id = $1 AND position IS NOT NULL
-                      ORDER BY position LIMIT $2";
-        let read = |row: &Row<'_>| Ok((row.get::<i64>("position")?, row.get::<Timestamp>("at")?));
-        let oldest = sql.rows(oldest, values![partner, EVENT_BATCH], read).await?;
-        // In list order, and only up to the first event that stays: the remaining list has no gaps.
-        let Some((last, _)) = oldest.into_iter().take_while(|(_, at)| *at <= before).last() else { continue };
-        let delete = "DELETE FROM partner_events WHERE partner_id = $1 AND position <= $2";
-        worked_on += sql.execute(delete, values![partner, last]).await?;
-        sql.execute("UPDATE partners SET events_deleted = $2 WHERE id = $1", values![partner, last]).await?;
-        if worked_on >= EVENT_BATCH.into() {
-            break;
-        }
-    }
-    Ok(worked_on)
 }

@@ -63,8 +63,7 @@ pub(crate) async fn has_too_many(
 ) -> Result<bool, Failure> {
     let used = "SELECT count(*) FROM (SELECT 1 FROM idempotency_keys
                                       WHERE person_id = $1 AND partner_id = $2 AND created_at > $3 LIMIT $4) used";
-    let used =
-        sql.row(used, values![person, partner, now.minus(KEYS_COUNTED_FOR), MOST_KEYS], |row| row.get(0)).await?;
+    let used = sql.value(used, values![person, partner, now.minus(KEYS_COUNTED_FOR), MOST_KEYS]).await?;
     Ok(used >= Some(MOST_KEYS))
 }
 

@@ -58,8 +58,7 @@ impl Unit for ResumePartner {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Self(partner, now) = self;
         let since = "SELECT suspended_at FROM partners WHERE id = $1 AND suspended_at IS NOT NULL FOR UPDATE";
-        let since: Option<Timestamp> = sql.row(since, values![*partner], |row| row.get(0)).await?;
-        let Some(since) = since else { return Ok(false) };
+        let Some(since) = sql.value::<Timestamp>(since, values![*partner]).await? else { return Ok(false) };
         let spared = "UPDATE webhook_endpoints SET failing_since = failing_since + $2 - $3
                       WHERE partner_id = $1 AND failing_since IS NOT NULL";
         sql.execute(spared, values![*partner, *now, since]).await?;
@@ -155,16 +154,12 @@ impl Unit for ListStatuses {
             " FROM idempotency_keys WHERE partner_id = $1 AND created_at >= $2 AND (created_at > $3 OR id > $4)
                 AND closes_at IS NOT NULL ORDER BY created_at, id LIMIT $5"
         );
-        let last = time_of(sql, self.after).await?;
+        // The list begins where the last request was made, or at the beginning of time.
+        let last = "SELECT created_at FROM idempotency_keys WHERE id = $1";
+        let last = sql.value(last, values![self.after]).await?.unwrap_or(Timestamp::from_millis(0));
         let values = values![self.partner, self.since.max(last), last, self.after, self.most];
         sql.rows(list, values, named_sign_up).await
     }
-}
-
-/// When the request with that id was made, which is where a list begins. The beginning of time if there is none.
-pub(crate) async fn time_of(sql: &mut dyn Sql, request: i64) -> Result<Timestamp, Failure> {
-    let time = "SELECT created_at FROM idempotency_keys WHERE id = $1";
-    Ok(sql.row(time, values![request], |row| row.get(0)).await?.unwrap_or(Timestamp::from_millis(0)))
 }
 
 fn named_sign_up(row: &Row<'_>) -> Result<NamedSignUp, Failure> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::places::{PartnerPlaces, PlaceOfPartner};
-use super::webhooks::{Effort, EndpointProblem, Recovered, Webhooks, refused, unanswered};
+use super::webhooks::{EndpointProblem, Recovered, Webhooks, refused, unanswered};
 use super::worker::WebhookNotifier;
 use crate::domain::api_key::{ApiKey, KeyRecord, KeyStatus, MAX_ENDING_KEYS, Mode};
 use crate::domain::partner::change::{ChangeKind, ClaimedChange};
@@ -26,7 +26,7 @@ use crate::outbound::{GuardedClient, OUTBOUND_TIMEOUT};
 pub use crate::partners::changes::UsageDay;
 use crate::partners::changes::{ClaimChange, ListUsage, UnclaimChange};
 pub use crate::partners::endpoints::MAX_COUNTED;
-use crate::partners::endpoints::{DELIVERY_BATCH, ListEndpointsOf};
+use crate::partners::endpoints::{DELIVERY_BATCH, ListEndpoints};
 use crate::random;
 use crate::store::audit::Act;
 use crate::store::{Store, StoreError};
@@ -35,9 +35,9 @@ use crate::store::{Store, StoreError};
 const MAX_DIALING_EACH: u32 = 2;
 const MAX_DIALING: u32 = 16;
 
-/// How much one request may send again, or delete.
-const EFFORT: Effort = Effort::Batches(20);
-pub const MAX_RECOVERED: u32 = 20 * DELIVERY_BATCH;
+/// How many batches one request may send again, or delete.
+const MAX_BATCHES: u32 = 20;
+pub const MAX_RECOVERED: u32 = MAX_BATCHES * DELIVERY_BATCH;
 
 /// How many keys are listed: the newest.
 pub const MAX_LISTED_KEYS: u32 = 100;
@@ -81,8 +81,8 @@ impl From<StoreError> for NotDone {
 
 impl NotDone {
     /// The same for an action with several steps.
-    fn midway(self) -> Self {
-        match self {
+    fn midway(problem: EndpointProblem) -> Self {
+        match problem.into() {
             Self::Failed(cause) => Self::Unknown(cause),
             other => other,
         }
@@ -112,12 +112,12 @@ impl SelfService {
     }
 
     pub async fn endpoints(&self, by: &Partner) -> Result<Vec<ListedEndpoint>, NotDone> {
-        Ok(self.store.run(ListEndpointsOf(by.id)).await?)
+        Ok(self.store.run(ListEndpoints(Some(by.id))).await?)
     }
 
     /// One of the partner's own endpoints. Another partner's looks the same as one that never existed.
     pub async fn endpoint(&self, by: &Partner, id: EndpointId) -> Result<ListedEndpoint, NotDone> {
-        let listed = self.store.run(ListEndpointsOf(by.id)).await?;
+        let listed = self.store.run(ListEndpoints(Some(by.id))).await?;
         listed.into_iter().find(|listed| listed.endpoint.id == id).ok_or(NO_ENDPOINT)
     }
 
@@ -134,14 +134,14 @@ impl SelfService {
         // Without the path, which may contain one of the partner's tokens.
         let about = format!("{} for {}", url.authority(), by.name.as_str());
         let webhooks = self.webhooks(act(by, "webhooks add", about, Some(change), now));
-        let (id, secret) = webhooks.add(by.name.as_str(), &url, now).await.map_err(told)?;
+        let (id, secret) = webhooks.add(by.name.as_str(), &url, now).await?;
         self.notifier.notify_contact();
         Ok((id, url, secret))
     }
 
     pub async fn remove_endpoint(&self, by: &Partner, id: EndpointId, now: Timestamp) -> Result<(), NotDone> {
         let webhooks = self.on_endpoint(by, id, (ChangeKind::EndpointRemoved, "webhooks remove"), now).await?;
-        webhooks.remove(id, EFFORT, now).await.map_err(|problem| told(problem).midway())?;
+        webhooks.remove(id, MAX_BATCHES, now).await.map_err(NotDone::midway)?;
         self.notifier.notify_contact();
         Ok(())
     }
@@ -156,7 +156,7 @@ impl SelfService {
         match webhooks.test(id, unique, now).await {
             Ok(answer) => Ok(Pinged::Answered(answer.status)),
             Err(EndpointProblem::Unanswered(error)) => Ok(Pinged::Failed(unanswered(&error))),
-            Err(problem) => Err(told(problem)),
+            Err(problem) => Err(problem.into()),
         }
     }
 
@@ -171,7 +171,7 @@ impl SelfService {
         let rotated_at = self.endpoint(by, id).await?.endpoint.rotated_at;
         let is_recent = |at: &Timestamp| !ends_oldest && *at > now.minus(OLD_SECRET_SIGNS_FOR);
         if let Some(at) = rotated_at.filter(is_recent) {
-            return Err(told(EndpointProblem::JustRotated { id, at }));
+            return Err(EndpointProblem::JustRotated { id, at }.into());
         }
         let change = self.claim(by, ChangeKind::SecretRotated, now).await?;
         let webhooks = self.webhooks(act(by, "webhooks rotate", format!("endpoint {id}"), Some(change), now));
@@ -182,14 +182,14 @@ impl SelfService {
             }
             Err(EndpointProblem::Store(error)) => Err(error.into()),
             // Another request was faster.
-            Err(refusal) => Err(self.unclaim(change, told(refusal)).await),
+            Err(refusal) => Err(self.unclaim(change, refusal.into()).await),
         }
     }
 
     /// Enables an endpoint, without sending what it missed.
     pub async fn enable_endpoint(&self, by: &Partner, id: EndpointId, now: Timestamp) -> Result<(), NotDone> {
         let webhooks = self.on_endpoint(by, id, (ChangeKind::EndpointEnabled, "webhooks enable"), now).await?;
-        webhooks.enable(id, EFFORT, now).await.map_err(|problem| told(problem).midway())?;
+        webhooks.enable(id, MAX_BATCHES, now).await.map_err(NotDone::midway)?;
         self.notify();
         Ok(())
     }
@@ -203,7 +203,7 @@ impl SelfService {
         now: Timestamp,
     ) -> Result<Recovered, NotDone> {
         let webhooks = self.on_endpoint(by, id, (ChangeKind::EndpointEnabled, "webhooks recover"), now).await?;
-        let recovered = webhooks.recover(id, since, EFFORT, now).await.map_err(|problem| told(problem).midway())?;
+        let recovered = webhooks.recover(id, since, MAX_BATCHES, now).await.map_err(NotDone::midway)?;
         self.notify();
         Ok(recovered)
     }
@@ -219,7 +219,7 @@ impl SelfService {
         self.endpoint(by, id).await?;
         self.claim(by, ChangeKind::EventResent, now).await?;
         let webhooks = self.webhooks(act(by, "webhooks resend", format!("endpoint {id}"), None, now));
-        if !webhooks.resend(id, key, now).await.map_err(told)? {
+        if !webhooks.resend(id, key, now).await? {
             return Err(NotDone::NotFound(
                 "No sign-up of yours with this Idempotency-Key has a result yet, or it was sent more than 30 days ago; nothing is sent.",
             ));
@@ -230,7 +230,8 @@ impl SelfService {
 
     /// The partner's newest keys.
     pub async fn keys(&self, by: &Partner) -> Result<Vec<KeyRecord>, NotDone> {
-        Ok(self.store.run(ListKeysOf(by.id, MAX_LISTED_KEYS)).await?)
+        let listed = self.store.run(ListKeysOf(by.id, MAX_LISTED_KEYS)).await?;
+        Ok(listed.into_iter().map(|(key, _)| key).collect())
     }
 
     /// Issues a successor of the key that was presented, shown only this once. A refused rotation does not count: the holder of
@@ -248,7 +249,7 @@ impl SelfService {
         let change = self.claim(by, ChangeKind::KeyRotated, now).await?;
         let about = format!("key {} by {}", by.key, successor.id());
         let audited = self.store.audited(act(by, "keys rotate", about, Some(change), now));
-        let keys = Keys::of_mode(audited, self.mode);
+        let keys = Keys::new(audited, self.mode);
         match keys.rotate(by.key, &successor, grace, None, true, now).await {
             Ok(rotated) => {
                 self.notifier.notify_contact();
@@ -261,19 +262,17 @@ impl SelfService {
 
     /// Ends the key that was presented, even when the day's limit is reached. A key that was revoked a moment ago gets the same answer.
     pub async fn revoke_key(&self, by: &Partner, now: Timestamp) -> Result<RevokedKey, NotDone> {
-        let change =
-            match self.store.run(ClaimChange { partner: by.id, key: by.key, kind: ChangeKind::KeyRevoked, now }).await?
-            {
-                ClaimedChange::Counted(change) => Some(change),
-                ClaimedChange::Full(_) | ClaimedChange::Over(_) => None,
-            };
+        let claim = ClaimChange { partner: by.id, key: by.key, kind: ChangeKind::KeyRevoked, now };
+        let change = match self.store.run(claim).await? {
+            ClaimedChange::Counted(change) => Some(change),
+            ClaimedChange::Full(_) | ClaimedChange::Over(_) => None,
+        };
         let act = act(by, "keys revoke", format!("key {}", by.key), change, now);
         let revoked = self.store.audited(act).run(RevokeKey(by.key, now)).await?;
         self.notifier.notify_contact();
         revoked.ok_or(NotDone::NotFound("There is no such key."))
     }
 
-    /// The partner's figures for these days, both included. Leaves out days on which nothing happened.
     pub async fn usage(&self, by: &Partner, from: i64, to: i64) -> Result<Vec<UsageDay>, NotDone> {
         Ok(self.store.run(ListUsage { partner: by.id, from, to }).await?)
     }
@@ -334,36 +333,37 @@ fn act(by: &Partner, command: &'static str, about: String, change: Option<i64>, 
     Act { who, command, about, at: now, change }
 }
 
-/// Words a problem for a partner.
-fn told(problem: EndpointProblem) -> NotDone {
-    match problem {
-        EndpointProblem::Store(error) => error.into(),
-        EndpointProblem::Unknown(_) => NO_ENDPOINT,
-        EndpointProblem::Address(bad) => NotDone::Refused("url", bad.to_string()),
-        EndpointProblem::Refused(refusal) => NotDone::Refused("url", refused(&refusal)),
-        EndpointProblem::Unanswered(error) => NotDone::Refused("url", unanswered(&error)),
-        EndpointProblem::NotAdded(NotAdded::Full) => NotDone::Refused(
-            "url",
-            format!("you have {ENDPOINTS_OF_ONE} endpoints, as many as you may; remove one of them first"),
-        ),
-        EndpointProblem::NotAdded(NotAdded::Known(id)) => NotDone::Refused(
-            "url",
-            format!("this is your endpoint {id} already; rotateWebhookSecret gives it another secret"),
-        ),
-        EndpointProblem::NotAdded(NotAdded::NoPartner) => NO_ENDPOINT,
-        EndpointProblem::JustRotated { at, .. } => NotDone::Refused(
-            "now",
-            format!(
-                "the secret was rotated at {at}, and the one before it still signs; rotate again after 24 hours, or send true, which \
+impl From<EndpointProblem> for NotDone {
+    fn from(problem: EndpointProblem) -> Self {
+        match problem {
+            EndpointProblem::Store(error) => error.into(),
+            EndpointProblem::Unknown(_) => NO_ENDPOINT,
+            EndpointProblem::Address(bad) => Self::Refused("url", bad.to_string()),
+            EndpointProblem::Refused(refusal) => Self::Refused("url", refused(&refusal)),
+            EndpointProblem::Unanswered(error) => Self::Refused("url", unanswered(&error)),
+            EndpointProblem::NotAdded(NotAdded::Full) => Self::Refused(
+                "url",
+                format!("you have {ENDPOINTS_OF_ONE} endpoints, as many as you may; remove one of them first"),
+            ),
+            EndpointProblem::NotAdded(NotAdded::Known(id)) => Self::Refused(
+                "url",
+                format!("this is your endpoint {id} already; rotateWebhookSecret gives it another secret"),
+            ),
+            EndpointProblem::NotAdded(NotAdded::NoPartner) => NO_ENDPOINT,
+            EndpointProblem::JustRotated { at, .. } => Self::Refused(
+                "now",
+                format!(
+                    "the secret was rotated at {at}, and the one before it still signs; rotate again after 24 hours, or send true, which \
                  ends the oldest at once"
+                ),
             ),
-        ),
-        EndpointProblem::Disabled { at, why, .. } => NotDone::Refused(
-            "id",
-            format!(
-                "the endpoint is disabled since {at}: {why}; enableWebhook or recoverWebhook lets it have messages again"
+            EndpointProblem::Disabled { at, why, .. } => Self::Refused(
+                "id",
+                format!(
+                    "the endpoint is disabled since {at}: {why}; enableWebhook or recoverWebhook lets it have messages again"
+                ),
             ),
-        ),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::api_key::Mode;
-use crate::domain::partner::endpoint::{EndpointId, EndpointRecord, ListedEndpoint, NotAdded};
+use crate::domain::partner::endpoint::{EndpointId, EndpointRecord, NotAdded};
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
@@ -12,8 +12,8 @@ use crate::domain::webhook::url::{BadEndpoint, EndpointUrl};
 use crate::domain::webhook::{self, EventKind, OLD_SECRET_SIGNS_FOR};
 use crate::outbound::{GuardedClient, OutboundAnswer, OutboundError, OutboundRefusal};
 use crate::partners::endpoints::{
-    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, ListEndpoints, RecoverEvents, RemoveEndpoint,
-    ResendEvent, RestartDeliveries, RetireEndpoint, RotateEndpoint,
+    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, RecoverEvents, RemoveEndpoint, ResendEvent,
+    RestartDeliveries, RetireEndpoint, RotateEndpoint,
 };
 use crate::store::{Store, StoreError};
 
@@ -27,23 +27,9 @@ pub struct Webhooks {
     mode: Mode,
 }
 
-/// How much one call may do, in batches of the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
-    /// Everything there is, for a command.
-    Whole,
-    /// This many batches, for a request: it takes the same time however much there is.
-    Batches(u32),
-}
-
-impl Effort {
-    const fn allows(self, batches: u32) -> bool {
-        match self {
-            Self::Whole => true,
-            Self::Batches(most) => batches < most,
-        }
-    }
-}
+/// The most batches of the store for one call of a command, which does everything there is. A request has fewer, so that it takes
+/// the same time however much there is.
+pub const EVERY_BATCH: u32 = u32::MAX;
 
 /// What was sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,10 +84,6 @@ impl Webhooks {
         Ok((id, WebhookSecret::derive(&self.secret, id.0, 1)))
     }
 
-    pub async fn list(&self) -> Result<Vec<ListedEndpoint>, StoreError> {
-        self.store.ask(ListEndpoints).await
-    }
-
     /// Sends a ping now; `unique` gives it an id that no earlier ping had.
     pub async fn test(&self, id: EndpointId, unique: i64, now: Timestamp) -> Result<OutboundAnswer, EndpointProblem> {
         let endpoint = self.find(id).await?;
@@ -138,13 +120,13 @@ impl Webhooks {
         Ok(self.store.run(ResendEvent { id, key, now }).await?)
     }
 
-    /// Enables an endpoint. Its waiting deliveries go now; those beyond the effort go when they were scheduled.
-    pub async fn enable(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
+    /// Enables an endpoint. Its waiting deliveries go now; those beyond `most` batches go when they were scheduled.
+    pub async fn enable(&self, id: EndpointId, most: u32, now: Timestamp) -> Result<(), EndpointProblem> {
         if !self.store.run(EnableEndpoint(id, now)).await? {
             return Err(EndpointProblem::Unknown(id));
         }
         let mut batches = 1;
-        while effort.allows(batches) && self.store.unaudited().run(RestartDeliveries(id, now)).await? > 0 {
+        while batches < most && self.store.unaudited().run(RestartDeliveries(id, now)).await? > 0 {
             batches += 1;
         }
         Ok(())
@@ -155,12 +137,12 @@ impl Webhooks {
         &self,
         id: EndpointId,
         since: Timestamp,
-        effort: Effort,
+        most: u32,
         now: Timestamp,
     ) -> Result<Recovered, EndpointProblem> {
-        self.enable(id, effort, now).await?;
+        self.enable(id, most, now).await?;
         let (mut since, mut after, mut queued, mut batches) = (since, 0, 0, 0);
-        while effort.allows(batches) {
+        while batches < most {
             let (Some(last), some) = self.store.unaudited().run(RecoverEvents { id, since, after, now }).await? else {
                 return Ok(Recovered { queued, next_since: None });
             };
@@ -170,13 +152,13 @@ impl Webhooks {
         Ok(Recovered { queued, next_since: Some(since) })
     }
 
-    /// Removes an endpoint and its deliveries. The worker later deletes the deliveries beyond the effort.
-    pub async fn remove(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
+    /// Removes an endpoint and its deliveries. The worker later deletes the deliveries beyond `most` batches.
+    pub async fn remove(&self, id: EndpointId, most: u32, now: Timestamp) -> Result<(), EndpointProblem> {
         if !self.store.run(RetireEndpoint(id, now)).await? {
             return Err(EndpointProblem::Unknown(id));
         }
         let mut batches = 0;
-        while effort.allows(batches) {
+        while batches < most {
             if self.store.unaudited().run(EmptyEndpoint(id, now)).await? == 0 {
                 self.store.unaudited().run(RemoveEndpoint(id)).await?;
                 break;

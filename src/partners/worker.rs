@@ -27,7 +27,7 @@ use crate::outbound::{GuardedClient, OutboundAnswer};
 use crate::partners::changes::{LeaseChanges, NoteMailed};
 use crate::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
 use crate::partners::endpoints::{
-    EmptyEndpoint, FindRemovedEndpoint, LeaseToTell, ListDueEndpoints, NoteTold, RemoveEndpoint,
+    EmptyEndpoint, FindRemovedEndpoint, LeaseToNotify, ListDueEndpoints, NoteNotified, RemoveEndpoint,
 };
 use crate::store::{Store, StoreError};
 
@@ -53,8 +53,7 @@ const MAX_MAILED_BATCHES: u32 = 10;
 const MAX_DELETED_BATCHES: u32 = 200;
 const BETWEEN_BATCHES: Duration = Duration::from_millis(5);
 
-/// The worker as other code sees it: it is woken when there may be something to deliver, and counts outcomes. Requests that
-/// wait for events are woken with it.
+/// Wakes the worker and the requests that wait for events when there may be something to deliver, and counts outcomes.
 #[derive(Debug, Default)]
 pub struct WebhookNotifier {
     wake: Notify,
@@ -181,17 +180,9 @@ impl LeaseQueue for WebhookWorker {
                 continue;
             }
             let most = u32::try_from(room).unwrap_or(1);
-            let due = self
-                .store
-                .run(LeaseDeliveries {
-                    id: endpoint.id,
-                    worker: self.name.to_owned(),
-                    most,
-                    until: now.plus(DELIVERY_LEASE),
-                    now,
-                })
-                .await?;
-            for delivery in due {
+            let (worker, until) = (self.name.clone(), now.plus(DELIVERY_LEASE));
+            let lease = LeaseDeliveries { id: endpoint.id, worker, most, until, now };
+            for delivery in self.store.run(lease).await? {
                 let (worker, endpoint) = (Arc::clone(self), endpoint.clone());
                 let place = TakenPlace { endpoint: endpoint.id, partner: endpoint.partner.clone(), fails };
                 in_flight.begin(place, async move {
@@ -199,17 +190,9 @@ impl LeaseQueue for WebhookWorker {
                     let outcome = worker.deliver(&endpoint, &delivery, at()).await;
                     let status = outcome.as_ref().ok().map(|answer| u32::from(answer.status));
                     let outcome = judge(&delivery, outcome, at());
-                    let settled_at = at();
-                    let write = || {
-                        worker.store.run(SettleDelivery {
-                            id: endpoint.id,
-                            delivery: delivery.clone(),
-                            outcome: outcome.clone(),
-                            status,
-                            now: settled_at,
-                        })
-                    };
-                    let disabled = settle(write).await?;
+                    let (id, settled) = (endpoint.id, outcome.clone());
+                    let write = SettleDelivery { id, delivery, outcome: settled, status, now: at() };
+                    let disabled = settle(|| worker.store.run(write.clone())).await?;
                     Ok((endpoint, outcome, disabled))
                 });
             }
@@ -308,21 +291,18 @@ impl WebhookWorker {
     /// Mails the contacts of partners whose endpoints were disabled.
     async fn notify_contacts(&self, now: Timestamp) {
         let Some(ContactMail { composer, transport }) = &self.contact else { return };
-        let leased = self
-            .store
-            .run(LeaseToTell { since: now.minus(CONTACT_RETRY_FOR), until: now.plus(CONTACT_RETRY_AFTER), now })
-            .await;
+        let lease = LeaseToNotify { since: now.minus(CONTACT_RETRY_FOR), until: now.plus(CONTACT_RETRY_AFTER), now };
         // A store failure is reported where it first occurs, and this runs again in a minute.
-        for (endpoint, contact) in leased.unwrap_or_default() {
+        for (endpoint, contact) in self.store.run(lease).await.unwrap_or_default() {
             let sent = match composer.endpoint_disabled(&endpoint, &contact, self.mode, now) {
                 Ok(mail) => transport.send(mail).await,
                 Err(error) => Err(error),
             };
-            let told = match sent {
-                Ok(()) => self.store.run(NoteTold(endpoint.id, now)).await.map_err(|error| error.to_string()),
+            let noted = match sent {
+                Ok(()) => self.store.run(NoteNotified(endpoint.id, now)).await.map_err(|error| error.to_string()),
                 Err(error) => Err(format!("{error:?}")),
             };
-            if let Err(cause) = told {
+            if let Err(cause) = noted {
                 let (id, partner) = (endpoint.id, &endpoint.partner);
                 self.log.problem(
                     None,
@@ -331,9 +311,7 @@ impl WebhookWorker {
             }
         }
     }
-}
 
-impl WebhookWorker {
     /// Mails the contacts of partners about changes made with their keys, until no changes are left or no mail goes.
     async fn mail_changes(&self, now: Timestamp, stop: &watch::Receiver<bool>) {
         let Some(contact) = &self.contact else { return };
@@ -349,12 +327,9 @@ impl WebhookWorker {
     /// Mails about a batch of them, a few for each partner; returns whether it is worth going on.
     async fn mail_some_changes(&self, ContactMail { composer, transport }: &ContactMail, now: Timestamp) -> bool {
         let mut is_worth_more = false;
-        let leased = self
-            .store
-            .run(LeaseChanges { since: now.minus(CONTACT_RETRY_FOR), until: now.plus(CONTACT_RETRY_AFTER), now })
-            .await;
+        let lease = LeaseChanges { since: now.minus(CONTACT_RETRY_FOR), until: now.plus(CONTACT_RETRY_AFTER), now };
         // A store failure is reported where it first occurs, and this runs again in a minute.
-        for change in leased.unwrap_or_default() {
+        for change in self.store.run(lease).await.unwrap_or_default() {
             let sent = match composer.partner_changed(&change, self.mode) {
                 Ok(mail) => transport.send(mail).await,
                 Err(error) => Err(error),

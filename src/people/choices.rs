@@ -7,7 +7,7 @@ use crate::domain::secret::session::{Nonce, SessionCookie};
 use crate::domain::time::Timestamp;
 use crate::mail::sources::use_once;
 use crate::membership::answers::{answers_of, set_answers, switch_mail};
-use crate::people::records::{file_of, last_sign_ups};
+use crate::people::records::brief_file_of;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
 
 /// What is stored about the session's holder. Of their related records, only the last sign-ups and the one they joined with.
@@ -22,12 +22,10 @@ impl Unit for FindOwn {
         let Self(session, now) = self;
         let find = "SELECT id FROM people WHERE session = $1 AND erased_at IS NULL AND state <> 'invited'
                     AND NOT EXISTS (SELECT 1 FROM used_once WHERE name = $2)";
-        let values = values![session.nonce.as_str(), &session.name];
-        let person: Option<i64> = sql.row(find, values, |row| row.get(0)).await?;
-        let Some(person) = person else { return Ok(None) };
-        let Some(mut file) = file_of(sql, person, *now).await? else { return Ok(None) };
-        file.sign_ups = last_sign_ups(sql, &file.person, *now).await?;
-        Ok(Some(file))
+        match sql.value(find, values![session.nonce.as_str(), &session.name]).await? {
+            Some(person) => brief_file_of(sql, person, *now).await,
+            None => Ok(None),
+        }
     }
 }
 
@@ -42,9 +40,10 @@ impl Unit for ChooseMail {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Self(session, chosen) = self;
         let find = "SELECT id FROM people WHERE session = $1 AND erased_at IS NULL";
-        let person = sql.row(find, values![session.as_str()], |row| row.get(0)).await?;
-        let Some(person) = person else { return Ok(false) };
-        switch_mail(sql, person, chosen).await
+        match sql.value(find, values![session.as_str()]).await? {
+            Some(person) => switch_mail(sql, person, chosen).await,
+            None => Ok(false),
+        }
     }
 }
 
@@ -59,10 +58,8 @@ impl Unit for Unsubscribe {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Self(person, kind) = self;
         let find = "SELECT 1 FROM people WHERE id = $1 AND created_at = $2 AND erased_at IS NULL";
-        match sql.row(find, values![person.id, person.created_at], |_| Ok(())).await? {
-            Some(()) => switch_mail(sql, person.id, &[(*kind, false)]).await,
-            None => Ok(false),
-        }
+        let is_there = sql.exists(find, values![person.id, person.created_at]).await?;
+        Ok(is_there && switch_mail(sql, person.id, &[(*kind, false)]).await?)
     }
 }
 

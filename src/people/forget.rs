@@ -85,7 +85,7 @@ impl Unit for ListPeopleToForget {
             is_spent!(),
             ")"
         );
-        let has_spent = sql.row(spent, values![*after, *last, unconfirmed], |row| row.get(0)).await?;
+        let has_spent = sql.value(spent, values![*after, *last, unconfirmed]).await?;
         let last = Some(*last);
         let named = people.into_iter().filter_map(|(id, email)| Some((id, email?)));
         Ok(PeopleLookedAt { last, forgettable: named.collect(), has_spent: has_spent.unwrap_or(false) })
@@ -125,8 +125,7 @@ impl Unit for ForgetSignUps {
     }
 }
 
-/// Deletes mailbox records that are no longer needed, for the next mailboxes after a name. Returns the last name it looked at,
-/// none at the end.
+/// Deletes unneeded records of the next mailboxes after a name. Returns the last one it looked at, none at the end.
 #[derive(Debug)]
 pub struct ForgetMailboxes {
     pub after: String,
@@ -141,21 +140,15 @@ impl Unit for ForgetMailboxes {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<String>, Failure> {
         let next =
             "SELECT max(mailbox) FROM (SELECT mailbox FROM mailboxes WHERE mailbox > $1 ORDER BY mailbox LIMIT $2) m";
-        let last: Option<Option<String>> = sql.row(next, values![&self.after, LOOKED_AT], |row| row.get(0)).await?;
+        let last: Option<Option<String>> = sql.value(next, values![&self.after, LOOKED_AT]).await?;
         let Some(last) = last.flatten() else { return Ok(None) };
         let forget = "
             DELETE FROM mailboxes WHERE mailbox IN
                 (SELECT mailbox FROM mailboxes WHERE mailbox > $1 AND mailbox <= $2
                  AND coalesce(sent_1 < $3, TRUE) AND coalesce(suppressed_until < $4, TRUE) AND coalesce(complained_at < $5, TRUE)
                  ORDER BY mailbox FOR UPDATE SKIP LOCKED)";
-        let values = values![
-            &self.after,
-            &last,
-            self.now.minus(MAILBOXES_KEPT_FOR),
-            self.now,
-            self.now.minus(self.times.complaints)
-        ];
-        sql.execute(forget, values).await?;
+        let (unused, complained) = (self.now.minus(MAILBOXES_KEPT_FOR), self.now.minus(self.times.complaints));
+        sql.execute(forget, values![&self.after, &last, unused, self.now, complained]).await?;
         Ok(Some(last))
     }
 }
@@ -263,8 +256,7 @@ async fn forget_sign_ins(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failu
     Ok(members + sql.execute(nobodys, values![now, PURGE_BATCH]).await?)
 }
 
-/// Replaces these people with tombstones, unless something has happened to them since. Returns how many, and how many have more
-/// records than one step deletes.
+/// Replaces these people with tombstones, unless something has happened to them since.
 #[derive(Debug)]
 pub struct ForgetPeople {
     pub people: Vec<(i64, AddressMarks)>,
@@ -289,8 +281,7 @@ impl Unit for ForgetPeople {
         let (unconfirmed, left) = (self.now.minus(self.times.unconfirmed), self.now.minus(self.times.left));
         for (id, marks) in &self.people {
             let mailbox = "SELECT mailbox FROM people WHERE id = $1";
-            let mailbox: Option<String> = sql.row(mailbox, values![*id], |row| row.get(0)).await?;
-            let Some(mailbox) = mailbox else { continue };
+            let Some(mailbox) = sql.value::<String>(mailbox, values![*id]).await? else { continue };
             // Another unit is deciding about the mailbox, and so about the person; a later walk tries again.
             if !sql.try_lock(&mailbox).await? {
                 continue;
@@ -298,7 +289,7 @@ impl Unit for ForgetPeople {
             // Locked first, so that the next query sees what others have booked for them until then.
             sql.row("SELECT 1 FROM people WHERE id = $1 FOR UPDATE", values![*id], |_| Ok(())).await?;
             let still = concat!("SELECT 1 FROM people p WHERE p.id = $1 AND ", is_forgettable!(), " FOR UPDATE");
-            if sql.row(still, values![*id, unconfirmed, left], |_| Ok(())).await?.is_some() {
+            if sql.exists(still, values![*id, unconfirmed, left]).await? {
                 match anonymize(sql, *id, &mailbox, marks, true, self.now).await?.is_whole {
                     true => done.forgotten += 1,
                     false => done.unfinished += 1,

@@ -28,7 +28,7 @@ pub(crate) async fn depart(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Re
 /// Tells the audit log which person a unit is about.
 pub(crate) async fn name_account(sql: &mut dyn Sql, person: i64, account: &AccountId) -> Result<(), Failure> {
     let name = "UPDATE people SET account = coalesce(account, $2) WHERE id = $1 RETURNING account";
-    let account: Option<String> = sql.row(name, values![person, account.as_str()], |row| row.get(0)).await?;
+    let account: Option<String> = sql.value(name, values![person, account.as_str()]).await?;
     sql.about(&format!("account {}", account.unwrap_or_default()));
     Ok(())
 }
@@ -36,15 +36,14 @@ pub(crate) async fn name_account(sql: &mut dyn Sql, person: i64, account: &Accou
 /// Locks the mailbox of an address, so that decisions about one mailbox run one at a time; none if no one has the address.
 pub(crate) async fn lock_mailbox_of(sql: &mut dyn Sql, email_normalized: &str) -> Result<Option<String>, Failure> {
     let mailbox = "SELECT mailbox FROM people WHERE email_normalized = $1";
-    let mailbox: Option<String> = sql.row(mailbox, values![email_normalized], |row| row.get(0)).await?;
+    let mailbox: Option<String> = sql.value(mailbox, values![email_normalized]).await?;
     if let Some(mailbox) = &mailbox {
         sql.lock(mailbox).await?;
     }
     Ok(mailbox)
 }
 
-/// Ends the membership of the person with that address, immediately. `account` is their name in the audit log, unless they
-/// already have one.
+/// Ends the membership of the person with that address, immediately.
 #[derive(Debug)]
 pub struct Leave {
     pub email_normalized: String,
@@ -84,7 +83,7 @@ impl Unit for Leave {
 
 /// Deletes everything stored about the person with that address, except a tombstone that recognizes the address by its marks.
 /// Refused while rewards are due to them, unless those are given up.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Erase {
     pub email_normalized: String,
     pub marks: AddressMarks,
@@ -117,27 +116,28 @@ impl Unit for Erase {
         let deleted = anonymize(sql, person, &mailbox, &self.marks, keys < u64::from(ERASED_AT_ONCE), self.now).await?;
         let DeletedActivity { sign_ups, mails, is_whole } = deleted;
         let erased = Erased { was_member, code, waived_cents, sign_ups, mails, mailbox_is_shared: false, is_whole };
-        if !is_whole {
-            if was_member {
-                count_member(sql, &mailbox, -1).await?;
-            }
-            return Ok(Some(Ok(erased)));
-        }
-        // Another member who gets mail there is not silenced with them.
-        let (others, mailbox_is_shared) = people_of(sql, &mailbox).await?;
-        let until = self.now.end_of_day().plus(SUPPRESSED_FOR);
-        if others == 0 {
-            sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![&mailbox]).await?;
-        } else if !mailbox_is_shared {
-            outbox::suppress(sql, &mailbox, until).await?;
-        }
-        if !mailbox_is_shared {
-            outbox::suppress(sql, &tombstone(&self.marks.mailbox), until).await?;
-        }
+        let mailbox_is_shared = is_whole && self.silence(sql, &mailbox).await?;
         if was_member {
             count_member(sql, &mailbox, -1).await?;
         }
         Ok(Some(Ok(Erased { mailbox_is_shared, ..erased })))
+    }
+}
+
+impl Erase {
+    /// No mail goes to the mailbox of someone who was erased, unless another member gets theirs there; returns whether one does.
+    async fn silence(&self, sql: &mut dyn Sql, mailbox: &str) -> Result<bool, Failure> {
+        let (others, is_shared) = people_of(sql, mailbox).await?;
+        let until = self.now.end_of_day().plus(SUPPRESSED_FOR);
+        if others == 0 {
+            sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![mailbox]).await?;
+        } else if !is_shared {
+            outbox::suppress(sql, mailbox, until).await?;
+        }
+        if !is_shared {
+            outbox::suppress(sql, &tombstone(&self.marks.mailbox), until).await?;
+        }
+        Ok(is_shared)
     }
 }
 
@@ -151,8 +151,7 @@ async fn forget_sign_in_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Fail
     sql.execute(mail, values![person, ERASED_AT_ONCE]).await
 }
 
-/// Deletes a person's queued campaign mail, and the record that it was queued; returns how much was queued. Each campaign has a
-/// few at most.
+/// Deletes a person's queued campaign mail, a few per campaign, and the record that it was queued; returns how much was queued.
 async fn forget_campaign_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Failure> {
     let waiting = "DELETE FROM outbox WHERE campaign_mail_id IN (SELECT id FROM campaign_mails WHERE person_id = $1)";
     let waiting = sql.execute(waiting, values![person]).await?;
@@ -271,7 +270,7 @@ impl Unit for Unsuppress {
         // A tombstone has no name in the audit log, and gets none.
         if lifted != Lifted::default() && !is_tombstone(&self.email_normalized) {
             let find = "SELECT id FROM people WHERE email_normalized = $1";
-            if let Some(person) = sql.row(find, values![&self.email_normalized], |row| row.get(0)).await? {
+            if let Some(person) = sql.value(find, values![&self.email_normalized]).await? {
                 name_account(sql, person, &self.account).await?;
             }
         }

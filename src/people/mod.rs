@@ -98,12 +98,10 @@ impl People {
 
     /// Lets mail reach the person who has that address, or had it before they were erased, whatever blocked it.
     pub async fn unsuppress(&self, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
-        match self.store.run(Unsuppress { email_normalized: email.normalized(), account: new_account()? }).await? {
-            None => {
-                self.store
-                    .run(Unsuppress { email_normalized: self.marker.tombstone(email), account: new_account()? })
-                    .await
-            }
+        let account = new_account()?;
+        let lift = |email_normalized| self.store.run(Unsuppress { email_normalized, account: account.clone() });
+        match lift(email.normalized()).await? {
+            None => lift(self.marker.tombstone(email)).await,
             lifted => Ok(lifted),
         }
     }
@@ -128,21 +126,12 @@ impl People {
         // Only the hour: the exact time would lead to the person that the audit log says was erased then.
         let at = now.end_of_hour();
         let line = self.log(move |log| log.append(&mark, id.as_str(), at)).await?;
-        let (account, mut so_far) = (new_account()?, None);
-        // In steps: other writes wait for each step and run in the pauses between them. After an interruption, the next call
-        // continues.
+        let (email_normalized, account) = (email.normalized(), new_account()?);
+        let erase = Erase { email_normalized, marks, account, waiver, now };
+        let mut so_far = None;
+        // In steps, with pauses for other writes. After an interruption, the next call continues.
         let mut begun = Instant::now();
-        while let Some(step) = self
-            .store
-            .run(Erase {
-                email_normalized: email.normalized(),
-                marks: marks.clone(),
-                account: account.clone(),
-                waiver: waiver.clone(),
-                now,
-            })
-            .await?
-        {
+        while let Some(step) = self.store.run(erase.clone()).await? {
             let step = match step {
                 Ok(step) => step,
                 Err(due) => {

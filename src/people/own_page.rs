@@ -72,17 +72,10 @@ impl OwnPages {
     ) -> Result<Nonce, StoreError> {
         let nonce = browser.and_then(Nonce::read).map_or_else(new_nonce, Ok)?;
         let begun = Instant::now();
-        let asked = self
-            .store
-            .run(AskSignIn {
-                email_normalized: email.normalized(),
-                mailbox: email.mailbox(),
-                browser: self.sessions.browser(&nonce, email),
-                campaign,
-                lane,
-                now,
-            })
-            .await;
+        let (email_normalized, mailbox) = (email.normalized(), email.mailbox());
+        let browser = self.sessions.browser(&nonce, email);
+        let ask = AskSignIn { email_normalized, mailbox, browser, campaign, lane, now };
+        let asked = self.store.run(ask).await;
         pad_response_time(begun, RESPONSE_TIME_STEP).await;
         // The worker finds the mail within a second. If woken now, its work would reveal that there is mail.
         asked?;
@@ -96,18 +89,14 @@ impl OwnPages {
 
     /// The person that a link would sign in; none once it was used or has expired.
     pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<EmailAddress>, StoreError> {
-        match self.tokens.read_sign_in(token) {
-            Some(sign_in) => self.store.run(FindSignIn(sign_in, now)).await,
-            None => Ok(None),
-        }
+        let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };
+        self.store.run(FindSignIn(sign_in, now)).await
     }
 
     /// The campaign that a link leads back to, even after the link has ended.
     pub async fn campaign_of_link(&self, token: &str) -> Result<Option<CampaignSlug>, StoreError> {
-        match self.tokens.read_sign_in(token) {
-            Some(sign_in) => self.store.run(FindCampaignOfSignIn(sign_in)).await,
-            None => Ok(None),
-        }
+        let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };
+        self.store.run(FindCampaignOfSignIn(sign_in)).await
     }
 
     /// A person pressed the button behind a link. Returns the session; none if the link no longer works.

@@ -25,7 +25,7 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// A person, as [`person`] reads them: with the sign-up that they joined with, while they are a member.
 macro_rules! people {
-    ($($which:expr),*) => {
+    ($which:literal) => {
         concat!(
             "SELECT p.id, p.email, p.state, p.code, p.account, p.created_at, p.joined_at, p.left_at, p.erased_at,
                     (SELECT r.code FROM people r WHERE r.id = p.referrer_id) AS referrer,
@@ -40,15 +40,14 @@ macro_rules! people {
              FROM people p ",
             joined_by!(),
             " WHERE ",
-            $($which,)*
-            ""
+            $which
         )
     };
 }
 
 /// A sign-up, as [`entry`] reads it at the time `$2`.
 macro_rules! entries {
-    ($($which:expr),*) => {
+    ($which:literal) => {
         concat!(
             "SELECT s.id, p.email, ",
             source_name!("s.partner_id"),
@@ -62,14 +61,12 @@ macro_rules! entries {
             "
              FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN outbox o ON o.sign_up_id = s.id
              WHERE ",
-            $($which,)*
-            ""
+            $which
         )
     };
 }
 
-/// What is stored about the person with that address (the form in which addresses are compared); `activity_of` reads their
-/// related records.
+/// What is stored about the person with that normalized address; [`ListActivity`] reads their related records.
 #[derive(Debug)]
 pub struct FindPerson(pub String, pub Timestamp);
 
@@ -78,17 +75,14 @@ impl Unit for FindPerson {
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let Self(email_normalized, now) = self;
-        let find = "SELECT id FROM people WHERE email_normalized = $1";
-        let person: Option<i64> = sql.row(find, values![email_normalized], |row| row.get(0)).await?;
-        match person {
-            Some(person) => file_of(sql, person, *now).await,
+        match find_id(sql, &self.0).await? {
+            Some(person) => file_of(sql, person, self.1).await,
             None => Ok(None),
         }
     }
 }
 
-/// The same with their last sign-ups, a bounded part of their related records.
+/// The same with their last sign-ups.
 #[derive(Debug)]
 pub struct FindPersonBriefly(pub String, pub Timestamp);
 
@@ -97,14 +91,16 @@ impl Unit for FindPersonBriefly {
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let Self(email_normalized, now) = self;
-        let find = "SELECT id FROM people WHERE email_normalized = $1";
-        let person: Option<i64> = sql.row(find, values![email_normalized], |row| row.get(0)).await?;
-        let Some(person) = person else { return Ok(None) };
-        let Some(mut file) = file_of(sql, person, *now).await? else { return Ok(None) };
-        file.sign_ups = last_sign_ups(sql, &file.person, *now).await?;
-        Ok(Some(file))
+        match find_id(sql, &self.0).await? {
+            Some(person) => brief_file_of(sql, person, self.1).await,
+            None => Ok(None),
+        }
     }
+}
+
+/// The person with a normalized address.
+async fn find_id(sql: &mut dyn Sql, email_normalized: &str) -> Result<Option<i64>, Failure> {
+    sql.value("SELECT id FROM people WHERE email_normalized = $1", values![email_normalized]).await
 }
 
 /// Gives the person with that normalized address a name for the audit log, unless they have one, and tells the log; false if no
@@ -119,9 +115,7 @@ impl Unit for NamePerson {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Self(email_normalized, account) = self;
         let find = "SELECT id FROM people WHERE email_normalized = $1 AND erased_at IS NULL FOR UPDATE";
-        let Some(person) = sql.row(find, values![email_normalized], |row| row.get::<i64>(0)).await? else {
-            return Ok(false);
-        };
+        let Some(person) = sql.value(find, values![email_normalized]).await? else { return Ok(false) };
         name_account(sql, person, account).await?;
         Ok(true)
     }
@@ -195,7 +189,7 @@ impl Unit for ListSignUpsOf {
 }
 
 /// What is stored about a person, without related records.
-pub(crate) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
+async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
     let Some(person) = sql.row(people!("p.id = $1"), values![id], person).await? else { return Ok(None) };
     let more =
         "SELECT mailbox, CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END AS today FROM people WHERE id = $1";
@@ -205,20 +199,26 @@ pub(crate) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Resul
     let mailbox = standing(sql, &mailbox).await?;
     let referrals = referrals(sql, &person).await?;
     let participations = participations_of(sql, id).await?;
-    let (sign_ups, sign_ins, requests) = (Vec::new(), Vec::new(), Vec::new());
     let rewards = standing_of(sql, id, person.account.as_ref()).await?;
     Ok(Some(PersonFile {
         person,
         mailbox,
-        sign_ups,
+        sign_ups: Vec::new(),
         referrals,
         participations,
         rewards,
         reward_history: RewardHistory::default(),
-        sign_ins,
-        requests,
+        sign_ins: Vec::new(),
+        requests: Vec::new(),
         wrong_codes,
     }))
+}
+
+/// The same with their last sign-ups, a bounded part of their related records.
+pub(crate) async fn brief_file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
+    let Some(mut file) = file_of(sql, id, now).await? else { return Ok(None) };
+    file.sign_ups = last_sign_ups(sql, &file.person, now).await?;
+    Ok(Some(file))
 }
 
 /// The results of a person's link; past the first thousand, from the stored figures.
@@ -244,11 +244,7 @@ async fn referrals(sql: &mut dyn Sql, person: &PersonRecord) -> Result<Referrals
 const ACTIVITY_PAGE: u32 = 100;
 
 /// A person's last sign-ups, oldest first, and before them the one that they joined with, however old.
-pub(crate) async fn last_sign_ups(
-    sql: &mut dyn Sql,
-    person: &PersonRecord,
-    now: Timestamp,
-) -> Result<Vec<SignUpEntry>, Failure> {
+async fn last_sign_ups(sql: &mut dyn Sql, person: &PersonRecord, now: Timestamp) -> Result<Vec<SignUpEntry>, Failure> {
     let last = entries!("s.person_id = $1 ORDER BY s.id DESC LIMIT $3");
     let mut found = sql.rows(last, values![person.id, now, PersonFile::LAST_SIGN_UPS], entry).await?;
     found.reverse();

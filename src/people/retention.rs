@@ -73,60 +73,30 @@ pub async fn run(
             heal = true;
         }
         if heal {
-            match store.run(HealClock(now.time)).await {
+            let healed = store.run(HealClock(now.time)).await;
+            heal = healed.is_err();
+            match healed {
+                Ok(0) => {}
                 Ok(healed) => {
-                    heal = false;
-                    if healed > 0 {
-                        log.note(&format!(
-                            "{healed} mails waited for a time that a wrong clock had written; they go now"
-                        ));
-                    }
+                    log.note(&format!("{healed} mails waited for a time that a wrong clock had written; they go now"));
                 }
                 Err(error) => log.problem(None, &format!("mail may wait for a time that a wrong clock wrote: {error}")),
             }
         }
         // Also at the start: partners must be notified in time, and the status that they can query uses the same clock.
         if now.tick >= next_closing && !watch.has_jumped(now.tick) {
-            match store.run(CloseSignUps(now.time)).await {
-                Ok(0) => next_closing = now.tick.plus(CLOSING_INTERVAL),
-                Ok(_) => {
-                    tokio::time::sleep(BETWEEN_STEPS).await;
-                    continue;
-                }
-                Err(error) => {
-                    next_closing = now.tick.plus(CLOSING_INTERVAL);
-                    log.problem(None, &format!("sign-ups whose time is up could not be closed: {error}"));
-                }
+            let closed = store.run(CloseSignUps(now.time)).await.map(|closed| closed > 0);
+            if has_more(&log, closed, "sign-ups whose time is up could not be closed") {
+                tokio::time::sleep(BETWEEN_STEPS).await;
+                continue;
             }
+            next_closing = now.tick.plus(CLOSING_INTERVAL);
         }
         if watch.is_believed(now.tick) {
             if now.tick >= next_round {
-                match store.run(Retain { times, now: now.time }).await {
-                    Ok(done) if !done.is_nothing() => {
-                        tokio::time::sleep(BETWEEN_STEPS).await;
-                        continue;
-                    }
-                    Ok(_) => {}
-                    Err(error) => log.problem(None, &format!("expired sign-ups could not be cleared away: {error}")),
-                }
-                match store.run(ForgetEvents(now.time)).await {
-                    Ok(0) => {}
-                    Ok(_) => {
-                        tokio::time::sleep(BETWEEN_STEPS).await;
-                        continue;
-                    }
-                    Err(error) => log.problem(None, &format!("old events of partners are still there: {error}")),
-                }
-                match test_data.as_mut().map(|walk| walk.step(&store, now.time)) {
-                    None => {}
-                    Some(step) => match step.await {
-                        Ok(true) => {
-                            tokio::time::sleep(BETWEEN_STEPS).await;
-                            continue;
-                        }
-                        Ok(false) => {}
-                        Err(error) => log.problem(None, &format!("old test data is still there: {error}")),
-                    },
+                if clear_away(&store, times, &log, test_data.as_mut(), now.time).await {
+                    tokio::time::sleep(BETWEEN_STEPS).await;
+                    continue;
                 }
                 next_round = now.tick.plus(EVERY);
             }
@@ -146,6 +116,36 @@ pub async fn run(
             _ = stop.changed() => {}
         }
     }
+}
+
+/// Clears away some of what has expired; true if there may be more. What fails is tried again in the next round.
+async fn clear_away(
+    store: &Store,
+    times: RetentionTimes,
+    log: &Log,
+    test_data: Option<&mut TestDataWalk>,
+    now: Timestamp,
+) -> bool {
+    let retained = store.run(Retain { times, now }).await.map(|done| !done.is_nothing());
+    if has_more(log, retained, "expired sign-ups could not be cleared away") {
+        return true;
+    }
+    let events = store.run(ForgetEvents(now)).await.map(|forgotten| forgotten > 0);
+    if has_more(log, events, "old events of partners are still there") {
+        return true;
+    }
+    match test_data {
+        Some(walk) => has_more(log, walk.step(store, now).await, "old test data is still there"),
+        None => false,
+    }
+}
+
+/// Whether a step says that there may be more to do; logs its error.
+fn has_more(log: &Log, step: Result<bool, StoreError>, problem: &str) -> bool {
+    step.unwrap_or_else(|error| {
+        log.problem(None, &format!("{problem}: {error}"));
+        false
+    })
 }
 
 /// Walks over the people of the sandbox, step by step, and deletes test data past its retention time.

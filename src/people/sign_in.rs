@@ -106,13 +106,13 @@ pub struct SignedIn {
 }
 
 /// A person typed an address in a browser. A member, or a person who left, is mailed a link and a code, unless their mailbox has
-/// reached its limit. A person who has not confirmed yet gets the confirmation mail again. `campaign` is the one that they want
-/// to return to.
+/// reached its limit. A person who has not confirmed yet gets the confirmation mail again.
 #[derive(Debug)]
 pub struct AskSignIn {
     pub email_normalized: String,
     pub mailbox: String,
     pub browser: String,
+    /// The one that they want to return to.
     pub campaign: Option<CampaignSlug>,
     pub lane: Lane,
     pub now: Timestamp,

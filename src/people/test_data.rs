@@ -70,7 +70,7 @@ impl ForgetTestData {
     /// Deletes a person in any state, with everything that names them; 0 if something has happened to them since.
     async fn forget_person(&self, sql: &mut dyn Sql, id: i64, mailbox: &str) -> Result<u64, Failure> {
         let still = concat!("SELECT 1 FROM people p WHERE p.id = $1 AND ", is_over!(), " FOR UPDATE");
-        if sql.row(still, values![id, self.before], |_| Ok(())).await?.is_none() {
+        if !sql.exists(still, values![id, self.before]).await? {
             return Ok(0);
         }
         // Now, while their answers can still be taken out of the figures.

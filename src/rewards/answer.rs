@@ -3,7 +3,7 @@
 use super::SettledPayouts;
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
-use crate::domain::reward::settlement::{AnswerLine, ProviderAnswer, Settlement};
+use crate::domain::reward::settlement::{AnswerLine, Settlement};
 use crate::domain::time::{DAY, Timestamp};
 
 /// A provider's answer after the check. Positions are lines of its file.
@@ -43,10 +43,6 @@ impl PaidWithin {
 }
 
 impl CheckedAnswer {
-    pub fn new(answer: &mut ProviderAnswer) -> Self {
-        Self { mistakes: std::mem::take(&mut answer.mistakes), ..Self::default() }
-    }
-
     /// Checks one line; `payout` is the payout it names.
     pub fn add(&mut self, line: AnswerLine, payout: Option<&PayoutRecord>, within: PaidWithin) {
         let AnswerLine { line, external_id: id, amount_cents, settlement } = line;
@@ -79,9 +75,7 @@ impl CheckedAnswer {
         }
         self.settlements.push(settlement);
     }
-}
 
-impl CheckedAnswer {
     /// "4 paid, 1 failed".
     pub fn outcomes(&self) -> String {
         let paid = self.settlements.iter().filter(|settlement| settlement.is_paid).count();

@@ -59,7 +59,7 @@ impl RewardAdmin {
         };
         let first = Instant::now();
         let mut begun = first;
-        while !self.store.run(FillBatch { batch, who: who.to_owned(), now }).await?.is_full {
+        while !self.store.run(FillBatch { batch, who: who.to_owned(), now }).await? {
             if begun.duration_since(first) > most {
                 return Ok(MadeBatch::Unfinished(batch));
             }

@@ -9,7 +9,7 @@ use crate::domain::reward::GroupState;
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::time::Timestamp;
 use crate::rewards::ledger::{LOCK, book};
-use crate::rewards::place::{Referrer, count_rewarded, move_up, reward, set_state};
+use crate::rewards::place::{Referrer, count_rewarded, move_up, referrer, reward, set_state};
 use crate::rewards::settle::recall;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
@@ -51,7 +51,7 @@ macro_rules! waiting {
 /// Forms some groups of the referrer who was noted first; returns whether there was anything to do.
 pub(crate) async fn form_groups(sql: &mut dyn Sql, account: &AccountId, now: Timestamp) -> Result<bool, Failure> {
     let next = "SELECT referrer_id FROM regroupings ORDER BY id LIMIT 1";
-    match sql.row(next, values![], |row| row.get::<i64>(0)).await? {
+    match sql.value(next, values![]).await? {
         Some(person) => form_groups_of(sql, person, account, now).await,
         None => Ok(false),
     }
@@ -66,30 +66,25 @@ pub(crate) async fn form_groups_of(
     now: Timestamp,
 ) -> Result<bool, Failure> {
     let noted = concat!(
-        "SELECT g.id, g.campaign_id, c.slug, ",
+        "SELECT g.id, g.campaign_id AS campaign, c.slug, ",
         terms_columns!(),
         " FROM regroupings g JOIN campaigns c ON c.id = g.campaign_id WHERE g.referrer_id = $1 ORDER BY g.campaign_id FOR UPDATE OF g"
     );
-    let read = |row: &Row<'_>| {
-        Ok((row.get::<i64>("id")?, row.get::<i64>("campaign_id")?, row.get::<String>("slug")?, terms(row)?))
-    };
-    let noted = sql.rows(noted, values![person], read).await?;
-    if noted.is_empty() {
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, referrer(row, person)?));
+    let (notes, of): (Vec<_>, Vec<_>) = sql.rows(noted, values![person], read).await?.into_iter().unzip();
+    if notes.is_empty() {
         return Ok(false);
     }
-    let of = noted.iter().filter_map(|(_, campaign, slug, terms)| {
-        Some(Referrer { person, campaign: *campaign, slug, terms: (*terms)? })
-    });
-    let of: Vec<_> = of.collect();
+    let of: Vec<_> = of.into_iter().flatten().collect();
     // Erasing a person locks their row: they earn before it, or not at all.
     let there = "SELECT 1 FROM people WHERE id = $1 AND erased_at IS NULL FOR UPDATE";
-    let is_there = sql.row(there, values![person], |_| Ok(())).await?.is_some();
+    let is_there = sql.exists(there, values![person]).await?;
     for _ in 0..FORMED_AT_ONCE {
         let next = if is_there { first_full(sql, &of).await? } else { None };
         let Some(next) = next else {
             // One by one, so that a note added meanwhile waits for the next step.
-            for (id, ..) in &noted {
-                sql.execute("DELETE FROM regroupings WHERE id = $1", values![*id]).await?;
+            for note in notes {
+                sql.execute("DELETE FROM regroupings WHERE id = $1", values![note]).await?;
             }
             break;
         };
@@ -99,8 +94,8 @@ pub(crate) async fn form_groups_of(
 }
 
 /// The campaign in which a group was full first; none if no group is full.
-async fn first_full<'a>(sql: &mut dyn Sql, of: &'a [Referrer<'a>]) -> Result<Option<&'a Referrer<'a>>, Failure> {
-    let mut first: Option<(Timestamp, &Referrer<'_>)> = None;
+async fn first_full<'a>(sql: &mut dyn Sql, of: &'a [Referrer]) -> Result<Option<&'a Referrer>, Failure> {
+    let mut first: Option<(Timestamp, &Referrer)> = None;
     for referrer in of {
         let Referrer { person, campaign, terms, .. } = referrer;
         let full = concat!(
@@ -123,7 +118,7 @@ async fn first_full<'a>(sql: &mut dyn Sql, of: &'a [Referrer<'a>]) -> Result<Opt
 /// Forms a group of those who have waited longest.
 async fn form_group(
     sql: &mut dyn Sql,
-    referrer: &Referrer<'_>,
+    referrer: &Referrer,
     account: &AccountId,
     now: Timestamp,
 ) -> Result<(), Failure> {
@@ -231,8 +226,7 @@ impl VoidPerson {
     ) -> Result<Voided, Failure> {
         // A payout whose file is not yet written has paid nothing.
         let account = "SELECT p.account FROM reward_groups g JOIN people p ON p.id = g.referrer_id WHERE g.id = $1 FOR UPDATE OF p";
-        let account: Option<Option<String>> = sql.row(account, values![group], |row| row.get(0)).await?;
-        if let Some(account) = account.flatten() {
+        if let Some(account) = sql.value::<Option<String>>(account, values![group]).await?.flatten() {
             recall(sql, &account, &self.who, self.now).await?;
         }
         let find = "SELECT g.referrer_id, g.state, g.payout_id, p.account FROM reward_groups g JOIN people p ON p.id = g.referrer_id
@@ -266,7 +260,7 @@ impl VoidPerson {
         }
         note_regrouping(sql, person, campaign).await?;
         let out = "SELECT external_id FROM payouts WHERE id = $1 AND state = 'out'";
-        let payout = sql.row(out, values![payout], |row| row.get(0)).await?;
+        let payout = sql.value(out, values![payout]).await?;
         Ok(Voided::Done { group: Some(after), reversed_cents, payout })
     }
 }

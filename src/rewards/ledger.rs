@@ -36,5 +36,5 @@ pub(crate) async fn note_change(sql: &mut dyn Sql, account: &str) -> Result<(), 
 /// The amount due to an account, in cents.
 pub(crate) async fn balance(sql: &mut dyn Sql, account: &str) -> Result<i64, Failure> {
     let sum = "SELECT CAST(coalesce(sum(amount_cents), 0) AS BIGINT) FROM reward_ledger WHERE account = $1";
-    Ok(sql.row(sum, values![account], |row| row.get(0)).await?.unwrap_or(0))
+    Ok(sql.value(sum, values![account]).await?.unwrap_or(0))
 }

@@ -75,14 +75,9 @@ impl RewardAdmin {
         (reason, who): (&str, &str),
         now: Timestamp,
     ) -> Result<Voided, StoreError> {
-        let void = |address| {
-            self.store.run(VoidPerson {
-                email_normalized: address,
-                campaign: campaign.clone(),
-                reason: reason.to_owned(),
-                who: who.to_owned(),
-                now,
-            })
+        let void = |email_normalized| {
+            let (campaign, reason, who) = (campaign.clone(), reason.to_owned(), who.to_owned());
+            self.store.run(VoidPerson { email_normalized, campaign, reason, who, now })
         };
         match void(email.normalized()).await? {
             Voided::UnknownPerson => void(marker.tombstone(email)).await,
@@ -123,7 +118,7 @@ impl RewardAdmin {
     pub async fn make_batch(&self, who: &str, now: Timestamp) -> Result<Option<i64>, StoreError> {
         let Some(batch) = self.store.run(BeginBatch { who: who.to_owned(), now }).await? else { return Ok(None) };
         let mut begun = Instant::now();
-        while !self.store.unaudited().run(FillBatch { batch, who: who.to_owned(), now }).await?.is_full {
+        while !self.store.unaudited().run(FillBatch { batch, who: who.to_owned(), now }).await? {
             pause_after_step(begun).await;
             begun = Instant::now();
         }
@@ -141,12 +136,8 @@ impl RewardAdmin {
     }
 
     /// Checks a provider's answer against its payouts; books nothing.
-    pub async fn check_answer(
-        &self,
-        mut answer: ProviderAnswer,
-        within: PaidWithin,
-    ) -> Result<CheckedAnswer, StoreError> {
-        let mut checked = CheckedAnswer::new(&mut answer);
+    pub async fn check_answer(&self, answer: ProviderAnswer, within: PaidWithin) -> Result<CheckedAnswer, StoreError> {
+        let mut checked = CheckedAnswer { mistakes: answer.mistakes, ..CheckedAnswer::default() };
         let mut lines = answer.lines.into_iter();
         loop {
             let some: Vec<_> = lines.by_ref().take(SETTLED_AT_ONCE).collect();

@@ -49,13 +49,6 @@ pub enum NextBatch {
     NothingDue,
 }
 
-/// The result of one step of filling a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchStep {
-    /// Whether everyone was looked at.
-    pub is_full: bool,
-}
-
 /// Some payouts of a batch, and the id to continue after.
 #[derive(Debug, Default)]
 pub struct PayoutPage {
@@ -66,13 +59,12 @@ pub struct PayoutPage {
 
 /// A payout, as [`payout`] reads it.
 macro_rules! payouts {
-    ($($which:expr),*) => {
+    ($which:literal) => {
         concat!(
             "SELECT o.id, o.batch_id, o.external_id, o.account, o.amount_cents, o.group_count, o.state, o.paid_at, o.reference, o.reason,
                     c.slug, p.email, b.created_at
              FROM payouts o JOIN payout_batches b ON b.id = o.batch_id JOIN campaigns c ON c.id = o.campaign_id LEFT JOIN people p ON p.account = o.account WHERE ",
-            $($which,)*
-            ""
+            $which
         )
     };
 }
@@ -172,12 +164,11 @@ impl Unit for ListPayoutsOut {
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let account = &self.0;
         let out = payouts!(
             "o.account = $1 AND o.state = 'out' AND (b.closed_at IS NOT NULL OR b.written_at IS NOT NULL)
              ORDER BY o.id DESC LIMIT $2"
         );
-        sql.rows(out, values![account.as_str(), PAGE], payout).await
+        sql.rows(out, values![self.0.as_str(), PAGE], payout).await
     }
 }
 
@@ -190,20 +181,19 @@ impl Unit for FindPayouts {
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let external_ids = &self.0;
-        let mut found = Vec::with_capacity(external_ids.len());
-        for id in external_ids {
+        let mut found = Vec::with_capacity(self.0.len());
+        for id in &self.0 {
             found.extend(sql.row(payouts!("o.external_id = $1 AND o.state <> 'netted'"), values![id], payout).await?);
         }
         Ok(found)
     }
 }
 
-pub(crate) async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> {
+async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> {
     let unwritten = "SELECT id FROM payout_batches b WHERE written_at IS NULL
                      AND (filled_at IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.batch_id = b.id AND o.state = 'out' LIMIT 1 OFFSET 0))
                      ORDER BY id LIMIT 1";
-    if let Some(batch) = sql.row(unwritten, values![], |row| row.get(0)).await? {
+    if let Some(batch) = sql.value(unwritten, values![]).await? {
         return Ok(NextBatch::Unwritten(batch));
     }
     // Some referrers have unpaid groups but owe more than those are worth.
@@ -272,7 +262,7 @@ async fn next_due(sql: &mut dyn Sql, after: i64, most: u32) -> Result<Vec<DueRef
     sql.rows(next, values![after, most], read).await
 }
 
-/// Puts what some referrers are due into a batch.
+/// Puts what some referrers are due into a batch. True once everyone was looked at.
 #[derive(Debug)]
 pub struct FillBatch {
     pub batch: i64,
@@ -281,15 +271,13 @@ pub struct FillBatch {
 }
 
 impl Unit for FillBatch {
-    type Done = BatchStep;
+    type Done = bool;
     const HOW: How = How::Transaction;
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<BatchStep, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         sql.lock(LOCK).await?;
         let open = "SELECT after_id FROM payout_batches WHERE id = $1 AND filled_at IS NULL FOR UPDATE";
-        let Some(after) = sql.row(open, values![self.batch], |row| row.get(0)).await? else {
-            return Ok(BatchStep { is_full: true });
-        };
+        let Some(after) = sql.value(open, values![self.batch]).await? else { return Ok(true) };
         let due = next_due(sql, after, FILL_BATCH).await?;
         for DueReferrer { person, account, .. } in &due {
             if let Some(account) = account {
@@ -300,7 +288,7 @@ impl Unit for FillBatch {
         let (last, filled_at) = (due.last().map_or(after, |last| last.person), is_full.then_some(self.now));
         let note = "UPDATE payout_batches SET after_id = $2, filled_at = $3 WHERE id = $1";
         sql.execute(note, values![self.batch, last, filled_at]).await?;
-        Ok(BatchStep { is_full })
+        Ok(is_full)
     }
 }
 
@@ -311,7 +299,7 @@ impl FillBatch {
     async fn pay(&self, sql: &mut dyn Sql, person: i64, account: &str) -> Result<(), Failure> {
         // A person being erased either gives up their rewards or is paid first.
         let hold = "SELECT 1 FROM people WHERE id = $1 AND account = $2 FOR UPDATE";
-        if sql.row(hold, values![person, account], |_| Ok(())).await?.is_none() {
+        if !sql.exists(hold, values![person, account]).await? {
             return Ok(());
         }
         let groups = "
@@ -337,7 +325,7 @@ impl FillBatch {
         if owed < 0 {
             let failed =
                 "SELECT campaign_id FROM payouts WHERE account = $1 AND state = 'failed' ORDER BY id DESC LIMIT 1";
-            let campaign = sql.row(failed, values![account], |row| row.get(0)).await?.ok_or(Failure::Overtaken)?;
+            let campaign = sql.value(failed, values![account]).await?.ok_or(Failure::Overtaken)?;
             self.pay_campaign(sql, (person, account), campaign, 0, -owed).await?;
         }
         Ok(())
@@ -352,8 +340,8 @@ impl FillBatch {
         cents: i64,
     ) -> Result<(), Failure> {
         let before = "SELECT count(*) FROM payouts WHERE account = $1 AND campaign_id = $2";
-        let before: Option<i64> = sql.row(before, values![account, campaign], |row| row.get(0)).await?;
-        let external_id = format!("{account}-{campaign}-{}", before.unwrap_or(0) + 1);
+        let before: i64 = sql.value(before, values![account, campaign]).await?.unwrap_or(0);
+        let external_id = format!("{account}-{campaign}-{}", before + 1);
         let state = if cents > 0 { PayoutState::Out } else { PayoutState::Netted };
         let add = "INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state)
                    VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id";

@@ -10,18 +10,24 @@ use crate::rewards::ledger::{BY_RULE, book};
 use crate::store::sql::{Failure, Row, Sql, values};
 
 /// A referrer in one campaign.
-pub(crate) struct Referrer<'a> {
+pub(crate) struct Referrer {
     pub person: i64,
     pub campaign: i64,
-    pub slug: &'a str,
+    pub slug: String,
     pub terms: ReferralTerms,
+}
+
+/// Reads the columns campaign and slug and those of [`terms`]; none if the campaign has no terms.
+pub(crate) fn referrer(row: &Row<'_>, person: i64) -> Result<Option<Referrer>, Failure> {
+    let Some(terms) = terms(row)? else { return Ok(None) };
+    Ok(Some(Referrer { person, campaign: row.get("campaign")?, slug: row.get("slug")?, terms }))
 }
 
 /// Rewards a group that has no reward yet, if its referrer's limit allows another; returns whether it did.
 pub(crate) async fn reward(
     sql: &mut dyn Sql,
     group: i64,
-    referrer: &Referrer<'_>,
+    referrer: &Referrer,
     account: &AccountId,
     now: Timestamp,
 ) -> Result<bool, Failure> {
@@ -32,15 +38,15 @@ pub(crate) async fn reward(
     set_state(sql, group, GroupState::Accrued).await?;
     count_rewarded(sql, referrer.person, 1, referrer.terms.reward_cents()).await?;
     let name = "UPDATE people SET account = coalesce(account, $2) WHERE id = $1 RETURNING account";
-    let account: Option<String> = sql.row(name, values![referrer.person, account.as_str()], |row| row.get(0)).await?;
-    let account = account.ok_or(Failure::Overtaken)?;
+    let account = sql.value(name, values![referrer.person, account.as_str()]).await?;
+    let account: String = account.ok_or(Failure::Overtaken)?;
     let why = format!("a group of {} in {}", referrer.terms.group_size, referrer.slug);
     let earned = (LedgerKind::Accrual, referrer.terms.reward_cents());
     // Only the day: once the referrer is erased, an exact time would link the people who count to the account.
     let day = now.start_of_day();
     book(sql, &account, Some(referrer.campaign), earned, (BY_RULE, &why), day).await?;
     let owed = "SELECT owed_cents FROM referrers WHERE person_id = $1 AND owed_cents > 0";
-    if let Some(cents) = sql.row(owed, values![referrer.person], |row| row.get::<i64>(0)).await? {
+    if let Some(cents) = sql.value::<i64>(owed, values![referrer.person]).await? {
         sql.execute("UPDATE referrers SET owed_cents = 0 WHERE person_id = $1", values![referrer.person]).await?;
         let why = "paid too much before they were erased";
         book(sql, &account, None, (LedgerKind::Reversal, -cents), (BY_RULE, why), day).await?;
@@ -49,7 +55,7 @@ pub(crate) async fn reward(
 }
 
 /// How many groups a referrer is rewarded for across all campaigns, and their sum.
-async fn rewarded(sql: &mut dyn Sql, person: i64) -> Result<(u32, i64), Failure> {
+pub(crate) async fn rewarded(sql: &mut dyn Sql, person: i64) -> Result<(u32, i64), Failure> {
     let count = "SELECT rewarded_groups, rewarded_cents FROM referrers WHERE person_id = $1";
     let read = |row: &Row<'_>| Ok((row.get("rewarded_groups")?, row.get("rewarded_cents")?));
     Ok(sql.row(count, values![person], read).await?.unwrap_or_default())
@@ -82,12 +88,9 @@ pub(crate) async fn move_up(sql: &mut dyn Sql, person: i64, account: &str, now: 
                   WHERE c.hold_days IS NOT NULL AND c.max_groups > $2 AND $3 + c.reward_cents <= c.reward_cents * c.max_groups) oldest
              WHERE id IS NOT NULL ORDER BY id LIMIT 1"
         );
-        let read = |row: &Row<'_>| {
-            Ok((row.get::<i64>("id")?, row.get::<i64>("campaign")?, row.get::<String>("slug")?, terms(row)?))
-        };
+        let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, referrer(row, person)?));
         let found = sql.row(next, values![person, groups, cents], read).await?;
-        let Some((group, campaign, slug, Some(terms))) = found else { return Ok(()) };
-        let referrer = Referrer { person, campaign, slug: &slug, terms };
+        let Some((group, Some(referrer))) = found else { return Ok(()) };
         if !reward(sql, group, &referrer, &account, now).await? {
             return Ok(());
         }

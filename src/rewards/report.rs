@@ -28,7 +28,7 @@ impl Unit for FindOnTheWay {
         let most = self.0;
         let waiting = "SELECT count(*) FROM (SELECT 1 FROM qualifications WHERE group_id IS NULL AND voided_at IS NULL
                        AND qualified_at IS NOT NULL AND referrer_id IS NOT NULL LIMIT $1) counted";
-        let waiting = sql.row(waiting, values![most], |row| row.get(0)).await?;
+        let waiting = sql.value(waiting, values![most]).await?.unwrap_or(0);
         let on_hold = "
             SELECT count(*) AS looked_at, count(p.id) AS referred FROM
                 (SELECT part.campaign_id, part.person_id FROM campaigns c JOIN participations part ON part.campaign_id = c.id
@@ -38,7 +38,6 @@ impl Unit for FindOnTheWay {
                     AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = part.campaign_id AND q.person_id = p.id)";
         let read = |row: &Row<'_>| Ok((row.get::<u64>("looked_at")?, row.get::<u64>("referred")?));
         let (looked_at, on_hold) = sql.row(on_hold, values![most], read).await?.unwrap_or_default();
-        let waiting = waiting.unwrap_or(0);
         let is_whole = looked_at.max(waiting) < u64::from(most);
         Ok(OnTheWay { on_hold, waiting, is_whole })
     }
@@ -56,7 +55,7 @@ impl Unit for AddUpCampaign {
         let Self(campaign, so_far) = self;
         let mut so_far = *so_far;
         let find = "SELECT id FROM campaigns WHERE slug = $1";
-        let campaign: Option<i64> = sql.row(find, values![campaign.as_str()], |row| row.get(0)).await?;
+        let campaign = sql.value::<i64>(find, values![campaign.as_str()]).await?;
         let groups = "SELECT state, count(*) AS number_of, max(id) AS last FROM
                           (SELECT id, state FROM reward_groups WHERE campaign_id = $1 AND id > $2 ORDER BY id LIMIT $3) added GROUP BY state";
         let read = |row: &Row<'_>| {

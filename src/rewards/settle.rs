@@ -56,23 +56,13 @@ impl Unit for SettlePayouts {
 impl SettlePayouts {
     async fn book_one(&self, sql: &mut dyn Sql, settlement: &Settlement) -> Result<SettledPayouts, Failure> {
         let mut settled = SettledPayouts::default();
-        let find =
-            "SELECT id, account, campaign_id, amount_cents, state FROM payouts WHERE external_id = $1 FOR UPDATE";
-        let read = |row: &Row<'_>| {
-            let state = row.parsed("state", PayoutState::from_name)?;
-            Ok((
-                row.get::<i64>("id")?,
-                row.get::<String>("account")?,
-                row.get("campaign_id")?,
-                row.get("amount_cents")?,
-                state,
-            ))
-        };
+        let find = "SELECT id, external_id, account, campaign_id, amount_cents, state FROM payouts WHERE external_id = $1 FOR UPDATE";
+        let read = |row: &Row<'_>| Ok((booked(row)?, row.parsed("state", PayoutState::from_name)?));
         let found = sql.row(find, values![&settlement.external_id], read).await?;
-        let Some((id, account, campaign, cents, state)) = found else { return Ok(settled) };
+        let Some((payout, state)) = found else { return Ok(settled) };
         // Erasing a person locks their row.
         let person = "SELECT id FROM people WHERE account = $1 FOR UPDATE";
-        let person: Option<i64> = sql.row(person, values![&account], |row| row.get(0)).await?;
+        let person = sql.value::<i64>(person, values![&payout.account]).await?;
         if !state.may_become(settlement.state()) {
             return Ok(settled);
         }
@@ -80,40 +70,49 @@ impl SettlePayouts {
         let settle = "UPDATE payouts SET state = $2, reference = coalesce($3, reference), paid_at = coalesce($4, paid_at), reason = $5, settled_at = $6
                       WHERE id = $1";
         let (reference, reason) = (settlement.reference.as_deref(), settlement.reason.as_deref());
-        let values = values![id, settlement.state().name(), reference, settlement.paid_at, reason, self.now];
+        let values = values![payout.id, settlement.state().name(), reference, settlement.paid_at, reason, self.now];
         sql.execute(settle, values).await?;
-        note_change(sql, &account).await?;
+        note_change(sql, &payout.account).await?;
         if settlement.state() == PayoutState::Failed {
-            let payout = FailedPayout { id, external_id: &settlement.external_id, account: &account, campaign, cents };
-            payout.book(sql, &self.who, self.now).await?;
+            payout.book_failure(sql, &self.who, self.now).await?;
             let Some(person) = person else { return Ok(SettledPayouts { of_erased: 1, ..settled }) };
-            free_places(sql, person, &account, self.now).await?;
-            let is_due = balance(sql, &account).await? > 0;
+            free_places(sql, person, &payout.account, self.now).await?;
+            let is_due = balance(sql, &payout.account).await? > 0;
             (settled.due_again, settled.not_due) = (is_due.into(), (!is_due).into());
         }
         Ok(settled)
     }
 }
 
-/// A failed payout.
-struct FailedPayout<'a> {
+/// A payout that may turn out to have failed.
+struct BookedPayout {
     id: i64,
-    external_id: &'a str,
-    account: &'a str,
+    external_id: String,
+    account: String,
     campaign: i64,
     cents: i64,
 }
 
-impl FailedPayout<'_> {
+fn booked(row: &Row<'_>) -> Result<BookedPayout, Failure> {
+    Ok(BookedPayout {
+        id: row.get("id")?,
+        external_id: row.get("external_id")?,
+        account: row.get("account")?,
+        campaign: row.get("campaign_id")?,
+        cents: row.get("amount_cents")?,
+    })
+}
+
+impl BookedPayout {
     /// The money is due again, and the next batch gets its groups.
-    async fn book(&self, sql: &mut dyn Sql, who: &str, now: Timestamp) -> Result<(), Failure> {
+    async fn book_failure(&self, sql: &mut dyn Sql, who: &str, now: Timestamp) -> Result<(), Failure> {
         let why = format!("payout {} failed", self.external_id);
         let added = (LedgerKind::PayoutFailed, self.cents);
-        book(sql, self.account, Some(self.campaign), added, (who, &why), now).await?;
+        book(sql, &self.account, Some(self.campaign), added, (who, &why), now).await?;
         let open = "UPDATE reward_groups SET payout_id = NULL WHERE payout_id = $1 AND state <> 'reversed'";
         sql.execute(open, values![self.id]).await?;
         let rest = "UPDATE referrers SET rest_due = TRUE WHERE person_id = (SELECT id FROM people WHERE account = $1)";
-        sql.execute(rest, values![self.account]).await.map(|_| ())
+        sql.execute(rest, values![&self.account]).await.map(|_| ())
     }
 }
 
@@ -133,21 +132,13 @@ async fn free_places(sql: &mut dyn Sql, person: i64, account: &str, now: Timesta
 
 /// Takes one account's payouts out of a batch whose file is not yet written: the money is due again.
 pub(crate) async fn recall(sql: &mut dyn Sql, account: &str, who: &str, now: Timestamp) -> Result<(), Failure> {
-    let unwritten = "SELECT o.id, o.external_id, o.campaign_id, o.amount_cents FROM payouts o JOIN payout_batches b ON b.id = o.batch_id
+    let unwritten = "SELECT o.id, o.external_id, o.account, o.campaign_id, o.amount_cents FROM payouts o JOIN payout_batches b ON b.id = o.batch_id
                      WHERE o.account = $1 AND o.state = 'out' AND b.closed_at IS NULL AND b.written_at IS NULL ORDER BY o.id";
-    let read = |row: &Row<'_>| {
-        Ok((
-            row.get::<i64>("id")?,
-            row.get::<String>("external_id")?,
-            row.get("campaign_id")?,
-            row.get("amount_cents")?,
-        ))
-    };
-    for (id, external_id, campaign, cents) in sql.rows(unwritten, values![account], read).await? {
+    for payout in sql.rows(unwritten, values![account], booked).await? {
         let fail =
             "UPDATE payouts SET state = 'failed', reason = 'its file was not written', settled_at = $2 WHERE id = $1";
-        sql.execute(fail, values![id, now]).await?;
-        FailedPayout { id, external_id: &external_id, account, campaign, cents }.book(sql, who, now).await?;
+        sql.execute(fail, values![payout.id, now]).await?;
+        payout.book_failure(sql, who, now).await?;
     }
     Ok(())
 }

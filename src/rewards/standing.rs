@@ -12,6 +12,7 @@ use crate::domain::reward::payout::PayoutState;
 use crate::domain::time::Timestamp;
 use crate::rewards::ledger::{balance, book, note_change};
 use crate::rewards::payout::paid_of;
+use crate::rewards::place::rewarded;
 use crate::rewards::settle::recall;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
@@ -31,9 +32,7 @@ pub(crate) async fn standing_of(
         (standing.out_cents, standing.paid_cents) = paid_of(sql, account.as_str()).await?;
         standing.out_cents -= unwritten;
     }
-    let places = "SELECT rewarded_groups, rewarded_cents FROM referrers WHERE person_id = $1";
-    let read = |row: &Row<'_>| Ok((row.get("rewarded_groups")?, row.get("rewarded_cents")?));
-    let rewarded = sql.row(places, values![person], read).await?.unwrap_or_default();
+    let rewarded = rewarded(sql, person).await?;
     (standing.rewarded_groups, standing.rewarded_cents) = rewarded;
     let mut campaigns = BTreeMap::new();
     // Each campaign on its own: one may have more capped groups than we count. Reading one extra shows that there are more.
@@ -99,8 +98,7 @@ impl Counts {
     ) -> Result<Option<CampaignStanding>, Failure> {
         let find = concat!("SELECT c.slug, ", terms_columns!(), " FROM campaigns c WHERE c.id = $1");
         let read = |row: &Row<'_>| {
-            let terms = terms(row)?;
-            let Some(terms) = terms else { return Ok(None) };
+            let Some(terms) = terms(row)? else { return Ok(None) };
             Ok(Some(CampaignStanding {
                 campaign: row.parsed("slug", |slug| slug.parse().ok())?,
                 group_size: terms.group_size,
@@ -122,14 +120,12 @@ async fn ledger_of(sql: &mut dyn Sql, account: &AccountId) -> Result<Vec<LedgerE
     let lines = "SELECT l.at, l.kind, l.amount_cents, c.slug, l.why FROM reward_ledger l LEFT JOIN campaigns c ON c.id = l.campaign_id
                  WHERE l.account = $1 ORDER BY l.id LIMIT $2";
     let read = |row: &Row<'_>| {
+        let slug = row.get::<Option<&str>>("slug")?;
         Ok(LedgerEntry {
             at: row.get("at")?,
             kind: row.parsed("kind", LedgerKind::from_name)?,
             amount_cents: row.get("amount_cents")?,
-            campaign: match row.get::<Option<&str>>("slug")? {
-                Some(_) => Some(row.parsed("slug", |slug| slug.parse().ok())?),
-                None => None,
-            },
+            campaign: slug.map(|_| row.parsed("slug", |slug| slug.parse().ok())).transpose()?,
             why: row.get("why")?,
         })
     };
@@ -218,7 +214,6 @@ impl Unit for ListRewardAccounts {
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let after = &self.0;
         let list = concat!(
             "SELECT a.account, ",
             account_columns!(),
@@ -226,7 +221,7 @@ impl Unit for ListRewardAccounts {
              FROM (SELECT DISTINCT account FROM reward_ledger WHERE account > $1 ORDER BY account LIMIT $2) a
                  LEFT JOIN people p ON p.account = a.account ORDER BY a.account"
         );
-        sql.rows(list, values![after, self.1], account).await
+        sql.rows(list, values![&self.0, self.1], account).await
     }
 }
 
@@ -244,7 +239,6 @@ impl Unit for ListPaidBetween {
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let after = &self.after;
         let list = concat!(
             "SELECT a.account, a.paid, ",
             account_columns!(),
@@ -253,7 +247,7 @@ impl Unit for ListPaidBetween {
                     GROUP BY o.account ORDER BY o.account LIMIT $4) a
                  LEFT JOIN people p ON p.account = a.account ORDER BY a.account"
         );
-        sql.rows(list, values![self.since, self.until, after, self.most], account).await
+        sql.rows(list, values![self.since, self.until, &self.after, self.most], account).await
     }
 }
 
@@ -265,9 +259,7 @@ pub(crate) async fn waive(
     waiver: Option<&Waiver>,
     now: Timestamp,
 ) -> Result<Result<i64, i64>, Failure> {
-    let account = "SELECT account FROM people WHERE id = $1";
-    let account: Option<Option<String>> = sql.row(account, values![person], |row| row.get(0)).await?;
-    let Some(account) = account.flatten() else { return Ok(Ok(0)) };
+    let Some(account) = account_of(sql, person).await? else { return Ok(Ok(0)) };
     let due = balance(sql, &account).await? + unwritten(sql, &account).await?;
     if due <= 0 {
         return Ok(Ok(0));
@@ -281,20 +273,22 @@ pub(crate) async fn waive(
     Ok(Ok(due))
 }
 
+async fn account_of(sql: &mut dyn Sql, person: i64) -> Result<Option<String>, Failure> {
+    Ok(sql.value("SELECT account FROM people WHERE id = $1", values![person]).await?.flatten())
+}
+
 /// What is in a batch whose file is not yet written, and so is not being paid, in cents.
 async fn unwritten(sql: &mut dyn Sql, account: &str) -> Result<i64, Failure> {
     let sum = "SELECT CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) FROM payouts o JOIN payout_batches b ON b.id = o.batch_id
                WHERE o.account = $1 AND o.state = 'out' AND b.closed_at IS NULL AND b.written_at IS NULL";
-    Ok(sql.row(sum, values![account], |row| row.get(0)).await?.unwrap_or(0))
+    Ok(sql.value(sum, values![account]).await?.unwrap_or(0))
 }
 
 /// Called when a person is erased: nothing links them to the ledger anymore, neither a payout nor an exact time (groups and voids keep only
 /// their day). Groups that count toward the maximum stay. That the person counted for a referrer stays too, without the time.
 pub(crate) async fn forget_referrer(sql: &mut dyn Sql, person: i64) -> Result<(), Failure> {
     // An overpayment is subtracted from what they earn if they come back.
-    let account = "SELECT account FROM people WHERE id = $1";
-    let account: Option<Option<String>> = sql.row(account, values![person], |row| row.get(0)).await?;
-    if let Some(account) = account.flatten() {
+    if let Some(account) = account_of(sql, person).await? {
         let owed = balance(sql, &account).await?.min(0).abs();
         let keep = "UPDATE referrers SET owed_cents = owed_cents + $2 WHERE person_id = $1";
         sql.execute(keep, values![person, owed]).await?;

@@ -5,8 +5,6 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-pub use crate::people::test_data::ForgottenTestData;
-
 /// The columns of a mail, as [`mail`] reads them.
 macro_rules! columns {
     () => {

@@ -171,6 +171,20 @@ impl dyn Sql + '_ {
         self.each_row(sql, values, &mut read).await?;
         Ok(first)
     }
+
+    /// The first column of the first row.
+    pub async fn value<T: for<'v> FromValue<'v> + Send>(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Option<T>, Failure> {
+        self.row(sql, values, |row| row.get(0)).await
+    }
+
+    /// Whether the query has any row.
+    pub async fn exists(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<bool, Failure> {
+        Ok(self.row(sql, values, |_| Ok(())).await?.is_some())
+    }
 }
 
 /// A parameter of a statement, or the value of a column.

@@ -36,7 +36,7 @@ impl Gap {
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let keys = operator.ask(ListKeys).await?.into_iter().map(|(key, _)| key);
-        let endpoints = operator.ask(ListEndpoints).await?.into_iter().map(|listed| listed.endpoint);
+        let endpoints = operator.ask(ListEndpoints(None)).await?.into_iter().map(|listed| listed.endpoint);
         Ok(Self {
             taken_at,
             held,

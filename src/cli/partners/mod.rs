@@ -154,10 +154,12 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let (partner, keys, endpoints) = task.records.with(async |operator| {
         let partner = find(&operator, &task.name).await?;
-        Ok((partner, operator.ask(ListKeys).await?, operator.ask(ListEndpoints).await?))
+        let keys = operator.ask(ListKeys).await?;
+        let endpoints = operator.ask(ListEndpoints(Some(partner.id))).await?;
+        Ok((partner, keys, endpoints))
     })?;
     let keys = keys.iter().filter(|(key, _)| key.partner.as_str() == partner.name);
-    let endpoints = endpoints.iter().filter(|listed| listed.endpoint.partner == partner.name);
+    let endpoints = endpoints.iter();
     if task.json {
         let mut shown = as_json(&partner);
         shown["keyIds"] = keys.map(|(key, _)| key.id.as_str()).collect();

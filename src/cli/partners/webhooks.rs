@@ -17,7 +17,7 @@ use crate::domain::webhook::url::EndpointUrl;
 use crate::operator::Act;
 use crate::partners::endpoints;
 use crate::partners::self_service::MAX_COUNTED;
-use crate::partners::webhooks::{Effort, Webhooks};
+use crate::partners::webhooks::{EVERY_BATCH, Webhooks};
 use crate::random;
 
 #[derive(Debug, Subcommand)]
@@ -159,7 +159,7 @@ fn add(task: &AddEndpointArgs, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn list(task: &ListEndpoints) -> anyhow::Result<()> {
-    let endpoints = task.records.with(async |operator| Ok(operator.ask(endpoints::ListEndpoints).await?))?;
+    let endpoints = task.records.with(async |operator| Ok(operator.ask(endpoints::ListEndpoints(None)).await?))?;
     if task.json {
         let rows: Vec<_> = endpoints.iter().map(as_json).collect();
         return print_line(&serde_json::to_string_pretty(&rows)?);
@@ -238,7 +238,7 @@ fn resend(task: &ResendEventArgs, now: Timestamp) -> anyhow::Result<()> {
 fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks recover", format!("endpoint {} since {}", task.id, task.since), now);
     let recovered = with_webhooks(&task.settings, Some(act), async |webhooks| {
-        Ok(webhooks.recover(task.id, task.since, Effort::Whole, now).await?)
+        Ok(webhooks.recover(task.id, task.since, EVERY_BATCH, now).await?)
     })?;
     let resent = recovered.queued;
     print_line(&format!("Endpoint {} is enabled. Sent again, each with the same id: {resent}.", task.id))
@@ -246,8 +246,6 @@ fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
 
 fn remove(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks remove", format!("endpoint {}", task.id), now);
-    with_webhooks(&task.settings, Some(act), async |webhooks| {
-        Ok(webhooks.remove(task.id, Effort::Whole, now).await?)
-    })?;
+    with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.remove(task.id, EVERY_BATCH, now).await?))?;
     print_line(&format!("Endpoint {} is deleted, with everything that waited for it.", task.id))
 }

@@ -106,10 +106,10 @@ struct ShownStep<'a> {
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let found = OperatorVisit::look(visit, request.headers()).await?;
     let slug = slug_of(&found)?;
-    let (admin, now) = (found.operator().campaigns(), visit.now.time);
-    let file = found.stored(HERE, admin.ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;
-    let drafts = found.stored(HERE, admin.ask(ListOfferDrafts(slug.clone())).await)?;
-    let rounds = found.stored(HERE, admin.ask(ListRounds(slug.clone())).await)?;
+    let (operator, now) = (found.operator(), visit.now.time);
+    let file = found.stored(HERE, operator.ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;
+    let drafts = found.stored(HERE, operator.ask(ListOfferDrafts(slug.clone())).await)?;
+    let rounds = found.stored(HERE, operator.ask(ListRounds(slug.clone())).await)?;
     let campaign = &file.campaign;
     let next = campaign.next_words(now);
     let can_publish = campaign.state.after(CampaignStep::Offer).is_ok();

@@ -116,6 +116,6 @@ pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
         }
         _ => return Ok(found.refuse(HERE, "The form says neither release nor drop.")),
     };
-    found.access.findings().forget().await;
+    found.access.findings.forget().await;
     Ok(found.done(HERE, "Held mail", &[done]))
 }

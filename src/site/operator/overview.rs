@@ -85,7 +85,7 @@ async fn look(found: &OperatorVisit<'_>) -> FoundProblems {
         limits: app.limiter_status().scope.name(),
         now: now.time,
     };
-    found.access.findings().find(found.operator(), state, now.tick).await
+    found.access.findings.find(found.operator(), state, now.tick).await
 }
 
 /// Pauses sign-ups, once the operator is sure, or turns them on again.
@@ -114,7 +114,7 @@ pub async fn switch_sign_ups(visit: Visit<'_>, request: Request<SentBody<'_>>) -
     }
     let command = if pause { "signups pause" } else { "signups resume" };
     found.stored(HERE, found.acting(command, "").run(PauseSignUps(pause)).await)?;
-    found.access.findings().forget().await;
+    found.access.findings.forget().await;
     Ok(found.redirect("/operator"))
 }
 

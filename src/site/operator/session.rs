@@ -141,7 +141,7 @@ impl<'a> OperatorVisit<'a> {
 
     /// What may be done with the records, to look at them.
     pub(in crate::site) fn operator(&self) -> &'a Operator {
-        self.access.operator()
+        &self.access.operator
     }
 
     /// The same to change them: the audit log has this act, by this operator. `about` never holds an address.

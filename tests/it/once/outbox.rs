@@ -13,7 +13,7 @@ use crate::server::{block_on, in_time, wait_for};
 use tokio::sync::Notify;
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
-use unionhall::domain::api_key::ApiKey;
+use unionhall::domain::api_key::{ApiKey, Mode};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::mail::lane::Lane;
@@ -175,7 +175,7 @@ impl Room {
     async fn partner(&self) -> Partner {
         let (key, now) = (ApiKey::from_random(&[1; ApiKey::ENTROPY]), Clock::start().now().time);
         let new = NewKey { partner: "Acme".parse().unwrap(), per_minute: None, expires_at: None };
-        Keys::new(Store::clone(&self.store)).issue(&key, new, now).await.unwrap();
+        Keys::new(Store::clone(&self.store), Mode::Live).issue(&key, new, now).await.unwrap();
         let record = self.store.run(FindKey(key.id())).await.unwrap().unwrap();
         Partner { key: record.id, id: record.partner_id, name: record.partner }
     }

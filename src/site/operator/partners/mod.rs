@@ -18,7 +18,7 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::figures::ListSources;
 use crate::http::request::body::SentBody;
-use crate::keys::records::ListKeysWithFigures;
+use crate::keys::records::ListKeysOf;
 use crate::operator::Funnel;
 use crate::operator::partner::{MAX_COUNTED, waits_again};
 use crate::partners::endpoints::ListEndpoints;
@@ -160,9 +160,8 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let found = OperatorVisit::look(visit, request.headers()).await?;
     let partner = find(&found, visit.parameter).await?;
     let operator = found.operator();
-    let keys = found.stored(HERE, operator.ask(ListKeysWithFigures(partner.id, KEYS_SHOWN)).await)?;
-    let mut endpoints = found.stored(HERE, operator.ask(ListEndpoints).await)?;
-    endpoints.retain(|listed| listed.endpoint.partner == partner.name);
+    let keys = found.stored(HERE, operator.ask(ListKeysOf(partner.id, KEYS_SHOWN)).await)?;
+    let endpoints = found.stored(HERE, operator.ask(ListEndpoints(Some(partner.id))).await)?;
     let time = |time: Option<Timestamp>| time.map_or_else(|| "–".to_owned(), |time| time.to_string());
     let keys: Vec<_> = keys
         .iter()
@@ -249,7 +248,7 @@ pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
                 Ok(_) => says.push("Not all mail that was held for it could be let go. Resume it again.".to_owned()),
                 Err(_late) => says.push("Mail that was held for it is let go bit by bit.".to_owned()),
             }
-            found.access.findings().forget().await;
+            found.access.findings.forget().await;
             Ok(found.done_at(
                 HERE,
                 &format!("/operator/partners/{}", field(&fields, "partner").unwrap_or_default()),

@@ -1,6 +1,6 @@
 //! What every store does when the operator stops a partner, gives it a mail budget of its own, or ends what a key signed up.
 
-use unionhall::domain::api_key::KeyStatus;
+use unionhall::domain::api_key::{KeyStatus, Mode};
 use unionhall::domain::mail::budget::SourceStatus;
 use unionhall::domain::partner::endpoint::DeliveryOutcome;
 use unionhall::domain::sign_up::PendingPlace;
@@ -40,7 +40,7 @@ impl Fixture {
 /// Whatever the operator does to a key takes effect within two seconds, by the clock that requests are answered by.
 pub(super) async fn a_key_is_believed_for_less_than_two_seconds(fixture: &Fixture) {
     let (key, partner) = (ApiKey::from_random(&[9; ApiKey::ENTROPY]), fixture.partner.id);
-    let keys = Keys::new(Store::clone(&fixture.store));
+    let keys = Keys::new(Store::clone(&fixture.store), Mode::Live);
     let new = NewKey { partner: "Acme".parse().unwrap(), per_minute: None, expires_at: None };
     keys.issue(&key, new, NOW).await.unwrap();
     let header = format!("Bearer {}", key.reveal());
@@ -163,7 +163,7 @@ pub(super) async fn webhooks_of_a_suspended_partner_wait_and_are_not_disabled_fo
     fixture.sign_up_named("ben@example.com", "two", after(HOUR)).await;
     fixture.store.confirm(linked_at(2, after(HOUR)), SeenPage::default(), after(HOUR)).await.unwrap();
     assert!(!has_due(after(2 * DISABLED_AFTER)).await);
-    let listed = &fixture.store.run(ListEndpoints).await.unwrap()[0];
+    let listed = &fixture.store.run(ListEndpoints(None)).await.unwrap()[0];
     assert_eq!((listed.waiting, listed.endpoint.suspended_at), (2, Some(after(HOUR))), "events wait");
 
     let lifted = after(HOUR).plus(2 * DISABLED_AFTER);

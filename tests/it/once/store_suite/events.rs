@@ -87,13 +87,13 @@ pub(super) async fn events_are_recorded_without_an_endpoint_and_tell_of_deliveri
         (delivered.last_status, delivered.delivered_at, delivered.next_attempt_at),
         (Some(204), Some(retried), None)
     );
-    let listed = &fixture.store.run(ListEndpoints).await.unwrap()[0];
+    let listed = &fixture.store.run(ListEndpoints(None)).await.unwrap()[0];
     assert_eq!((listed.waiting, listed.given_up, listed.endpoint.delivered_at), (0, 0, Some(retried)));
     assert!(fixture.due(endpoint, after(20 * DAY)).await.is_empty(), "a delivered row is not due");
     // The time of the last success is true, however short ago the one before was.
     let again = retried.plus(Duration::from_secs(1));
     assert!(fixture.store.run(ResendEvent { id: endpoint, key: due[0].key.clone(), now: again }).await.unwrap());
-    let listed = &fixture.store.run(ListEndpoints).await.unwrap()[0];
+    let listed = &fixture.store.run(ListEndpoints(None)).await.unwrap()[0];
     assert_eq!((listed.waiting, listed.endpoint.delivered_at), (1, Some(retried)), "nor does it fall back");
     let due = fixture.due(endpoint, again).await;
     fixture
@@ -107,7 +107,7 @@ pub(super) async fn events_are_recorded_without_an_endpoint_and_tell_of_deliveri
         })
         .await
         .unwrap();
-    assert_eq!(fixture.store.run(ListEndpoints).await.unwrap()[0].endpoint.delivered_at, Some(again));
+    assert_eq!(fixture.store.run(ListEndpoints(None)).await.unwrap()[0].endpoint.delivered_at, Some(again));
     let found = fixture.store.run(FindEndpoint(endpoint)).await.unwrap().unwrap();
     assert_eq!(found.delivered_at, Some(again));
 

@@ -18,9 +18,8 @@ use unionhall::membership::decline::{Decline, TakeBack};
 use unionhall::partners::changes::{ClaimChange, LeaseChanges, NoteMailed, UnclaimChange};
 use unionhall::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
 use unionhall::partners::endpoints::{
-    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, FindRemovedEndpoint, LeaseToTell, ListDueEndpoints,
-    ListEndpoints, ListEndpointsOf, NoteTold, RecoverEvents, RemoveEndpoint, ResendEvent, RetireEndpoint,
-    RotateEndpoint,
+    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, FindRemovedEndpoint, LeaseToNotify, ListDueEndpoints,
+    ListEndpoints, NoteNotified, RecoverEvents, RemoveEndpoint, ResendEvent, RetireEndpoint, RotateEndpoint,
 };
 use unionhall::partners::idempotency::CloseSignUps;
 use unionhall::partners::records::{FindStatus, ListPartners, ListStatuses, ResumePartner, SetContact, SuspendPartner};
@@ -379,16 +378,16 @@ pub(super) async fn deliveries_are_leased_tried_again_and_given_up(fixture: &Fix
     assert!(!fixture.settled(endpoint, &two[0], later.clone(), NOW).await);
     let late = DueDelivery { attempts: 1, ..two[1].clone() };
     fixture.settled(endpoint, &late, DeliveryOutcome::Delivered, NOW).await;
-    assert_eq!(fixture.store.run(ListEndpoints).await.unwrap()[0].waiting, 3, "a late worker changes nothing");
+    assert_eq!(fixture.store.run(ListEndpoints(None)).await.unwrap()[0].waiting, 3, "a late worker changes nothing");
     fixture.settled(endpoint, &two[1], DeliveryOutcome::GivenUp { cause: "it hangs".to_owned() }, NOW).await;
-    let listed = &fixture.store.run(ListEndpoints).await.unwrap()[0];
+    let listed = &fixture.store.run(ListEndpoints(None)).await.unwrap()[0];
     assert_eq!((listed.waiting, listed.given_up, listed.endpoint.failing_since), (2, 1, Some(NOW)));
     let again = fixture.due(endpoint, after(HOUR)).await;
     assert_eq!(again.len(), 2, "the lease of the third has ended, too");
     for one in &again {
         fixture.settled(endpoint, one, DeliveryOutcome::Delivered, after(HOUR)).await;
     }
-    let listed = &fixture.store.run(ListEndpoints).await.unwrap()[0];
+    let listed = &fixture.store.run(ListEndpoints(None)).await.unwrap()[0];
     assert_eq!((listed.waiting, listed.endpoint.failing_since, &listed.endpoint.last_error), (0, None, &None));
 
     // Once more, by name and since a time; what is on its way is left alone.
@@ -423,7 +422,7 @@ pub(super) async fn deliveries_are_leased_tried_again_and_given_up(fixture: &Fix
     assert_eq!(fixture.due(endpoint, after(2 * HOUR)).await.len(), 3);
     assert!(fixture.store.run(RemoveEndpoint(endpoint)).await.unwrap());
     assert!(!fixture.store.run(RemoveEndpoint(endpoint)).await.unwrap());
-    assert!(fixture.store.run(ListEndpoints).await.unwrap().is_empty());
+    assert!(fixture.store.run(ListEndpoints(None)).await.unwrap().is_empty());
 }
 
 pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture: &Fixture) {
@@ -439,7 +438,8 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
         add("Acme", format!("https://acme.example/{n}")).await.unwrap();
     }
     assert_eq!(add("Acme", "https://acme.example/more".to_owned()).await, Err(NotAdded::Full));
-    for other in fixture.store.run(ListEndpoints).await.unwrap().iter().filter(|one| one.endpoint.id != endpoint) {
+    for other in fixture.store.run(ListEndpoints(None)).await.unwrap().iter().filter(|one| one.endpoint.id != endpoint)
+    {
         fixture.store.run(RemoveEndpoint(other.endpoint.id)).await.unwrap();
     }
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
@@ -456,10 +456,10 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
     assert!(fixture.store.run(ListDueEndpoints(after(10 * DAY))).await.unwrap().is_empty());
     fixture.sign_up_named("ben@example.com", "two", five_days).await;
     fixture.store.confirm(linked_at(2, five_days), SeenPage::default(), five_days).await.unwrap();
-    assert_eq!(fixture.store.run(ListEndpoints).await.unwrap()[0].waiting, 1, "nothing more is put before it");
+    assert_eq!(fixture.store.run(ListEndpoints(None)).await.unwrap()[0].waiting, 1, "nothing more is put before it");
 
     // Whom to tell, once.
-    let lease = |now: Timestamp| fixture.store.run(LeaseToTell { since: NOW, until: now.plus(HOUR), now });
+    let lease = |now: Timestamp| fixture.store.run(LeaseToNotify { since: NOW, until: now.plus(HOUR), now });
     assert!(lease(five_days).await.unwrap().is_empty(), "nobody is known");
     let contact = EmailAddress::parse("ops@acme.example").unwrap();
     assert!(fixture.store.run(SetContact { name: "Acme".to_owned(), contact: Some(contact) }).await.unwrap());
@@ -469,7 +469,7 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
     assert_eq!(told[0].0.disabled_why.as_deref(), Some("it answered 500"));
     assert!(lease(five_days).await.unwrap().is_empty(), "another worker is at it");
     assert_eq!(lease(five_days.plus(HOUR)).await.unwrap().len(), 1, "which did not come back");
-    fixture.store.run(NoteTold(endpoint, five_days)).await.unwrap();
+    fixture.store.run(NoteNotified(endpoint, five_days)).await.unwrap();
     assert!(lease(after(6 * DAY)).await.unwrap().is_empty());
 
     assert!(fixture.store.run(EnableEndpoint(endpoint, after(6 * DAY))).await.unwrap());
@@ -483,7 +483,7 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
     // An answer to what was sent before the endpoint was enabled says nothing of it.
     assert!(fixture.store.run(EnableEndpoint(endpoint, after(6 * DAY))).await.unwrap());
     assert!(!fixture.settled(endpoint, &due[0], gone(), after(6 * DAY)).await, "late");
-    assert_eq!(fixture.store.run(ListEndpoints).await.unwrap()[0].endpoint.disabled_at, None);
+    assert_eq!(fixture.store.run(ListEndpoints(None)).await.unwrap()[0].endpoint.disabled_at, None);
     let due = fixture.due(endpoint, after(6 * DAY)).await;
     assert_eq!(due.len(), 2, "they go again");
     // Nothing goes to a partner whose last key was revoked.
@@ -505,13 +505,13 @@ pub(super) async fn a_removed_endpoint_is_gone_before_its_deliveries_are(fixture
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
     fixture.confirm(1).await;
     let store = &fixture.store;
-    assert_eq!(store.run(ListEndpointsOf(fixture.partner.id)).await.unwrap()[0].waiting, 1);
+    assert_eq!(store.run(ListEndpoints(Some(fixture.partner.id))).await.unwrap()[0].waiting, 1);
     assert_eq!(store.run(FindRemovedEndpoint).await, Ok(None));
     assert!(store.run(RetireEndpoint(endpoint, NOW)).await.unwrap());
     assert!(!store.run(RetireEndpoint(endpoint, NOW)).await.unwrap(), "once");
-    assert!(store.run(ListEndpointsOf(fixture.partner.id)).await.unwrap().is_empty());
+    assert!(store.run(ListEndpoints(Some(fixture.partner.id))).await.unwrap().is_empty());
     assert!(
-        store.run(ListEndpoints).await.unwrap().is_empty()
+        store.run(ListEndpoints(None)).await.unwrap().is_empty()
             && store.run(ListDueEndpoints(NOW)).await.unwrap().is_empty()
     );
     assert_eq!(store.run(FindEndpoint(endpoint)).await, Ok(None));

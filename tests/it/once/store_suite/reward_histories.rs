@@ -218,7 +218,7 @@ async fn make_batch(fixture: &Fixture, histories: &mut [History], now: Timestamp
         assert!(histories.iter().all(|history| history.is_nothing_due()), "no batch");
         return;
     };
-    while !store.run(FillBatch { batch, who: "op".to_owned(), now }).await.unwrap().is_full {}
+    while !store.run(FillBatch { batch, who: "op".to_owned(), now }).await.unwrap() {}
     // Its file is written from here on, and perhaps killed before that is noted.
     store.run(CloseBatch(batch, now)).await.unwrap();
     let kept = Kept::read(fixture, before);
