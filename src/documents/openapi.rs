@@ -97,7 +97,7 @@ fn described(table: &[Entry], union: &Union) -> (Map<String, Value>, Value) {
 /// What an endpoint of a partner is sent.
 fn webhooks() -> Value {
     let header = |name: &str, description: &str| json!({ "name": name, "in": "header", "required": true, "description": description, "schema": { "type": "string" } });
-    let event = |kind: EventKind, summary: &str| {
+    let event = |kind: EventKind, id: &str, summary: &str| {
         let (key, at) =
             ((kind != EventKind::Ping).then_some("sign-up-1042"), Timestamp::from_millis(1_794_823_471_000));
         let example: Value = serde_json::from_str(&webhook::body(kind, at, Mode::Live, key)).unwrap_or_default();
@@ -110,7 +110,7 @@ fn webhooks() -> Value {
             None => json!({ "type": "object" }),
         };
         let post = json!({
-            "operationId": format!("receive{}", summary_id(kind)),
+            "operationId": id,
             "summary": summary,
             "tags": [PARTNER],
             "security": [],
@@ -140,22 +140,12 @@ fn webhooks() -> Value {
         });
         (kind.name().to_owned(), json!({ "post": post }))
     };
-    let events: Map<String, Value> = [
-        event(EventKind::Confirmed, "A person pressed the button of a sign-up"),
-        event(EventKind::Closed, "Seven days have passed without that"),
-        event(EventKind::Ping, "Somebody tries the endpoint out"),
-    ]
-    .into_iter()
-    .collect();
-    events.into()
-}
-
-const fn summary_id(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Confirmed => "SignUpConfirmed",
-        EventKind::Closed => "SignUpClosed",
-        EventKind::Ping => "Ping",
-    }
+    let events = [
+        event(EventKind::Confirmed, "receiveSignUpConfirmed", "A person pressed the button of a sign-up"),
+        event(EventKind::Closed, "receiveSignUpClosed", "Seven days have passed without that"),
+        event(EventKind::Ping, "receivePing", "Somebody tries the endpoint out"),
+    ];
+    Map::from_iter(events).into()
 }
 
 const PUBLIC: &str = "Public data";
