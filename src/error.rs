@@ -4,6 +4,7 @@
 //! operator. The message may speak of the caller's own input; the cause may not: it is logged.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -156,6 +157,21 @@ impl Error {
         Self::InvalidSubmission { what: what.to_owned(), fields: Vec::new() }
     }
 
+    /// A submission with a field that is wrong; says how.
+    pub fn in_field(field: &str, how: impl Display) -> Self {
+        Self::InvalidSubmission { what: format!("{field}: {how}"), fields: vec![field.to_owned()] }
+    }
+
+    /// The store could not be read, and why.
+    pub fn unread(why: impl ToString) -> Self {
+        Self::Unavailable { cause: why.to_string() }
+    }
+
+    /// The store could not commit, and why.
+    pub fn unsaved(why: impl ToString) -> Self {
+        Self::SaveFailed { cause: why.to_string() }
+    }
+
     /// What the log says of it; none where the contract has no code.
     pub fn refusal(&self) -> Option<RefusedCall> {
         let fields = match self {
@@ -260,8 +276,7 @@ pub struct ErrorBody {
     /// What went wrong and what would be right, for a person or a model to read.
     pub error: Cow<'static, str>,
     /// The kind of error, for a program to act on; absent where the contract names none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Code")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
 }
 

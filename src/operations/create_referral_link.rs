@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use super::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
@@ -20,13 +20,7 @@ pub struct ReferralLinkRequest {
     pub email: EmailAddress,
 }
 
-impl Input for ReferralLinkRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json(body)
-    }
-}
+impl ObjectInput for ReferralLinkRequest {}
 
 /// The user's personal referral link: always the same for the same address.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -5,37 +5,28 @@
 
 use std::collections::HashMap;
 
-use schemars::JsonSchema;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
-use super::mistakes;
+use super::{ObjectInput, mistakes};
 use crate::error::Error;
 
 /// Deeper than any input of ours by far, and as deep as the JSON parser goes.
 const DEEPEST: usize = 127;
 
-pub fn json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Error> {
-    object(body, EXAMPLE)
-}
-
-/// The same of an object all of whose fields may be left out: then nothing at all need be sent.
-pub fn json_or_nothing<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Error> {
-    object(if body.trim_ascii().is_empty() { b"{}" } else { body }, "{}")
-}
-
-/// Takes nothing, or an object without fields; whatever else is refused with that sentence.
+/// Takes nothing, or an object without fields; anything else is refused with that sentence.
 pub fn nothing(body: &[u8], refusal: &str) -> Result<(), Error> {
     let is_empty =
         |body| serde_json::from_slice::<HashMap<String, IgnoredAny>>(body).is_ok_and(|fields| fields.is_empty());
     if body.trim_ascii().is_empty() || is_empty(body) { Ok(()) } else { Err(Error::shapeless(refusal)) }
 }
 
-fn object<T: DeserializeOwned + JsonSchema>(body: &[u8], example: &str) -> Result<T, Error> {
+pub fn object<T: ObjectInput>(body: &[u8]) -> Result<T, Error> {
+    let body = if T::MAY_BE_EMPTY && body.trim_ascii().is_empty() { b"{}" } else { body };
     // serde would also read an array as a struct, its fields in order; the schema says object.
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
     match serde_json::from_slice(body) {
         Ok(input) if is_object => Ok(input),
-        _ => Err(explain::<T>(body, is_object, example)),
+        _ => Err(explain::<T>(body, is_object)),
     }
 }
 
@@ -44,7 +35,8 @@ pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
     T::deserialize(deserializer).map(Some)
 }
 
-fn explain<T: DeserializeOwned + JsonSchema>(body: &[u8], is_object: bool, example: &str) -> Error {
+fn explain<T: ObjectInput>(body: &[u8], is_object: bool) -> Error {
+    let example = if T::MAY_BE_EMPTY { "{}" } else { EXAMPLE };
     match check_syntax(body) {
         Err(how) => Error::InvalidJson(how),
         Ok(text) if is_object => {
@@ -126,7 +118,7 @@ mod tests {
     use crate::operations::sign_up_user::InviteRequest;
 
     fn refuse(body: impl AsRef<[u8]>) -> Error {
-        json::<InviteRequest>(body.as_ref()).unwrap_err()
+        object::<InviteRequest>(body.as_ref()).unwrap_err()
     }
 
     #[test]

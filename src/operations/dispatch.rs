@@ -157,8 +157,8 @@ async fn authenticate(app: &Arc<App>, access: Access, call: Call<'_>) -> Result<
         // The sandbox has nothing that is public: a key that no longer opens it shows no other count.
         Err(_) if access == Access::Public && !app.is_sandbox() => Ok(None),
         Err(Refusal::Key(problem)) => Err(Error::AgentUnauthorized(problem)),
-        Err(Refusal::Store(error)) if access == Access::Agent => Err(Error::SaveFailed { cause: error.to_string() }),
-        Err(Refusal::Store(error)) => Err(Error::Unavailable { cause: error.to_string() }),
+        Err(Refusal::Store(error)) if access == Access::Agent => Err(Error::unsaved(error)),
+        Err(Refusal::Store(error)) => Err(Error::unread(error)),
     }
 }
 

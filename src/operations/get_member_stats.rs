@@ -48,7 +48,7 @@ impl Operation for GetMemberStats {
             None => app.membership.count().await,
             Some(inbox) => inbox.member_count(caller.partner()?.id).await,
         };
-        let member_count = counted.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
+        let member_count = counted.map_err(Error::unread)?;
         Ok(MemberStats { ok: True, member_count })
     }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::create_referral_link::EXAMPLE_CODE;
 use super::wording::CONSENT_RULE;
-use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use super::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec, decode};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
@@ -33,29 +33,19 @@ pub struct InviteRequest {
     pub email: EmailAddress,
     /// The state the user lives in, or DC. Leave it out for Puerto Rico, other territories and countries: people there may join too.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "UsState")]
     pub us_state: Option<UsState>,
     /// True for each one the user cares about; leave out the others. Sent again it replaces the whole choice; {} clears it.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "CategorySet")]
     pub categories: Option<CategorySet>,
     /// What else the user wants the union to know, in their words. Sent again, this replaces the old text; "" clears it.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "Comments")]
     pub other_comments: Option<Comments>,
     /// The code of whoever referred the user, or their whole link.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "RefCode")]
     pub ref_code: Option<RefCode>,
 }
 
-impl Input for InviteRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json(body)
-    }
-}
+impl ObjectInput for InviteRequest {}
 
 /// The sign-up is saved. The answer is the same whether its email goes or not, and for members too.
 #[derive(Debug, Serialize, JsonSchema)]

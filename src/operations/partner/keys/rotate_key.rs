@@ -13,10 +13,11 @@ use crate::domain::api_key::MAX_ENDING_KEYS;
 use crate::domain::catalog::Catalog;
 use crate::domain::json::{True, inline_schema};
 use crate::domain::partner::change::ChangeKind;
+use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::error::Error;
-use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::partner::{example_time, not_done};
+use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec, decode};
 
 /// For how many hours the old key still works.
 #[derive(Debug, Clone, Copy)]
@@ -48,16 +49,11 @@ inline_schema!(
 pub struct RotateKeyRequest {
     /// For how many hours the old key still works.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "GraceHours")]
     pub grace_hours: Option<GraceHours>,
 }
 
-impl Input for RotateKeyRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json_or_nothing(body)
-    }
+impl ObjectInput for RotateKeyRequest {
+    const MAY_BE_EMPTY: bool = true;
 }
 
 /// The successor of the key of the request.
@@ -72,14 +68,14 @@ pub struct NextKey {
     /// The new key. It is told only now.
     pub key: String,
     /// From when on the new key no longer works, as the old one would have; left out where it works until it is revoked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub expires_at: Option<Timestamp>,
     /// The id of the key of the request.
     pub old_id: String,
     /// Until when that key still works.
     #[schemars(extend("format" = "date-time"))]
-    pub old_works_until: String,
+    pub old_works_until: Timestamp,
 }
 
 impl std::fmt::Debug for NextKey {
@@ -122,15 +118,14 @@ impl Operation for RotateOwnKey {
         let partner = caller.partner()?;
         let GraceHours(hours) = input.grace_hours.unwrap_or(GraceHours::DEFAULT);
         let grace = Duration::from_secs(u64::from(hours) * 3600);
-        let rotated = app.self_service.rotate_key(partner, grace, caller.now).await;
-        let (key, rotated) = rotated.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        let (key, rotated) = app.self_service.rotate_key(partner, grace, caller.now).await.map_err(not_done::<Self>)?;
         Ok(NextKey {
             ok: True,
             id: key.id().to_string(),
             key: key.reveal().to_owned(),
-            expires_at: rotated.new_ends.map(|time| time.to_string()),
+            expires_at: rotated.new_ends,
             old_id: partner.key.to_string(),
-            old_works_until: rotated.old_ends.to_string(),
+            old_works_until: rotated.old_ends,
         })
     }
 
@@ -143,7 +138,7 @@ impl Operation for RotateOwnKey {
                 key: format!("uh_{EXAMPLE_SUCCESSOR}_…"),
                 expires_at: None,
                 old_id: EXAMPLE_KEY.to_owned(),
-                old_works_until: "2026-11-17T09:00:00Z".to_owned(),
+                old_works_until: example_time("2026-11-17T09:00:00Z"),
             },
         }
     }

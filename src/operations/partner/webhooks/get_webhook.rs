@@ -46,8 +46,7 @@ impl Operation for GetWebhook {
     }
 
     async fn run(app: &App, caller: &Caller, input: WebhookRequest) -> Result<WebhookAnswer, Error> {
-        let found = app.self_service.endpoint(caller.partner()?, input.id.0).await;
-        let found = found.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        let found = app.self_service.endpoint(caller.partner()?, input.id.0).await.map_err(not_done::<Self>)?;
         Ok(WebhookAnswer { ok: True, webhook: Webhook::of(found) })
     }
 

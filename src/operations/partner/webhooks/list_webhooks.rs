@@ -49,8 +49,7 @@ impl Operation for ListWebhooks {
     }
 
     async fn run(app: &App, caller: &Caller, _: NoInput) -> Result<WebhookList, Error> {
-        let listed = app.self_service.endpoints(caller.partner()?).await;
-        let listed = listed.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        let listed = app.self_service.endpoints(caller.partner()?).await.map_err(not_done::<Self>)?;
         Ok(WebhookList { ok: True, webhooks: listed.into_iter().map(Webhook::of).collect(), max: ENDPOINTS_OF_ONE })
     }
 

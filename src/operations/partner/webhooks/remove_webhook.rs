@@ -36,12 +36,12 @@ impl Operation for RemoveWebhook {
     }
 
     async fn run(app: &App, caller: &Caller, input: WebhookRequest) -> Result<WebhookChanged, Error> {
-        let done = app.self_service.remove_endpoint(caller.partner()?, input.id.0, caller.now).await;
-        done.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
-        Ok(WebhookChanged { ok: True, id: input.id.0.to_string() })
+        let id = input.id.0;
+        app.self_service.remove_endpoint(caller.partner()?, id, caller.now).await.map_err(not_done::<Self>)?;
+        Ok(WebhookChanged { ok: True, id })
     }
 
     fn example(_: &Catalog) -> Example<WebhookChanged> {
-        Example { request: example_request(), answer: WebhookChanged { ok: True, id: EXAMPLE_ID.to_owned() } }
+        Example { request: example_request(), answer: WebhookChanged { ok: True, id: EXAMPLE_ID } }
     }
 }
