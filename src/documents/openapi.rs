@@ -203,22 +203,20 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
             "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
         }]);
     }
-    if operation.takes_input && spec.method != Method::Post {
-        item["parameters"] = parameters(spec.path, &schema::standalone(operation.input_schema), &example.request);
-    } else if operation.takes_input && spec.path.contains('{') {
+    let mut input = schema::standalone(operation.input_schema);
+    if operation.takes_input && spec.method == Method::Post && !spec.path.contains('{') {
+        item["requestBody"] = json!({
+            "required": input.get("required").is_some(),
+            "content": { "application/json": { "schema": (operation.input_schema)(schemas), "example": example.request } },
+        });
+    } else if operation.takes_input {
         // What stands in the path is no part of the body.
-        let mut input = schema::standalone(operation.input_schema);
-        let body = take_body(spec.path, &mut input, example.request.clone());
-        item["parameters"] = parameters(spec.path, &input, &example.request);
+        let is_post = spec.method == Method::Post;
+        let body = is_post.then(|| take_body(spec.path, &mut input, example.request.as_ref())).flatten();
+        item["parameters"] = parameters(spec.path, &input, example.request.as_ref());
         if let Some(body) = body {
             item["requestBody"] = body;
         }
-    } else if operation.takes_input {
-        let is_required = schema::standalone(operation.input_schema).get("required").is_some();
-        item["requestBody"] = json!({
-            "required": is_required,
-            "content": { "application/json": { "schema": (operation.input_schema)(schemas), "example": example.request } },
-        });
     }
     let mut responses = Map::new();
     let mut success = json!({
@@ -272,13 +270,13 @@ fn is_partners(kind: ErrorKind, spec: Spec) -> bool {
 }
 
 /// Takes out of an input what is not in the path: the body of a request; none where nothing is left.
-fn take_body(path: &str, input: &mut Schema, example: Option<Value>) -> Option<Value> {
+fn take_body(path: &str, input: &mut Schema, example: Option<&Value>) -> Option<Value> {
     let in_path = |name: &str| path.contains(&format!("{{{name}}}"));
     let part = |of: Option<&Value>| -> Map<String, Value> {
         let fields = of.and_then(Value::as_object).into_iter().flatten();
         fields.filter(|(name, _)| !in_path(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
     };
-    let (properties, example) = (part(input.get("properties")), part(example.as_ref()));
+    let (properties, example) = (part(input.get("properties")), part(example));
     let required = input.get("required").and_then(Value::as_array).into_iter().flatten();
     let required: Vec<_> = required.filter(|name| name.as_str().is_some_and(|name| !in_path(name))).cloned().collect();
     if properties.is_empty() {
@@ -296,7 +294,7 @@ fn take_body(path: &str, input: &mut Schema, example: Option<Value>) -> Option<V
 }
 
 /// The parameters of an operation that takes its input from the path and the query.
-fn parameters(path: &str, input: &Schema, example: &Option<Value>) -> Value {
+fn parameters(path: &str, input: &Schema, example: Option<&Value>) -> Value {
     let (properties, required) = (input.get("properties"), input.get("required").and_then(Value::as_array));
     let named = properties.and_then(Value::as_object).into_iter().flatten().map(|(name, schema)| {
         let mut schema = schema.clone();
@@ -309,7 +307,7 @@ fn parameters(path: &str, input: &Schema, example: &Option<Value>) -> Value {
             "description": description,
             "schema": schema,
         });
-        if let Some(value) = example.as_ref().and_then(|example| example.get(name)) {
+        if let Some(value) = example.and_then(|example| example.get(name)) {
             parameter["example"] = value.clone();
         }
         parameter

@@ -1,16 +1,7 @@
 //! `POST /v1/referral-link`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use super::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
+use super::prelude::*;
 use crate::domain::email::EmailAddress;
-use crate::domain::json::True;
-use crate::domain::union::Union;
-use crate::error::Error;
 
 /// The user whose link is wanted.
 #[derive(Debug, Deserialize, JsonSchema)]

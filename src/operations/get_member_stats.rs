@@ -1,14 +1,7 @@
 //! `GET /v1/stats`
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
-use crate::domain::union::Union;
-use crate::error::Error;
+use super::Nothing;
+use super::prelude::*;
 
 /// How large the union is.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -75,6 +75,22 @@ pub const CONTRACT_TOOLS: Toolset = Toolset { name: "unionhall", operations: ALL
 /// The bytes of a message to MCP over HTTP, at the most: far more than any call needs.
 pub const LARGEST_MESSAGE: u64 = 64 << 10;
 
+/// What the file of every operation names.
+mod prelude {
+    pub(super) use schemars::JsonSchema;
+    pub(super) use serde::{Deserialize, Serialize};
+    pub(super) use serde_json::json;
+
+    pub(super) use crate::app::App;
+    pub(super) use crate::domain::catalog::Catalog;
+    pub(super) use crate::domain::json::True;
+    pub(super) use crate::domain::union::Union;
+    pub(super) use crate::error::Error;
+    pub(super) use crate::operations::{
+        Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec,
+    };
+}
+
 /// One thing that callers can ask of the union.
 pub trait Operation: 'static {
     const SPEC: Spec;

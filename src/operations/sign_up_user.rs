@@ -2,27 +2,19 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::create_referral_link::EXAMPLE_CODE;
+use super::decode;
+use super::prelude::*;
 use super::wording::CONSENT_RULE;
-use super::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec, decode};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
-use crate::domain::json::True;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP, MailKind};
 use crate::domain::referral::RefCode;
 use crate::domain::sign_up::{PENDING_FOR, SignUpAnswers, SignedUp};
 use crate::domain::text::Comments;
-use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
-use crate::error::Error;
 use crate::membership::{Application, SignUpContext};
 
 /// A user who wants to join, and what they care about.

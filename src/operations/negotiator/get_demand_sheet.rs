@@ -1,24 +1,16 @@
 //! `getDemandSheet`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::list_campaigns::{CampaignSummary, example_day};
 use super::no_campaign;
 use super::parameter::SlugParameter;
-use crate::app::App;
 use crate::domain::campaign::LastDay;
 use crate::domain::campaign::demand::{DemandCell, DemandSheet};
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
-use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
-use crate::domain::json::{True, Usd};
+use crate::domain::json::Usd;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec};
+use crate::operations::prelude::*;
 
 /// Whose demand is asked for.
 #[derive(Debug, Deserialize, JsonSchema)]

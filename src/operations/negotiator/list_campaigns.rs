@@ -1,22 +1,14 @@
 //! `listCampaigns`
 
 use jiff::civil::Date;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use crate::app::App;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignState, LastDay};
-use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
-use crate::domain::json::True;
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec};
+use crate::operations::prelude::*;
 
 /// Which campaigns are listed.
 #[derive(Debug, Deserialize, JsonSchema)]

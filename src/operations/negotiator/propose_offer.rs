@@ -1,20 +1,14 @@
 //! `proposeOffer`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::parameter::SlugParameter;
 use super::{client_of, noted, offer_file};
-use crate::app::App;
 use crate::domain::campaign::BadFile;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::OfferDraft;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec, mistakes};
+use crate::operations::mistakes;
+use crate::operations::prelude::*;
 
 /// An offer to publish, as a supplier agreed to it.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,18 +1,9 @@
 //! `recordRound`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::parameter::{NoteText, SlugParameter};
 use super::{client_of, noted};
-use crate::app::App;
 use crate::domain::campaign::record::NegotiationRound;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec};
+use crate::operations::prelude::*;
 
 /// One exchange with a supplier.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,19 +1,13 @@
 //! `GET /partner/v1/sign-ups/{idempotencyKey}`
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use schemars::{Schema, SchemaGenerator};
 
 use super::example_time;
 use super::page::KeyParameter;
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::{True, open_enumeration};
+use crate::domain::json::open_enumeration;
 use crate::domain::partner::{CLOSES_AFTER, NamedSignUp, SignUpStatus};
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec};
+use crate::operations::prelude::*;
 
 /// Which sign-up is asked about.
 #[derive(Debug, Deserialize, JsonSchema)]

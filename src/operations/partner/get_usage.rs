@@ -1,19 +1,11 @@
 //! `GET /partner/v1/usage`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::not_done;
 use super::page::DayParameter;
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec, decode};
+use crate::operations::decode;
+use crate::operations::prelude::*;
 use crate::partners::self_service::UsageDay;
 
 /// Days of one answer.

@@ -2,23 +2,18 @@
 
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use schemars::{Schema, SchemaGenerator};
 
 use super::example_time;
 use super::page::{CursorParameter, PageSize, WaitSeconds};
-use crate::app::App;
 use crate::domain::api_key::Mode;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::{True, open_enumeration};
+use crate::domain::json::open_enumeration;
 use crate::domain::partner::endpoint::EndpointId;
 use crate::domain::partner::event::{EVENTS_KEPT_FOR, EventDelivery, PartnerEvent};
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
 use crate::domain::webhook::EventKind;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec, decode};
+use crate::operations::decode;
+use crate::operations::prelude::*;
 
 /// Which events are listed.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,17 +1,9 @@
 //! `GET /partner/v1/inbox`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::example_time;
 use super::page::{MailParameter, PageSize};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec, decode};
+use crate::operations::decode;
+use crate::operations::prelude::*;
 use crate::sandbox::ReceivedMail;
 
 /// Which mails are listed.

@@ -1,18 +1,10 @@
 //! `GET /partner/v1/sign-ups`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::get_sign_up_status::StatusOfSignUp;
 use super::page::{KeyParameter, PageSize, Since, StatusParameter};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec, decode};
+use crate::operations::decode;
+use crate::operations::prelude::*;
 
 /// Which sign-ups are listed.
 #[derive(Debug, Deserialize, JsonSchema)]

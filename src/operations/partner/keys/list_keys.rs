@@ -1,18 +1,13 @@
 //! `GET /partner/v1/keys`
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Serialize;
+use schemars::{Schema, SchemaGenerator};
 
 use super::{EXAMPLE_KEY, EXAMPLE_SUCCESSOR};
-use crate::app::App;
 use crate::domain::api_key::{KeyId, KeyRecord, KeyStatus};
-use crate::domain::catalog::Catalog;
-use crate::domain::json::{True, open_enumeration};
+use crate::domain::json::open_enumeration;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::{NoInput, example_time, not_done};
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
+use crate::operations::prelude::*;
 use crate::partners::self_service::MAX_LISTED_KEYS;
 
 /// Whether a key works.

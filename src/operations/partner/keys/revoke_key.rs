@@ -1,17 +1,11 @@
 //! `POST /partner/v1/keys/revoke`
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::EXAMPLE_KEY;
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::{True, inline_schema};
+use crate::domain::json::inline_schema;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::{example_time, not_done};
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::prelude::*;
+use crate::operations::{Input, decode};
 
 /// Nothing: whoever names a key believes that another one than that of the request would be ended.
 #[derive(Debug)]

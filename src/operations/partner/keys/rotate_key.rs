@@ -2,22 +2,18 @@
 
 use std::time::Duration;
 
-use schemars::{JsonSchema, json_schema};
+use schemars::json_schema;
+use serde::Deserializer;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::json;
 
 use super::{EXAMPLE_KEY, EXAMPLE_SUCCESSOR};
-use crate::app::App;
 use crate::domain::api_key::MAX_ENDING_KEYS;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::{True, inline_schema};
+use crate::domain::json::inline_schema;
 use crate::domain::partner::change::ChangeKind;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
+use crate::operations::decode;
 use crate::operations::partner::{example_time, not_done};
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec, decode};
+use crate::operations::prelude::*;
 
 /// For how many hours the old key still works.
 #[derive(Debug, Clone, Copy)]

@@ -1,19 +1,10 @@
 //! `POST /partner/v1/webhooks`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::{EXAMPLE_ID, a_day};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::change::ChangeKind;
 use crate::domain::partner::endpoint::{ENDPOINTS_OF_ONE, EndpointId};
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec};
+use crate::operations::prelude::*;
 
 /// Where messages are to go.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,17 +1,9 @@
 //! `GET /partner/v1/webhooks`
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::Webhook;
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::endpoint::ENDPOINTS_OF_ONE;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::{NoInput, not_done};
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
+use crate::operations::prelude::*;
 
 /// The partner's endpoints, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -1,21 +1,12 @@
 //! `POST /partner/v1/webhooks/{id}/recover`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::{EXAMPLE_ID, a_day};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::change::ChangeKind;
 use crate::domain::partner::endpoint::EndpointId;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::not_done;
 use crate::operations::partner::page::{EndpointParameter, Since};
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec};
+use crate::operations::prelude::*;
 use crate::partners::self_service::MAX_RECOVERED;
 
 /// What an endpoint is to be told again.

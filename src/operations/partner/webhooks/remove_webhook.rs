@@ -1,14 +1,9 @@
 //! `DELETE /partner/v1/webhooks/{id}`
 
 use super::{EXAMPLE_ID, WebhookChanged, WebhookRequest, a_day, example_request};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::change::ChangeKind;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
+use crate::operations::prelude::*;
 
 #[derive(Debug)]
 pub struct RemoveWebhook;

@@ -1,19 +1,10 @@
 //! `POST /partner/v1/webhooks/{id}/resend`
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
-
 use super::{EXAMPLE_ID, WebhookChanged, a_day};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::change::ChangeKind;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::not_done;
 use crate::operations::partner::page::{EndpointParameter, KeyParameter};
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec};
+use crate::operations::prelude::*;
 
 /// Which event an endpoint is to be told again.
 #[derive(Debug, Deserialize, JsonSchema)]

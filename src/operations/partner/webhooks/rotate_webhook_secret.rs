@@ -1,22 +1,14 @@
 //! `POST /partner/v1/webhooks/{id}/rotate`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::{EXAMPLE_ID, a_day};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::change::ChangeKind;
 use crate::domain::partner::endpoint::EndpointId;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
 use crate::domain::webhook::OLD_SECRET_SIGNS_FOR;
-use crate::error::Error;
+use crate::operations::decode;
 use crate::operations::partner::page::EndpointParameter;
 use crate::operations::partner::{example_time, not_done};
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec, decode};
+use crate::operations::prelude::*;
 
 /// Whose secret is rotated.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,17 +1,9 @@
 //! `POST /partner/v1/webhooks/{id}/test`
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::{WebhookRequest, a_day, example_request};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::change::ChangeKind;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
+use crate::operations::prelude::*;
 use crate::partners::self_service::Pinged;
 
 /// What the endpoint said to a ping.
