@@ -43,7 +43,7 @@ impl Code {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedCall {
     pub code: Code,
-    /// What it was about, by paths of ours.
+    /// The known fields that it was about.
     pub fields: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ pub enum Error {
     /// The JSON does not fit the schema; says where and what would.
     InvalidSubmission {
         what: String,
-        /// The paths of ours that it is about, for the log: no name that a caller made up is among them.
+        /// The known fields that it is about, for the log: never a name that the caller made up.
         fields: Vec<String>,
     },
     AgentUnauthorized(KeyProblem),

@@ -22,7 +22,7 @@ use crate::http::response::etag::Document;
 /// The version of the API, in every document.
 pub const API_VERSION: &str = "1.0.0";
 
-/// The policy of the reference, whose script is ours and calls nobody but us.
+/// The policy of the reference, whose script is our own and calls only this service.
 const WITH_TRIES: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; img-src 'self'; style-src 'self'; font-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'",

@@ -27,7 +27,7 @@ pub struct Call<'a> {
     pub address: IpAddr,
     pub now: Moment,
     pub channel: Channel,
-    /// What the client calls itself, where it told.
+    /// What the client calls itself, if it says so.
     pub client: Option<&'a str>,
     /// Its `Idempotency-Key`, where the channel takes one.
     pub idempotency_key: Option<&'a Result<IdempotencyKey, BadIdempotencyKey>>,
@@ -80,8 +80,8 @@ impl Dispatcher {
     }
 
     /// Calls `operation`. The body is asked for only once the key and the limit are passed, and only if the operation takes
-    /// one; `E` is whatever else can go wrong while it is read. `trace` is told of a valid key as soon as it is seen: the
-    /// caller may hang up before there is an answer.
+    /// one; `E` is what else can go wrong while it is read. `trace` gets a valid key as soon as it is seen: the caller may
+    /// hang up before there is an answer.
     pub async fn dispatch<E: From<Error> + MaybeOperations>(
         &self,
         operation: &'static Entry,

@@ -115,7 +115,7 @@ pub struct Caller {
     pub partner: Option<Partner>,
     pub now: Timestamp,
     pub channel: Channel,
-    /// What the client calls itself, where MCP told.
+    /// What the client calls itself over MCP, if it says so.
     pub client: Option<ClientName>,
     /// The `Idempotency-Key` of the request, or why it cannot be one.
     pub idempotency_key: Option<Result<IdempotencyKey, BadIdempotencyKey>>,
@@ -178,7 +178,7 @@ impl Caller {
 
 /// What an operation takes.
 pub trait Input: Sized + Send + JsonSchema {
-    /// Whether there is anything to take; if not, whatever is sent is ignored, or refused.
+    /// Whether there is anything to take; if not, what is sent is ignored or refused.
     const EXPECTED: bool;
 
     /// Whether what is sent where nothing is taken is refused.

@@ -1,7 +1,7 @@
 //! The negotiator's operations: a third table, which `unionhall negotiator` alone serves, on the operator's machine.
 //!
 //! They use nothing but `app.negotiator` and what the catalog says: no file here can read a member's record, an address or a comment, and none publishes
-//! anything. There is no key and no limit, because whoever starts the command can read the database anyway.
+//! anything. There is no key and no limit, because anyone who can start the command can read the database anyway.
 
 pub mod get_demand_sheet;
 pub mod list_campaigns;

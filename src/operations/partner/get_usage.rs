@@ -11,7 +11,7 @@ use crate::partners::self_service::UsageDay;
 /// Days of one answer.
 const MAX_DAYS: i64 = 92;
 
-/// Days of an answer where nobody says how many.
+/// Days of an answer to a request that does not say how many.
 const DEFAULT_DAYS: i64 = 30;
 
 /// Which days are asked about.

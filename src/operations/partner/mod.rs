@@ -42,7 +42,7 @@ operations! {
     list_inbox::ListInbox,
 }
 
-/// The input of an operation that takes none and refuses what is sent all the same: whoever sends something means it.
+/// The input of an operation that takes none, and refuses what is sent anyway: the caller meant something by it.
 #[derive(Debug)]
 pub struct NoInput;
 

@@ -7,7 +7,7 @@ use crate::operations::partner::{example_time, not_done};
 use crate::operations::prelude::*;
 use crate::operations::{Input, decode};
 
-/// Nothing: whoever names a key believes that another one than that of the request would be ended.
+/// Nothing: a caller who names a key expects to revoke another one than that of the request.
 #[derive(Debug)]
 pub struct RevokeKeyRequest;
 

@@ -26,7 +26,7 @@ impl GraceHours {
 
 impl<'de> Deserialize<'de> for GraceHours {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // What is no number at all is told in the same words.
+        // The same message for what is not a number at all.
         match i64::deserialize(deserializer).ok().and_then(|hours| u32::try_from(hours).ok()) {
             Some(hours @ 0..=Self::MAX) => Ok(Self(hours)),
             _ => Err(D::Error::custom(format!("write a whole number of hours from 0 to {}", Self::MAX))),
