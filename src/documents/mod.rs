@@ -4,7 +4,7 @@
 //! This module must never know what an operation does, only how the operation describes itself.
 
 pub mod demand_sheet;
-pub mod descriptor;
+mod descriptor;
 pub mod discovery;
 pub mod icon;
 mod llms;
@@ -60,7 +60,7 @@ impl Documents {
             None => document,
         };
         Self {
-            descriptor: linked(Document::new("application/json", descriptor::of(union))),
+            descriptor: linked(Document::new("application/json", descriptor::of(union).to_string())),
             registry_entry: linked(Document::new("application/json", registry_entry::of(union))),
             reference: linked(Document::new("text/html; charset=utf-8", reference.page()))
                 .with(CONTENT_SECURITY_POLICY, WITH_TRIES),

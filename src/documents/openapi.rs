@@ -353,31 +353,22 @@ fn limit_headers() -> Map<String, Value> {
 }
 
 fn headers() -> Value {
+    let text = |description: &str, example: &str| json!({ "description": description, "schema": { "type": "string" }, "example": example });
     json!({
         "Retry-After": {
             "description": "Whole seconds to wait before the next request.",
             "schema": { "type": "integer", "minimum": 1, "maximum": 60 },
             "example": 17,
         },
-        "Idempotency-Replayed": {
-            "description": "`true` where this is the answer to an earlier request with the same `Idempotency-Key`; left out otherwise.",
-            "schema": { "type": "string" },
-            "example": "true",
-        },
-        "ETag": {
-            "description": "Names this answer; send it in `If-None-Match` and an unchanged answer is 304.",
-            "schema": { "type": "string" },
-            "example": "\"zrdaqnfj256vs5ng33gr\"",
-        },
-        "RateLimit": {
-            "description": "What is left: `r` requests now, more in `t` seconds.",
-            "schema": { "type": "string" },
-            "example": "\"public\";r=59;t=60",
-        },
-        "RateLimit-Policy": {
-            "description": "The limit that applies: `q` requests in any `w` seconds.",
-            "schema": { "type": "string" },
-            "example": "\"public\";q=60;w=60",
-        },
+        "Idempotency-Replayed": text(
+            "`true` where this is the answer to an earlier request with the same `Idempotency-Key`; left out otherwise.",
+            "true",
+        ),
+        "ETag": text(
+            "Names this answer; send it in `If-None-Match` and an unchanged answer is 304.",
+            "\"zrdaqnfj256vs5ng33gr\"",
+        ),
+        "RateLimit": text("What is left: `r` requests now, more in `t` seconds.", "\"public\";r=59;t=60"),
+        "RateLimit-Policy": text("The limit that applies: `q` requests in any `w` seconds.", "\"public\";q=60;w=60"),
     })
 }

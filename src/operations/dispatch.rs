@@ -164,13 +164,13 @@ async fn authenticate(app: &Arc<App>, access: Access, call: Call<'_>) -> Result<
 
 async fn spend(app: &App, access: Access, call: Call<'_>, holder: Option<&Holder>) -> Budget {
     let class = access.class();
-    let public = app.union.public_per_minute;
-    let (subject, limit) = match (holder, access) {
-        (None, _) => (Subject::Network(call.address.into()), public),
-        (Some(holder), Access::Public | Access::Partner | Access::Operator) => (Subject::Key(holder.record.id), public),
-        (Some(holder), Access::Agent) => {
-            (Subject::Key(holder.record.id), holder.record.per_minute.unwrap_or(app.union.key_per_minute))
-        }
+    let subject = match holder {
+        Some(holder) => Subject::Key(holder.record.id),
+        None => Subject::Network(call.address.into()),
+    };
+    let limit = match holder {
+        Some(holder) if access == Access::Agent => holder.record.per_minute.unwrap_or(app.union.key_per_minute),
+        _ => app.union.public_per_minute,
     };
     let verdict = app.spend(Bucket { class, subject }, limit, call.now.tick).await;
     Budget { class, limit, verdict }
