@@ -109,7 +109,7 @@ impl Deref for App {
     }
 }
 
-/// What stays the same whatever the catalog says.
+/// What does not depend on the catalog.
 #[derive(Debug)]
 pub struct Core {
     pub membership: Membership,
@@ -221,12 +221,12 @@ impl App {
 }
 
 impl Core {
-    /// Whether a key opens these records, or why not; the request is counted by whoever answers it.
+    /// Whether a key opens these records, or why not; the caller counts the request.
     pub async fn recognize(&self, authorization: Option<&[u8]>, now: Timestamp) -> Result<(), Refusal> {
         self.keys.recognize(authorization, now).await.map(|_| ())
     }
 
-    /// Writes down how often keys were used that nobody uses any more; with `all`, of every key.
+    /// Writes down how often idle keys were used; with `all`, every key.
     pub async fn write_uses(&self, all: bool, now: Timestamp) {
         for (id, used, last_at) in self.keys.take_uses(all, now) {
             self.write_use(id, used, last_at).await;
@@ -300,8 +300,8 @@ impl Core {
         self.store.figures().await.unwrap_or_default()
     }
 
-    /// How things are while the store can be used. Whoever asks within a second of another is told the same, and while the
-    /// store is asked everybody waits for the one answer. Why it cannot be used is for the operator, who reads it once.
+    /// How things are while the store can be used. Requests within a second of each other get the same answer, and while the
+    /// store is asked all of them wait for that one. Why it cannot be used is for the operator, who reads it once.
     pub async fn readiness(&self, request_id: Option<&str>, now: Tick) -> Option<Readiness> {
         if supervise::ended().is_some() {
             return None;

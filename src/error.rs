@@ -4,6 +4,7 @@
 //! operator. The message may speak of the caller's own input; the cause may not: it is logged.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +43,7 @@ impl Code {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedCall {
     pub code: Code,
-    /// What it was about, by paths of ours.
+    /// The known fields that it was about.
     pub fields: Vec<String>,
 }
 
@@ -64,7 +65,7 @@ pub enum Error {
     /// The JSON does not fit the schema; says where and what would.
     InvalidSubmission {
         what: String,
-        /// The paths of ours that it is about, for the log: no name that a caller made up is among them.
+        /// The known fields that it is about, for the log: never a name that the caller made up.
         fields: Vec<String>,
     },
     AgentUnauthorized(KeyProblem),
@@ -94,7 +95,7 @@ pub enum Error {
     NotFound(&'static str),
 }
 
-/// Why a key opens nothing. Revoked, expired, suspended and unknown keys are told apart only to whoever holds the whole key.
+/// Why a key opens nothing. Only a caller with the whole key learns whether it is revoked, expired, suspended or unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyProblem {
     Missing,
@@ -128,7 +129,7 @@ pub enum KeyPlace {
 }
 
 impl Error {
-    /// The same, where a key is missing, with the place where one was seen: whoever sent it there believes that it was sent.
+    /// The same, where a key is missing, with the place where one was seen.
     #[must_use]
     pub fn knowing(self, seen: Option<KeyPlace>) -> Self {
         match (self, seen) {
@@ -154,6 +155,21 @@ impl Error {
     /// A submission that breaks the schema in no field that can be named.
     pub fn shapeless(what: &str) -> Self {
         Self::InvalidSubmission { what: what.to_owned(), fields: Vec::new() }
+    }
+
+    /// A submission with a field that is wrong; says how.
+    pub fn in_field(field: &str, how: impl Display) -> Self {
+        Self::InvalidSubmission { what: format!("{field}: {how}"), fields: vec![field.to_owned()] }
+    }
+
+    /// The store could not be read, and why.
+    pub fn unread(why: impl ToString) -> Self {
+        Self::Unavailable { cause: why.to_string() }
+    }
+
+    /// The store could not commit, and why.
+    pub fn unsaved(why: impl ToString) -> Self {
+        Self::SaveFailed { cause: why.to_string() }
     }
 
     /// What the log says of it; none where the contract has no code.
@@ -185,8 +201,8 @@ impl Error {
                 "The record could not be saved. Nothing was changed; try again in a minute.".into()
             }
             Self::OutcomeUnknown { .. } => {
-                "The store's answer was lost: the record may or may not have been saved. Sending the \
-                                            same again is safe; try it in a minute."
+                "The store's answer was lost: the record may or may not have been saved. Sending the same again is safe; \
+                 try it in a minute."
                     .into()
             }
             Self::Unavailable { .. } => "The figure cannot be read right now. Try again in a few seconds.".into(),
@@ -214,40 +230,35 @@ impl Error {
 impl KeyProblem {
     fn message(self) -> Cow<'static, str> {
         const SEND: &str = "Send \"Authorization: Bearer <API_KEY>\" with a partner key; the operator issues them.";
-        match self {
-            Self::Missing => format!("This operation needs an API key. {SEND}").into(),
-            Self::Misplaced(KeyPlace::OtherHeader) => {
-                format!("A key in X-API-Key or a header like it is not read; this operation needs one. {SEND}").into()
+        let wrong = match self {
+            Self::Expired => return "The API key has expired. Ask the operator for a new one.".into(),
+            Self::Rotated(next) => {
+                return format!(
+                    "The API key was rotated to key {next} and no longer works. Use that one; if you do not have it, ask the operator."
+                )
+                .into();
             }
-            Self::Misplaced(KeyPlace::Query) => format!(
-                "A key in the address is not read, and others on its way may have logged it; this operation needs one. {SEND}"
-            )
-            .into(),
-            Self::Unclear => format!("The Authorization header is empty, or there are two of them. {SEND}").into(),
-            Self::NoScheme => {
-                format!("The Authorization header holds a key without the word Bearer before it. {SEND}").into()
-            }
-            Self::Basic => format!(
-                "The Authorization header is Basic, a user name and a password; a bearer key is needed. {SEND}"
-            )
-            .into(),
-            Self::NotBearer => format!("The Authorization header is not a bearer key. {SEND}").into(),
-            Self::Quoted => format!("The API key has quotes or brackets around it; send it bare. {SEND}").into(),
-            Self::Placeholder => {
-                format!("What stands after Bearer is an example's placeholder and not a key; put yours there. {SEND}").into()
-            }
-            Self::Malformed(why) => format!("The API key cannot be right: {why}. {SEND}").into(),
-            Self::Unknown => format!("The API key is not one of this service. {SEND}").into(),
-            Self::Expired => "The API key has expired. Ask the operator for a new one.".into(),
-            Self::Rotated(next) => format!(
-                "The API key was rotated to key {next} and no longer works. Use that one; if you do not have it, ask the operator."
-            )
-            .into(),
-            Self::Revoked => "The API key was revoked. Ask the operator for a new one.".into(),
+            Self::Revoked => return "The API key was revoked. Ask the operator for a new one.".into(),
             Self::Suspended => {
-                "This partner is suspended, so none of its keys works. Ask the operator of the union.".into()
+                return "This partner is suspended, so none of its keys works. Ask the operator of the union.".into();
             }
-        }
+            Self::Malformed(why) => return format!("The API key cannot be right: {why}. {SEND}").into(),
+            Self::Missing => "This operation needs an API key.",
+            Self::Misplaced(KeyPlace::OtherHeader) => {
+                "A key in X-API-Key or a header like it is not read; this operation needs one."
+            }
+            Self::Misplaced(KeyPlace::Query) => {
+                "A key in the address is not read, and others on its way may have logged it; this operation needs one."
+            }
+            Self::Unclear => "The Authorization header is empty, or there are two of them.",
+            Self::NoScheme => "The Authorization header holds a key without the word Bearer before it.",
+            Self::Basic => "The Authorization header is Basic, a user name and a password; a bearer key is needed.",
+            Self::NotBearer => "The Authorization header is not a bearer key.",
+            Self::Quoted => "The API key has quotes or brackets around it; send it bare.",
+            Self::Placeholder => "What stands after Bearer is an example's placeholder and not a key; put yours there.",
+            Self::Unknown => "The API key is not one of this service.",
+        };
+        format!("{wrong} {SEND}").into()
     }
 }
 
@@ -260,8 +271,7 @@ pub struct ErrorBody {
     /// What went wrong and what would be right, for a person or a model to read.
     pub error: Cow<'static, str>,
     /// The kind of error, for a program to act on; absent where the contract names none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Code")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
 }
 

@@ -62,8 +62,7 @@ pub(super) fn api_catalog(union: &Union) -> Value {
 /// How long `security.txt` may be believed. It is written anew for each reader, so it never lapses while the service runs.
 const BELIEVED_FOR: Duration = DAY.saturating_mul(90);
 
-/// `/.well-known/security.txt`; none where the union has published nobody to write to, because a file without a contact is
-/// none.
+/// `/.well-known/security.txt`; none where the union has published no contact, which the file must have.
 pub fn security_text(union: &Union, now: Timestamp) -> Option<String> {
     let (contact, base) = (union.contact_email.as_ref()?, &union.base_url);
     let expires = now.start_of_day().plus(BELIEVED_FOR);

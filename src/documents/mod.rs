@@ -4,7 +4,7 @@
 //! This module must never know what an operation does, only how the operation describes itself.
 
 pub mod demand_sheet;
-pub mod descriptor;
+mod descriptor;
 pub mod discovery;
 pub mod icon;
 mod llms;
@@ -22,7 +22,7 @@ use crate::http::response::etag::Document;
 /// The version of the API, in every document.
 pub const API_VERSION: &str = "1.0.0";
 
-/// The policy of the reference, whose script is ours and calls nobody but us.
+/// The policy of the reference, whose script is our own and calls only this service.
 const WITH_TRIES: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; img-src 'self'; style-src 'self'; font-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'",
@@ -60,7 +60,7 @@ impl Documents {
             None => document,
         };
         Self {
-            descriptor: linked(Document::new("application/json", descriptor::of(union))),
+            descriptor: linked(Document::new("application/json", descriptor::of(union).to_string())),
             registry_entry: linked(Document::new("application/json", registry_entry::of(union))),
             reference: linked(Document::new("text/html; charset=utf-8", reference.page()))
                 .with(CONTENT_SECURITY_POLICY, WITH_TRIES),

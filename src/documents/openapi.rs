@@ -97,7 +97,7 @@ fn described(table: &[Entry], union: &Union) -> (Map<String, Value>, Value) {
 /// What an endpoint of a partner is sent.
 fn webhooks() -> Value {
     let header = |name: &str, description: &str| json!({ "name": name, "in": "header", "required": true, "description": description, "schema": { "type": "string" } });
-    let event = |kind: EventKind, summary: &str| {
+    let event = |kind: EventKind, id: &str, summary: &str| {
         let (key, at) =
             ((kind != EventKind::Ping).then_some("sign-up-1042"), Timestamp::from_millis(1_794_823_471_000));
         let example: Value = serde_json::from_str(&webhook::body(kind, at, Mode::Live, key)).unwrap_or_default();
@@ -110,7 +110,7 @@ fn webhooks() -> Value {
             None => json!({ "type": "object" }),
         };
         let post = json!({
-            "operationId": format!("receive{}", summary_id(kind)),
+            "operationId": id,
             "summary": summary,
             "tags": [PARTNER],
             "security": [],
@@ -140,22 +140,12 @@ fn webhooks() -> Value {
         });
         (kind.name().to_owned(), json!({ "post": post }))
     };
-    let events: Map<String, Value> = [
-        event(EventKind::Confirmed, "A person pressed the button of a sign-up"),
-        event(EventKind::Closed, "Seven days have passed without that"),
-        event(EventKind::Ping, "Somebody tries the endpoint out"),
-    ]
-    .into_iter()
-    .collect();
-    events.into()
-}
-
-const fn summary_id(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Confirmed => "SignUpConfirmed",
-        EventKind::Closed => "SignUpClosed",
-        EventKind::Ping => "Ping",
-    }
+    let events = [
+        event(EventKind::Confirmed, "receiveSignUpConfirmed", "A person pressed the button of a sign-up"),
+        event(EventKind::Closed, "receiveSignUpClosed", "Seven days have passed without that"),
+        event(EventKind::Ping, "receivePing", "Somebody tries the endpoint out"),
+    ];
+    Map::from_iter(events).into()
 }
 
 const PUBLIC: &str = "Public data";
@@ -213,22 +203,20 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
             "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
         }]);
     }
-    if operation.takes_input && spec.method != Method::Post {
-        item["parameters"] = parameters(spec.path, &schema::standalone(operation.input_schema), &example.request);
-    } else if operation.takes_input && spec.path.contains('{') {
+    let mut input = schema::standalone(operation.input_schema);
+    if operation.takes_input && spec.method == Method::Post && !spec.path.contains('{') {
+        item["requestBody"] = json!({
+            "required": input.get("required").is_some(),
+            "content": { "application/json": { "schema": (operation.input_schema)(schemas), "example": example.request } },
+        });
+    } else if operation.takes_input {
         // What stands in the path is no part of the body.
-        let mut input = schema::standalone(operation.input_schema);
-        let body = take_body(spec.path, &mut input, example.request.clone());
-        item["parameters"] = parameters(spec.path, &input, &example.request);
+        let is_post = spec.method == Method::Post;
+        let body = is_post.then(|| take_body(spec.path, &mut input, example.request.as_ref())).flatten();
+        item["parameters"] = parameters(spec.path, &input, example.request.as_ref());
         if let Some(body) = body {
             item["requestBody"] = body;
         }
-    } else if operation.takes_input {
-        let is_required = schema::standalone(operation.input_schema).get("required").is_some();
-        item["requestBody"] = json!({
-            "required": is_required,
-            "content": { "application/json": { "schema": (operation.input_schema)(schemas), "example": example.request } },
-        });
     }
     let mut responses = Map::new();
     let mut success = json!({
@@ -282,13 +270,13 @@ fn is_partners(kind: ErrorKind, spec: Spec) -> bool {
 }
 
 /// Takes out of an input what is not in the path: the body of a request; none where nothing is left.
-fn take_body(path: &str, input: &mut Schema, example: Option<Value>) -> Option<Value> {
+fn take_body(path: &str, input: &mut Schema, example: Option<&Value>) -> Option<Value> {
     let in_path = |name: &str| path.contains(&format!("{{{name}}}"));
     let part = |of: Option<&Value>| -> Map<String, Value> {
         let fields = of.and_then(Value::as_object).into_iter().flatten();
         fields.filter(|(name, _)| !in_path(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
     };
-    let (properties, example) = (part(input.get("properties")), part(example.as_ref()));
+    let (properties, example) = (part(input.get("properties")), part(example));
     let required = input.get("required").and_then(Value::as_array).into_iter().flatten();
     let required: Vec<_> = required.filter(|name| name.as_str().is_some_and(|name| !in_path(name))).cloned().collect();
     if properties.is_empty() {
@@ -306,7 +294,7 @@ fn take_body(path: &str, input: &mut Schema, example: Option<Value>) -> Option<V
 }
 
 /// The parameters of an operation that takes its input from the path and the query.
-fn parameters(path: &str, input: &Schema, example: &Option<Value>) -> Value {
+fn parameters(path: &str, input: &Schema, example: Option<&Value>) -> Value {
     let (properties, required) = (input.get("properties"), input.get("required").and_then(Value::as_array));
     let named = properties.and_then(Value::as_object).into_iter().flatten().map(|(name, schema)| {
         let mut schema = schema.clone();
@@ -319,7 +307,7 @@ fn parameters(path: &str, input: &Schema, example: &Option<Value>) -> Value {
             "description": description,
             "schema": schema,
         });
-        if let Some(value) = example.as_ref().and_then(|example| example.get(name)) {
+        if let Some(value) = example.and_then(|example| example.get(name)) {
             parameter["example"] = value.clone();
         }
         parameter
@@ -365,31 +353,22 @@ fn limit_headers() -> Map<String, Value> {
 }
 
 fn headers() -> Value {
+    let text = |description: &str, example: &str| json!({ "description": description, "schema": { "type": "string" }, "example": example });
     json!({
         "Retry-After": {
             "description": "Whole seconds to wait before the next request.",
             "schema": { "type": "integer", "minimum": 1, "maximum": 60 },
             "example": 17,
         },
-        "Idempotency-Replayed": {
-            "description": "`true` where this is the answer to an earlier request with the same `Idempotency-Key`; left out otherwise.",
-            "schema": { "type": "string" },
-            "example": "true",
-        },
-        "ETag": {
-            "description": "Names this answer; send it in `If-None-Match` and an unchanged answer is 304.",
-            "schema": { "type": "string" },
-            "example": "\"zrdaqnfj256vs5ng33gr\"",
-        },
-        "RateLimit": {
-            "description": "What is left: `r` requests now, more in `t` seconds.",
-            "schema": { "type": "string" },
-            "example": "\"public\";r=59;t=60",
-        },
-        "RateLimit-Policy": {
-            "description": "The limit that applies: `q` requests in any `w` seconds.",
-            "schema": { "type": "string" },
-            "example": "\"public\";q=60;w=60",
-        },
+        "Idempotency-Replayed": text(
+            "`true` where this is the answer to an earlier request with the same `Idempotency-Key`; left out otherwise.",
+            "true",
+        ),
+        "ETag": text(
+            "Names this answer; send it in `If-None-Match` and an unchanged answer is 304.",
+            "\"zrdaqnfj256vs5ng33gr\"",
+        ),
+        "RateLimit": text("What is left: `r` requests now, more in `t` seconds.", "\"public\";r=59;t=60"),
+        "RateLimit-Policy": text("The limit that applies: `q` requests in any `w` seconds.", "\"public\";q=60;w=60"),
     })
 }

@@ -48,8 +48,19 @@ fn terse(schema: &mut Schema) {
     }
 }
 
-/// Drops Rust's names for integer sizes, which JSON does not know, and defaults of null, which are no default at all.
+/// Drops null, because a field without a value is left out; Rust's names for integer sizes, which JSON does not know; and
+/// defaults.
 fn plain(schema: &mut Schema) {
+    if let Some(Value::Array(kinds)) = schema.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+        if let [only] = kinds.as_mut_slice() {
+            let only = only.take();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
     if schema
         .get("format")
         .and_then(Value::as_str)

@@ -139,7 +139,7 @@ impl<'a> Sent<'a, Parameters<'a>> {
 
 impl<'a> Envelope<'a> {
     pub(super) fn read(text: &'a [u8]) -> Result<Message<'a>, Fault> {
-        // Whether it is JSON at all is told apart from whether it is a message.
+        // What is not JSON gets another error than JSON that is not a message.
         let is_object = text.trim_ascii_start().first() == Some(&b'{');
         let sent = match Sent::read(text).map_err(|_| decode::check_syntax(text)) {
             Ok(sent) if is_object => sent,

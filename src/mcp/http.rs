@@ -63,7 +63,7 @@ impl McpEndpoint {
                 misplaced_key: authorization.is_none().then_some(search),
             }),
             request_id: Some(id.as_str()),
-            // Without sessions, nobody remembers what an earlier request said.
+            // Without sessions, what an earlier request said is not remembered.
             client: None,
         };
         let fault = match text {

@@ -139,7 +139,7 @@ impl McpServer {
         Self { dispatcher, operations: tools.operations, lists, discovery: raw(&discovery), introductions, modern_end }
     }
 
-    /// Answers one message; never fails, and never says anything but JSON. `trace` is told what the log wants to know.
+    /// Answers one message; never fails, and never says anything but JSON. `trace` gets what the log wants to know.
     pub async fn answer(&self, text: &[u8], context: RpcContext<'_>, trace: &mut CallTrace) -> RpcResponse {
         let envelope = match Envelope::read(text) {
             Ok(Message::Request(envelope)) => envelope,
@@ -168,7 +168,7 @@ impl McpServer {
         trace: &mut CallTrace,
     ) -> Result<RpcResponse, Fault> {
         let modern = envelope.is_modern(context.headers);
-        // A call of a tool draws on the budget of its operation; whatever else is said, on the one for talk.
+        // A call of a tool draws on the budget of its operation; everything else on the one for talk.
         let call = match &modern {
             Ok(modern) if envelope.method == "tools/call" => Some(ToolCall::read(self.operations, envelope, *modern)),
             _ => None,
@@ -196,7 +196,7 @@ impl McpServer {
         }
     }
 
-    /// In a version both sides know, or our newest legacy one: whoever asks for a newer one has to ask in its own way.
+    /// In a version both sides know, or our newest legacy one: a client that wants the modern era does not send this.
     fn initialize(&self, envelope: &Envelope<'_>) -> &RawValue {
         let asked = envelope.params.version.and_then(envelope::text);
         let known = LEGACY.iter().position(|known| asked.as_deref() == Some(known));

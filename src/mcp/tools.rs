@@ -112,7 +112,7 @@ impl<'a> ToolCall<'a> {
     }
 
     /// Calls the operation as REST would. What goes wrong inside it is a result for the model to read, not an error of
-    /// the protocol: clients show those to nobody. `end` is what the modern era wants at the end of every result.
+    /// the protocol: clients do not show those. `end` is what the modern era wants at the end of every result.
     pub(super) async fn run(
         self,
         dispatcher: &Dispatcher,

@@ -1,16 +1,7 @@
 //! `POST /v1/referral-link`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
+use super::prelude::*;
 use crate::domain::email::EmailAddress;
-use crate::domain::json::True;
-use crate::domain::union::Union;
-use crate::error::Error;
 
 /// The user whose link is wanted.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -20,13 +11,7 @@ pub struct ReferralLinkRequest {
     pub email: EmailAddress,
 }
 
-impl Input for ReferralLinkRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json(body)
-    }
-}
+impl ObjectInput for ReferralLinkRequest {}
 
 /// The user's personal referral link: always the same for the same address.
 #[derive(Debug, Serialize, JsonSchema)]

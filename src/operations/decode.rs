@@ -5,37 +5,28 @@
 
 use std::collections::HashMap;
 
-use schemars::JsonSchema;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
-use super::mistakes;
+use super::{ObjectInput, mistakes};
 use crate::error::Error;
 
-/// Deeper than any input of ours by far, and as deep as the JSON parser goes.
+/// As deep as the JSON parser goes, and far deeper than any input.
 const DEEPEST: usize = 127;
 
-pub fn json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Error> {
-    object(body, EXAMPLE)
-}
-
-/// The same of an object all of whose fields may be left out: then nothing at all need be sent.
-pub fn json_or_nothing<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Error> {
-    object(if body.trim_ascii().is_empty() { b"{}" } else { body }, "{}")
-}
-
-/// Takes nothing, or an object without fields; whatever else is refused with that sentence.
+/// Takes nothing, or an object without fields; anything else is refused with that sentence.
 pub fn nothing(body: &[u8], refusal: &str) -> Result<(), Error> {
     let is_empty =
         |body| serde_json::from_slice::<HashMap<String, IgnoredAny>>(body).is_ok_and(|fields| fields.is_empty());
     if body.trim_ascii().is_empty() || is_empty(body) { Ok(()) } else { Err(Error::shapeless(refusal)) }
 }
 
-fn object<T: DeserializeOwned + JsonSchema>(body: &[u8], example: &str) -> Result<T, Error> {
+pub fn object<T: ObjectInput>(body: &[u8]) -> Result<T, Error> {
+    let body = if T::MAY_BE_EMPTY && body.trim_ascii().is_empty() { b"{}" } else { body };
     // serde would also read an array as a struct, its fields in order; the schema says object.
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
     match serde_json::from_slice(body) {
         Ok(input) if is_object => Ok(input),
-        _ => Err(explain::<T>(body, is_object, example)),
+        _ => Err(explain::<T>(body, is_object)),
     }
 }
 
@@ -44,7 +35,8 @@ pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
     T::deserialize(deserializer).map(Some)
 }
 
-fn explain<T: DeserializeOwned + JsonSchema>(body: &[u8], is_object: bool, example: &str) -> Error {
+fn explain<T: ObjectInput>(body: &[u8], is_object: bool) -> Error {
+    let example = if T::MAY_BE_EMPTY { "{}" } else { EXAMPLE };
     match check_syntax(body) {
         Err(how) => Error::InvalidJson(how),
         Ok(text) if is_object => {
@@ -126,11 +118,11 @@ mod tests {
     use crate::operations::sign_up_user::InviteRequest;
 
     fn refuse(body: impl AsRef<[u8]>) -> Error {
-        json::<InviteRequest>(body.as_ref()).unwrap_err()
+        object::<InviteRequest>(body.as_ref()).unwrap_err()
     }
 
     #[test]
-    fn what_is_no_json_is_told_before_what_it_says() {
+    fn syntax_is_checked_before_content() {
         for bad in [
             &b""[..],
             b"   ",
@@ -152,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_in_another_form_are_told_by_their_first_bytes() {
+    fn bodies_in_another_form_are_known_by_their_first_bytes() {
         for (bad, message) in [
             (&b"\x1f\x8b\x08\0\0"[..], "it is compressed"),
             (b"\x28\xb5\x2f\xfd\x04", "it is compressed"),
@@ -175,7 +167,6 @@ mod tests {
         for (bad, begins) in [
             (r#"[]"#, "Send a JSON object"),
             (r#"["a@example.com", "CA", {}, "", ""]"#, "Send a JSON object"),
-            (r#" null"#, "Send a JSON object, such as {\"email\": \"ana@example.com\"}."),
             (r#""a@example.com""#, "Send a JSON object, such as {\"email\": \"ana@example.com\"}."),
             (
                 r#"[{"email": "a@example.com"}]"#,
@@ -191,7 +182,6 @@ mod tests {
             (r#"{"email": null}"#, "email: null is no value; send an email address in a string."),
             (r#"{"email": "nobody"}"#, "email: the address has no @"),
             (r#"{"email": "a@example.com", "email": "a@example.com"}"#, "email: it is named twice"),
-            (r#"{"email": "a@example.com", "usState": "XX"}"#, "usState: not a state code; use one of AL, AK"),
             (
                 r#"{"email": "a@example.com", "usState": "PR"}"#,
                 "usState: not a state code; use one of AL, AK, AZ, AR, CA, CO, CT, DE, DC, FL, GA, HI, ID, IL, IN, IA, KS, KY, LA, ME, \
@@ -206,7 +196,6 @@ mod tests {
                 r#"{"email": "a@example.com", "categories": {"Home Internet": true}}"#,
                 "categories.Home Internet: not a category; did you mean internet?",
             ),
-            (r#"{"email": "a@example.com", "usState": "ca"}"#, "usState: not a state code; did you mean CA?"),
             (
                 r#"{"email": "a@example.com", "categories": ["travel"]}"#,
                 "categories: send an object of category slugs to booleans, not a list: {\"travel\": true}.",
@@ -214,15 +203,6 @@ mod tests {
             (
                 r#"{"email": "a@example.com", "usState": null}"#,
                 "usState: null is no value; send a two-letter state code in a string, or leave it out.",
-            ),
-            (r#"{"email": "a@example.com", "categories": {"pets": true}}"#, "categories.pets: not a category; use one"),
-            (
-                r#"{"email": "a@example.com", "categories": {"travel": "yes"}}"#,
-                "categories.travel: invalid type: string",
-            ),
-            (
-                r#"{"email": "a@example.com", "categories": {"travel": true, "travel": true}}"#,
-                "categories.travel: it is named twice",
             ),
             (r#"{"email": "a@example.com", "phone": "1"}"#, "phone: unknown field `phone`, expected one of"),
             (r#"{"email": "a@example.com", "refCode": 5}"#, "refCode: invalid type: integer `5`"),

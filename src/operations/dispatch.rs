@@ -27,7 +27,7 @@ pub struct Call<'a> {
     pub address: IpAddr,
     pub now: Moment,
     pub channel: Channel,
-    /// What the client calls itself, where it told.
+    /// What the client calls itself, if it says so.
     pub client: Option<&'a str>,
     /// Its `Idempotency-Key`, where the channel takes one.
     pub idempotency_key: Option<&'a Result<IdempotencyKey, BadIdempotencyKey>>,
@@ -80,8 +80,8 @@ impl Dispatcher {
     }
 
     /// Calls `operation`. The body is asked for only once the key and the limit are passed, and only if the operation takes
-    /// one; `E` is whatever else can go wrong while it is read. `trace` is told of a valid key as soon as it is seen: the
-    /// caller may hang up before there is an answer.
+    /// one; `E` is what else can go wrong while it is read. `trace` gets a valid key as soon as it is seen: the caller may
+    /// hang up before there is an answer.
     pub async fn dispatch<E: From<Error> + MaybeOperations>(
         &self,
         operation: &'static Entry,
@@ -157,20 +157,20 @@ async fn authenticate(app: &Arc<App>, access: Access, call: Call<'_>) -> Result<
         // The sandbox has nothing that is public: a key that no longer opens it shows no other count.
         Err(_) if access == Access::Public && !app.is_sandbox() => Ok(None),
         Err(Refusal::Key(problem)) => Err(Error::AgentUnauthorized(problem)),
-        Err(Refusal::Store(error)) if access == Access::Agent => Err(Error::SaveFailed { cause: error.to_string() }),
-        Err(Refusal::Store(error)) => Err(Error::Unavailable { cause: error.to_string() }),
+        Err(Refusal::Store(error)) if access == Access::Agent => Err(Error::unsaved(error)),
+        Err(Refusal::Store(error)) => Err(Error::unread(error)),
     }
 }
 
 async fn spend(app: &App, access: Access, call: Call<'_>, holder: Option<&Holder>) -> Budget {
     let class = access.class();
-    let public = app.union.public_per_minute;
-    let (subject, limit) = match (holder, access) {
-        (None, _) => (Subject::Network(call.address.into()), public),
-        (Some(holder), Access::Public | Access::Partner | Access::Operator) => (Subject::Key(holder.record.id), public),
-        (Some(holder), Access::Agent) => {
-            (Subject::Key(holder.record.id), holder.record.per_minute.unwrap_or(app.union.key_per_minute))
-        }
+    let subject = match holder {
+        Some(holder) => Subject::Key(holder.record.id),
+        None => Subject::Network(call.address.into()),
+    };
+    let limit = match holder {
+        Some(holder) if access == Access::Agent => holder.record.per_minute.unwrap_or(app.union.key_per_minute),
+        _ => app.union.public_per_minute,
     };
     let verdict = app.spend(Bucket { class, subject }, limit, call.now.tick).await;
     Budget { class, limit, verdict }

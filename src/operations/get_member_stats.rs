@@ -1,14 +1,7 @@
 //! `GET /v1/stats`
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
-use crate::domain::union::Union;
-use crate::error::Error;
+use super::Nothing;
+use super::prelude::*;
 
 /// How large the union is.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -48,7 +41,7 @@ impl Operation for GetMemberStats {
             None => app.membership.count().await,
             Some(inbox) => inbox.member_count(caller.partner()?.id).await,
         };
-        let member_count = counted.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
+        let member_count = counted.map_err(Error::unread)?;
         Ok(MemberStats { ok: True, member_count })
     }
 

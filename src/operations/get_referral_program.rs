@@ -1,16 +1,10 @@
 //! `GET /v1/referral-program`
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
+use super::Nothing;
+use super::prelude::*;
 use crate::domain::figure::dollars;
-use crate::domain::json::{True, Usd};
+use crate::domain::json::Usd;
 use crate::domain::language::Language;
-use crate::domain::union::Union;
-use crate::error::Error;
 
 /// What members earn for bringing others.
 #[derive(Debug, Serialize, JsonSchema)]

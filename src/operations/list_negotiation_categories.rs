@@ -1,15 +1,9 @@
 //! `GET /v1/negotiate-categories`
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
+use super::prelude::*;
+use super::{Nothing, wording};
 use crate::domain::catalog::category::Category;
-use crate::domain::json::{True, Usd};
-use crate::domain::union::Union;
-use crate::error::Error;
+use crate::domain::json::Usd;
 
 /// The household expenses that the union negotiates for its members.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -18,13 +18,13 @@ const MOST: usize = 20;
 /// Longest text about one of them, in characters: what a caller sent is not repeated at length.
 const LONGEST: usize = 400;
 
-/// Names kept of one object: far more than any input of ours has, so that more are mistakes enough.
+/// How many names of one object are read: far more than any input has.
 const MOST_NAMES: usize = 100;
 
-/// Objects within objects that an input of ours can have.
+/// How deeply the objects of an input are nested.
 const LEVELS: usize = 2;
 
-/// Says what is wrong with a JSON object that `T` cannot be read from, and which fields of ours that is about.
+/// Says what is wrong with a JSON object that `T` cannot be read from, and which known fields that is about.
 pub(super) fn of<T: DeserializeOwned + JsonSchema>(text: &str) -> (String, Vec<String>) {
     let fields = Fields::of::<T>();
     let mut mistakes = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn of<T: DeserializeOwned + JsonSchema>(text: &str) -> (String, Vec<S
         let Some(wrong) = sent.take(&keys) else { break };
         mistakes.push(fields.explain(&keys, &wrong, &error.inner().to_string()));
     }
-    let mut named: Vec<_> = mistakes.iter().take(MOST).map(|mistake| fields.of_ours(mistake)).collect();
+    let mut named: Vec<_> = mistakes.iter().take(MOST).map(|mistake| fields.known_path(mistake)).collect();
     named.dedup();
     (list(&mistakes), named)
 }
@@ -98,8 +98,8 @@ impl Fields {
         }
     }
 
-    /// The path that a mistake begins with, so far as its names are ours: others may be anything, an address even.
-    fn of_ours(&self, mistake: &str) -> String {
+    /// The path that a mistake begins with, as far as its names are known: others may be anything, even an address.
+    fn known_path(&self, mistake: &str) -> String {
         let path = mistake.split(": ").next().unwrap_or_default();
         let (name, inner) = path.split_once('.').map_or((path, None), |(name, inner)| (name, Some(inner)));
         match (self.names.iter().find(|known| *known == name), inner) {
@@ -236,7 +236,7 @@ mod tests {
     use crate::operations::sign_up_user::InviteRequest;
 
     #[test]
-    fn every_mistake_is_told_with_its_path_and_mend() {
+    fn every_mistake_has_its_path_and_its_fix() {
         let (message, fields) = of::<InviteRequest>(
             r#"{"us_state": "CA", "usState": "ca", "categories": {"pets": true, "travel": "yes", "internet": true,
                 "mortgage": null, "internet": false}, "otherComments": null, "phone": 1, "refCode": 5, "refCode": 6}"#,
@@ -254,8 +254,8 @@ mod tests {
         for place in places {
             assert!(message.contains(place), "{place}\n{message}");
         }
-        let ours = ["categories.internet", "refCode", "email", "?", "usState", "categories.?", "categories.travel"];
-        assert_eq!(fields[..7], ours, "names that a caller made up are not logged");
+        let known = ["categories.internet", "refCode", "email", "?", "usState", "categories.?", "categories.travel"];
+        assert_eq!(fields[..7], known, "names that a caller made up are not logged");
         assert_eq!(
             of::<ReferralLinkRequest>(r#"{"Email": null, "e_mail": 1, "email": null}"#).0,
             "3 mistakes: (1) Email: unknown field; did you mean email? (2) e_mail: unknown field; did you mean email? \
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_bounded() {
+    fn the_message_is_bounded() {
         let many: String = (0..100_000).map(|n| format!("\"{n}{}\": 1,", "é".repeat(n % 900))).take(1000).collect();
         let (message, fields) = of::<InviteRequest>(&format!("{{{many}\"email\": \"a@example.com\"}}"));
         assert!(message.starts_with("More than 20 mistakes, of which these first: (1) "), "{message}");

@@ -21,6 +21,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use self::spec::{Access, Effects, Lifetime, Method, Spec};
@@ -74,6 +75,22 @@ pub const CONTRACT_TOOLS: Toolset = Toolset { name: "unionhall", operations: ALL
 /// The bytes of a message to MCP over HTTP, at the most: far more than any call needs.
 pub const LARGEST_MESSAGE: u64 = 64 << 10;
 
+/// What the file of every operation names.
+mod prelude {
+    pub(super) use schemars::JsonSchema;
+    pub(super) use serde::{Deserialize, Serialize};
+    pub(super) use serde_json::json;
+
+    pub(super) use crate::app::App;
+    pub(super) use crate::domain::catalog::Catalog;
+    pub(super) use crate::domain::json::True;
+    pub(super) use crate::domain::union::Union;
+    pub(super) use crate::error::Error;
+    pub(super) use crate::operations::{
+        Access, Caller, Effects, Example, Lifetime, Method, ObjectInput, Operation, Spec,
+    };
+}
+
 /// One thing that callers can ask of the union.
 pub trait Operation: 'static {
     const SPEC: Spec;
@@ -98,7 +115,7 @@ pub struct Caller {
     pub partner: Option<Partner>,
     pub now: Timestamp,
     pub channel: Channel,
-    /// What the client calls itself, where MCP told.
+    /// What the client calls itself over MCP, if it says so.
     pub client: Option<ClientName>,
     /// The `Idempotency-Key` of the request, or why it cannot be one.
     pub idempotency_key: Option<Result<IdempotencyKey, BadIdempotencyKey>>,
@@ -124,8 +141,8 @@ impl Caller {
         self.waited.store(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Reports a malformed idempotency key together with everything else that is wrong.
-    fn refuse_name<T>(&self, input: Result<T, Error>) -> Result<T, Error> {
+    /// Refuses a malformed idempotency key, together with everything else that is wrong.
+    fn with_key_problem<T>(&self, input: Result<T, Error>) -> Result<T, Error> {
         let Some(Err(problem)) = &self.idempotency_key else { return input };
         let (others, mut fields) = match input {
             Ok(_) => (String::new(), Vec::new()),
@@ -146,9 +163,9 @@ impl Caller {
     fn address(&self, app: &App, email: EmailAddress) -> Result<EmailAddress, Error> {
         match Simulated::of(&email) {
             _ if !app.is_sandbox() && is_simulators(&email) => {
-                let what = "email: addresses at simulator.test work with test keys only (uh_test_…); send the user's own address."
-                    .to_owned();
-                Err(Error::InvalidSubmission { what, fields: vec!["email".to_owned()] })
+                let how =
+                    "addresses at simulator.test work with test keys only (uh_test_…); send the user's own address.";
+                Err(Error::in_field("email", how))
             }
             _ if !app.is_sandbox() => Ok(email),
             Some(Simulated::Limit) => Err(Error::RateLimited { limit: self.limit, retry_after: LIMITED_FOR }),
@@ -161,13 +178,34 @@ impl Caller {
 
 /// What an operation takes.
 pub trait Input: Sized + Send + JsonSchema {
-    /// Whether there is anything to take; if not, whatever is sent is ignored, or refused.
+    /// Whether there is anything to take; if not, what is sent is ignored or refused.
     const EXPECTED: bool;
 
     /// Whether what is sent where nothing is taken is refused.
     const REFUSED: bool = false;
 
     fn decode(body: &[u8]) -> Result<Self, Error>;
+}
+
+/// An input that is an object with fields.
+pub trait ObjectInput: DeserializeOwned + JsonSchema + Send {
+    /// Whether nothing at all counts as an object without fields.
+    const MAY_BE_EMPTY: bool = false;
+
+    /// Checks what the types of the fields cannot.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl<T: ObjectInput> Input for T {
+    const EXPECTED: bool = true;
+
+    fn decode(body: &[u8]) -> Result<Self, Error> {
+        let input: Self = decode::object(body)?;
+        input.check()?;
+        Ok(input)
+    }
 }
 
 /// The input of an operation that takes none.
@@ -242,12 +280,12 @@ impl Entry {
 
 fn run<O: Operation>(app: &App, caller: Caller, body: Bytes) -> Answered<'_> {
     Reply::later(async move {
-        let input = caller.refuse_name(O::Input::decode(&body))?;
+        let input = caller.with_key_problem(O::Input::decode(&body))?;
         // What is slow from here on does not hold it.
         drop(body);
         let output = O::run(app, &caller, input).await?;
         // Every output is made of names, numbers and texts, which always have a JSON form.
-        let json = serde_json::to_vec(&output).map_err(|e| Error::Unavailable { cause: e.to_string() })?;
+        let json = serde_json::to_vec(&output).map_err(Error::unread)?;
         Ok(OperationAnswer {
             json: json.into(),
             replayed: caller.replayed.load(Ordering::Relaxed),

@@ -2,27 +2,19 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::create_referral_link::EXAMPLE_CODE;
+use super::decode;
+use super::prelude::*;
 use super::wording::CONSENT_RULE;
-use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
-use crate::domain::json::True;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP, MailKind};
 use crate::domain::referral::RefCode;
 use crate::domain::sign_up::{PENDING_FOR, SignUpAnswers, SignedUp};
 use crate::domain::text::Comments;
-use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
-use crate::error::Error;
 use crate::membership::{Application, SignUpContext};
 
 /// A user who wants to join, and what they care about.
@@ -33,29 +25,19 @@ pub struct InviteRequest {
     pub email: EmailAddress,
     /// The state the user lives in, or DC. Leave it out for Puerto Rico, other territories and countries: people there may join too.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "UsState")]
     pub us_state: Option<UsState>,
     /// True for each one the user cares about; leave out the others. Sent again it replaces the whole choice; {} clears it.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "CategorySet")]
     pub categories: Option<CategorySet>,
     /// What else the user wants the union to know, in their words. Sent again, this replaces the old text; "" clears it.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "Comments")]
     pub other_comments: Option<Comments>,
     /// The code of whoever referred the user, or their whole link.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "RefCode")]
     pub ref_code: Option<RefCode>,
 }
 
-impl Input for InviteRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json(body)
-    }
-}
+impl ObjectInput for InviteRequest {}
 
 /// The sign-up is saved. The answer is the same whether its email goes or not, and for members too.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -58,7 +58,7 @@ impl Access {
     }
 }
 
-/// What an operation does to the world, apart from its answer. Whoever describes it (MCP's hints) reads it here.
+/// What an operation does apart from answering. MCP's hints are made from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effects {
     /// It reads.

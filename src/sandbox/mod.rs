@@ -5,6 +5,9 @@
 pub mod inbox;
 pub mod transport;
 
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
 use crate::domain::mail::inbox::InboxMail;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::secret::Secret;
@@ -34,20 +37,36 @@ pub struct InboxPage {
     pub next: Option<i64>,
 }
 
-/// A mail as its partner reads it.
-#[derive(Clone)]
+/// A mail that would have been sent.
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SandboxMail")]
 pub struct ReceivedMail {
+    #[serde(serialize_with = "as_text")]
+    #[schemars(with = "String")]
     pub id: i64,
     pub to: String,
     pub from: String,
     pub subject: String,
+    /// The part in plain text.
     pub text: String,
+    /// The same for mail programs that show HTML.
     pub html: String,
+    #[schemars(extend("format" = "date-time"))]
     pub received_at: Timestamp,
-    /// The link to confirm, if the mail has one.
+    /// The page with the button to press, where the mail has one. A POST there presses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "uri"))]
     pub confirm_link: Option<String>,
-    /// The link for "This wasn't me."
+    /// The page that says "this wasn't me".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "uri"))]
     pub decline_link: Option<String>,
+}
+
+/// Ids are texts in JSON.
+fn as_text<S: Serializer>(id: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
 }
 
 impl std::fmt::Debug for ReceivedMail {

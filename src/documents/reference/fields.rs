@@ -17,26 +17,25 @@ pub(super) enum Remarked {
 pub(super) fn table(document: &Value, schema: &Value, remarked: Remarked) -> String {
     let mut rows = Vec::new();
     add_rows(document, schema, remarked, "", &mut rows);
-    if rows.is_empty() { String::new() } else { prose::table(["Field", "Type", "What it is"], rows) }
+    of_rows(rows)
 }
 
 /// What stands in the path and the query, in the same columns.
 pub(super) fn parameters(document: &Value, parameters: &Value) -> String {
-    let rows: Vec<_> = parameters
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|parameter| {
-            let parameter = resolve(document, parameter);
-            let text = |name: &str| parameter[name].as_str().unwrap_or_default();
-            let present = if parameter["required"] == true { " *required*" } else { "" };
-            [
-                format!("`{}`{present}", text("name")),
-                format!("{}, in the {}", kind(document, &parameter["schema"]), text("in")),
-                prose::escaped(text("description")),
-            ]
-        })
-        .collect();
+    let row = |parameter| {
+        let parameter = resolve(document, parameter);
+        let text = |name: &str| parameter[name].as_str().unwrap_or_default();
+        let present = if parameter["required"] == true { " *required*" } else { "" };
+        [
+            format!("`{}`{present}", text("name")),
+            format!("{}, in the {}", kind(document, &parameter["schema"]), text("in")),
+            prose::escaped(text("description")),
+        ]
+    };
+    of_rows(parameters.as_array().into_iter().flatten().map(row).collect())
+}
+
+fn of_rows(rows: Vec<[String; 3]>) -> String {
     if rows.is_empty() { String::new() } else { prose::table(["Field", "Type", "What it is"], rows) }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn of(markdown: &str, id: &str) -> String {
                 html::push_html(&mut writer.written, inner.into_iter());
                 writer.written.push_str(&format!("</{level}>\n"));
             }
-            // Nothing of ours is written as HTML; whatever looks like it came with a fact and is shown.
+            // Our own texts have no HTML; what looks like it came with a fact and is shown as text.
             Event::Html(text) | Event::InlineHtml(text) => writer.plain(Event::Text(text)),
             event => writer.plain(event),
         }

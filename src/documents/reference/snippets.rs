@@ -8,7 +8,7 @@ use super::prose::fence;
 /// What the examples call a request by; any id that a partner has for it will do.
 pub(super) const IDEMPOTENCY_KEY: &str = "sign-up-1042";
 
-/// And one that signs nobody up: a name stands for one request.
+/// The same for a request that signs no one up: a key stands for one request.
 pub(super) const IDEMPOTENCY_KEY_OF_A_LINK: &str = "link-1042";
 
 pub(super) struct SnippetCall<'a> {

@@ -1,5 +1,7 @@
 //! Live or test: which records a key opens, and which a command works on.
 
+use crate::domain::json::json_text;
+
 /// Live or test: which records a key opens. The two have keys of different lengths, so that no text is a key of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -8,6 +10,8 @@ pub enum Mode {
     /// The sandbox: nobody in it is real, and nothing in it lasts.
     Test,
 }
+
+json_text!(Mode, |mode: &Mode| mode.name());
 
 impl Mode {
     pub(super) const ALL: [Self; 2] = [Self::Test, Self::Live];

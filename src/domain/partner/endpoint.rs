@@ -1,5 +1,6 @@
 //! Where a partner wants to be told (a webhook endpoint), and what is on its way there.
 
+use crate::domain::json::json_text;
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
@@ -8,6 +9,8 @@ use crate::domain::webhook::EventKind;
 /// Names one endpoint inside the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndpointId(pub i64);
+
+json_text!(EndpointId, |id: &EndpointId| *id);
 
 impl std::fmt::Display for EndpointId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

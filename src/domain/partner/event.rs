@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use ring::hmac;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::endpoint::EndpointId;
 use super::idempotency::IdempotencyKey;
@@ -31,15 +33,26 @@ pub struct PartnerEvent {
     pub deliveries: Vec<EventDelivery>,
 }
 
-/// How far an event has come on its way to one endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The delivery of an event to one endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct EventDelivery {
+    /// The id of the endpoint.
     pub endpoint: EndpointId,
+    /// When the last attempt ended; left out before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub last_attempt_at: Option<Timestamp>,
-    /// Of the answer to the last attempt, if there was one.
+    /// The HTTP status that the endpoint answered to it; left out where it did not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_status: Option<u32>,
+    /// When the endpoint took it; left out until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub delivered_at: Option<Timestamp>,
-    /// None where no further attempt is planned.
+    /// When it is tried next; left out once it was delivered or given up, and while the endpoint is disabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub next_attempt_at: Option<Timestamp>,
 }
 

@@ -1,24 +1,16 @@
 //! `getDemandSheet`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::list_campaigns::{CampaignSummary, example_day};
+use super::no_campaign;
 use super::parameter::SlugParameter;
-use super::{no_campaign, unread};
-use crate::app::App;
 use crate::domain::campaign::LastDay;
 use crate::domain::campaign::demand::{DemandCell, DemandSheet};
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
-use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
-use crate::domain::json::{True, Usd};
+use crate::domain::json::Usd;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::prelude::*;
 
 /// Whose demand is asked for.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -28,13 +20,7 @@ pub struct DemandRequest {
     pub slug: SlugParameter,
 }
 
-impl Input for DemandRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json(body)
-    }
-}
+impl ObjectInput for DemandRequest {}
 
 /// Why there is no count yet.
 pub const NOT_COUNTED: &str = "Not counted yet: fewer than 5 members take part.";
@@ -49,21 +35,17 @@ pub struct DemandReport {
     pub today: LastDay,
     pub campaign: CampaignSummary,
     /// When members were counted; left out before the first count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Timestamp")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_at: Option<Timestamp>,
     /// Why there is no count; left out once there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_counted: Option<&'static str>,
     /// What was counted; left out before the first count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "DemandSheet")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub demand: Option<DemandSheet>,
     pub estimate: SavingsEstimate,
     /// What was recorded of the negotiation so far. Operators and negotiators alone may read it: it is no part of the sheet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "NegotiationSoFar")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub negotiation: Option<NegotiationSoFar>,
 }
 
@@ -127,8 +109,7 @@ pub struct SavingsEstimate {
     /// One member; 0 where the catalog has no estimate for the category.
     pub per_member: u32,
     /// All members who are in, by the rounded count; left out before the first count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u64")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub all_members: Option<u64>,
     /// True: the operator gave no catalog, and these are figures of the built-in sample, which are made up. Quote none of them.
     pub from_sample: bool,
@@ -183,9 +164,9 @@ impl Operation for GetDemandSheet {
 
     async fn run(app: &App, caller: &Caller, input: DemandRequest) -> Result<DemandReport, Error> {
         let SlugParameter(slug) = input.slug;
-        let found = app.negotiator.demand(&slug, caller.now).await.map_err(unread)?;
+        let found = app.negotiator.demand(&slug, caller.now).await.map_err(Error::unread)?;
         let Some(campaign) = found else { return Err(no_campaign(app, caller, &slug).await) };
-        let (rounds, drafts) = app.negotiator.notes(&slug).await.map_err(unread)?;
+        let (rounds, drafts) = app.negotiator.notes(&slug).await.map_err(Error::unread)?;
         let report = DemandReport::of(&campaign, &app.union.catalog, caller.now);
         Ok(DemandReport { negotiation: Some(NegotiationSoFar::of(rounds, drafts)), ..report })
     }

@@ -1,23 +1,14 @@
 //! `listCampaigns`
 
 use jiff::civil::Date;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use super::unread;
-use crate::app::App;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignState, LastDay};
-use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
-use crate::domain::json::True;
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::prelude::*;
 
 /// Which campaigns are listed.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -28,13 +19,7 @@ pub struct CampaignListRequest {
     pub all: bool,
 }
 
-impl Input for CampaignListRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json(body)
-    }
-}
+impl ObjectInput for CampaignListRequest {}
 
 /// The campaigns, in the order in which they were made.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,20 +51,16 @@ pub struct CampaignSummary {
     pub gather_until: LastDay,
     /// Members who are in, as counted last: rounded down to a multiple of five, 0 for fewer than five. Left out before the first
     /// count, which comes once five members take part.
-    #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u64")]
+    #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
     pub members_in: Option<u64>,
     /// Of these, members who accepted the offer; rounded and left out likewise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u64")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<u64>,
     /// What a date does by itself next; left out where none does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// The supplier of the published offer; left out before there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub supplier: Option<String>,
 }
 
@@ -151,7 +132,7 @@ impl Operation for ListCampaigns {
     }
 
     async fn run(app: &App, caller: &Caller, input: CampaignListRequest) -> Result<CampaignSummaries, Error> {
-        let campaigns = app.negotiator.list(caller.now).await.map_err(unread)?;
+        let campaigns = app.negotiator.list(caller.now).await.map_err(Error::unread)?;
         let is_under_way = |campaign: &&CampaignRecord| {
             input.all || campaign.state.is_public() && campaign.state != CampaignState::Closed
         };

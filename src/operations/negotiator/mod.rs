@@ -1,7 +1,7 @@
 //! The negotiator's operations: a third table, which `unionhall negotiator` alone serves, on the operator's machine.
 //!
 //! They use nothing but `app.negotiator` and what the catalog says: no file here can read a member's record, an address or a comment, and none publishes
-//! anything. There is no key and no limit, because whoever starts the command can read the database anyway.
+//! anything. There is no key and no limit, because anyone who can start the command can read the database anyway.
 
 pub mod get_demand_sheet;
 pub mod list_campaigns;
@@ -53,25 +53,13 @@ fn client_of(caller: &Caller) -> String {
     caller.client.as_ref().map_or_else(|| "unnamed".to_owned(), |client| client.as_str().to_owned())
 }
 
-fn about_slug(what: String) -> Error {
-    Error::InvalidSubmission { what, fields: vec!["slug".to_owned()] }
-}
-
 async fn no_campaign(app: &App, caller: &Caller, slug: &CampaignSlug) -> Error {
     let campaigns = match app.negotiator.list(caller.now).await {
         Ok(campaigns) => campaigns,
-        Err(error) => return unread(error),
+        Err(error) => return Error::unread(error),
     };
     let near = did_you_mean(slug.as_str(), campaigns.iter().map(|known| known.slug().as_str()), str::to_owned);
-    about_slug(format!("slug: there is no campaign {slug};{near} listCampaigns names them."))
-}
-
-fn unread(error: impl ToString) -> Error {
-    Error::Unavailable { cause: error.to_string() }
-}
-
-fn unsaved(error: impl ToString) -> Error {
-    Error::SaveFailed { cause: error.to_string() }
+    Error::in_field("slug", format!("there is no campaign {slug};{near} listCampaigns names them."))
 }
 
 /// How many notes there are now, or why none was taken.
@@ -84,12 +72,13 @@ async fn noted(
     match noted {
         Noted::Done(count) => Ok(count),
         Noted::Unknown => Err(no_campaign(app, caller, slug).await),
-        Noted::NotNow(state) => Err(about_slug(format!(
-            "slug: {slug} is {}; {what} are taken while a campaign is gathering or negotiating.",
-            state.name()
-        ))),
+        Noted::NotNow(state) => {
+            let taken = "are taken while a campaign is gathering or negotiating.";
+            Err(Error::in_field("slug", format!("{slug} is {}; {what} {taken}", state.name())))
+        }
         Noted::Full => {
-            Err(about_slug(format!("slug: {slug} has {most} {what} already, which is the most. Tell the operator.")))
+            let full = format!("{slug} has {most} {what} already, which is the most. Tell the operator.");
+            Err(Error::in_field("slug", full))
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::domain::campaign::LastDay;
 /// The fields that hold a day, which JSON can only write as a text.
 const DAYS: [&str; 3] = ["decide_by", "open_until", "date"];
 
-/// The file, whatever was sent: what is wrong with it is told by whoever reads it.
+/// The file, valid or not: the reader of offers says what is wrong with it.
 pub(super) fn write(offer: &Map<String, Value>) -> String {
     let mut file = String::new();
     write_table(&mut file, "", offer);

@@ -1,20 +1,14 @@
 //! `proposeOffer`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::parameter::SlugParameter;
-use super::{client_of, noted, offer_file, unsaved};
-use crate::app::App;
+use super::{client_of, noted, offer_file};
 use crate::domain::campaign::BadFile;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::OfferDraft;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode, mistakes};
+use crate::operations::mistakes;
+use crate::operations::prelude::*;
 
 /// An offer to publish, as a supplier agreed to it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -45,7 +39,7 @@ struct OfferFields {
     #[schemars(extend("format" = "date"))]
     decide_by: String,
     /// Who comes later may accept until the end of this day, once the deal runs. Leave it out if nobody may.
-    #[schemars(default, with = "String", extend("format" = "date"))]
+    #[schemars(extend("format" = "date"))]
     open_until: Option<String>,
     /// Where members complain about the supplier: an email address, or a page that begins with https://.
     #[schemars(length(min = 1, max = 320))]
@@ -93,13 +87,13 @@ struct OfferTextFields {
     #[schemars(length(min = 1, max = 200))]
     exit_fee: String,
     /// Whatever else belongs to the deal.
-    #[schemars(default, with = "String", length(min = 1, max = 2000))]
+    #[schemars(length(min = 1, max = 2000))]
     details: Option<String>,
     /// What a member does to get the deal after accepting, or waits for, such as "Example Fiber emails you a code." Ask the supplier.
-    #[schemars(default, with = "String", length(min = 1, max = 1000))]
+    #[schemars(length(min = 1, max = 1000))]
     how: Option<String>,
     /// The benchmark's price, if this language writes it in another way. Leave it out if it does not.
-    #[schemars(default, with = "String", length(min = 1, max = 100))]
+    #[schemars(length(min = 1, max = 100))]
     benchmark_price: Option<String>,
 }
 
@@ -120,13 +114,9 @@ fn refused(wrong: &[String]) -> Error {
     Error::InvalidSubmission { what: mistakes::list(&wrong), fields: vec!["offer".to_owned()] }
 }
 
-impl Input for ProposeOfferRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        let request: Self = decode::json(body)?;
-        request.file()?;
-        Ok(request)
+impl ObjectInput for ProposeOfferRequest {
+    fn check(&self) -> Result<(), Error> {
+        self.file().map(|_| ())
     }
 }
 
@@ -171,7 +161,8 @@ impl Operation for ProposeOffer {
     async fn run(app: &App, caller: &Caller, input: ProposeOfferRequest) -> Result<OfferProposed, Error> {
         let ((file, offer), SlugParameter(slug)) = (input.file()?, input.slug);
         offer.check_days(caller.now).map_err(|BadFile(wrong)| refused(&wrong))?;
-        let done = app.negotiator.propose(&slug, &client_of(caller), &file, caller.now).await.map_err(unsaved)?;
+        let done =
+            app.negotiator.propose(&slug, &client_of(caller), &file, caller.now).await.map_err(Error::unsaved)?;
         let done = done.map_err(|BadFile(wrong)| refused(&wrong))?;
         Ok(OfferProposed {
             ok: True,
@@ -212,6 +203,7 @@ fn example_request() -> Value {
 mod tests {
     use super::*;
     use crate::domain::language::Language;
+    use crate::operations::Input;
 
     #[test]
     fn the_example_is_good_and_everything_wrong_is_told_at_once() {

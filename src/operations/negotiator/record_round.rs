@@ -1,18 +1,9 @@
 //! `recordRound`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::parameter::{NoteText, SlugParameter};
-use super::{client_of, noted, unsaved};
-use crate::app::App;
+use super::{client_of, noted};
 use crate::domain::campaign::record::NegotiationRound;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::prelude::*;
 
 /// One exchange with a supplier.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -28,13 +19,7 @@ pub struct RoundRequest {
     pub answered: NoteText,
 }
 
-impl Input for RoundRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json(body)
-    }
-}
+impl ObjectInput for RoundRequest {}
 
 /// The round is recorded.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -81,7 +66,7 @@ impl Operation for RecordRound {
             asked: input.asked.0,
             answered: input.answered.0,
         };
-        let done = app.negotiator.record_round(&slug, round).await.map_err(unsaved)?;
+        let done = app.negotiator.record_round(&slug, round).await.map_err(Error::unsaved)?;
         Ok(RoundRecorded {
             ok: True,
             rounds: noted((app, caller), done, &slug, (NegotiationRound::MOST, "rounds")).await?,

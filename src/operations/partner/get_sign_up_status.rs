@@ -1,18 +1,13 @@
 //! `GET /partner/v1/sign-ups/{idempotencyKey}`
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use schemars::{Schema, SchemaGenerator};
 
+use super::example_time;
 use super::page::KeyParameter;
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::{True, open_enumeration};
+use crate::domain::json::open_enumeration;
 use crate::domain::partner::{CLOSES_AFTER, NamedSignUp, SignUpStatus};
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::prelude::*;
 
 /// Which sign-up is asked about.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -22,13 +17,7 @@ pub struct StatusRequest {
     pub idempotency_key: KeyParameter,
 }
 
-impl Input for StatusRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json(body)
-    }
-}
+impl ObjectInput for StatusRequest {}
 
 /// A sign-up that the partner sent with an idempotency key.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -42,14 +31,14 @@ pub struct StatusOfSignUp {
     pub status: SignUpStatus,
     /// When it was taken.
     #[schemars(extend("format" = "date-time"))]
-    pub created_at: String,
+    pub created_at: Timestamp,
     /// When it closes, or closed, unless it is confirmed before.
     #[schemars(extend("format" = "date-time"))]
-    pub closes_at: String,
+    pub closes_at: Timestamp,
     /// When the button was pressed; only there if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub confirmed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub confirmed_at: Option<Timestamp>,
 }
 
 fn statuses(generator: &mut SchemaGenerator) -> Schema {
@@ -61,9 +50,9 @@ impl StatusOfSignUp {
         Self {
             idempotency_key: named.key.as_str().to_owned(),
             status: named.status(now),
-            created_at: named.created_at.to_string(),
-            closes_at: named.closes_at.to_string(),
-            confirmed_at: named.confirmed_at.map(|time| time.to_string()),
+            created_at: named.created_at,
+            closes_at: named.closes_at,
+            confirmed_at: named.confirmed_at,
         }
     }
 
@@ -71,9 +60,9 @@ impl StatusOfSignUp {
         Self {
             idempotency_key: "sign-up-1042".to_owned(),
             status: SignUpStatus::Confirmed,
-            created_at: "2026-11-16T10:00:00Z".to_owned(),
-            closes_at: "2026-11-23T10:00:00Z".to_owned(),
-            confirmed_at: Some("2026-11-16T10:04:31Z".to_owned()),
+            created_at: example_time("2026-11-16T10:00:00Z"),
+            closes_at: example_time("2026-11-23T10:00:00Z"),
+            confirmed_at: Some(example_time("2026-11-16T10:04:31Z")),
         }
     }
 }
@@ -119,8 +108,7 @@ impl Operation for GetSignUpStatus {
 
     async fn run(app: &App, caller: &Caller, input: StatusRequest) -> Result<StatusAnswer, Error> {
         let partner = caller.partner()?;
-        let found = app.partners.status(partner.id, input.idempotency_key.0).await;
-        let found = found.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
+        let found = app.partners.status(partner.id, input.idempotency_key.0).await.map_err(Error::unread)?;
         let unknown = "No sign-up of yours has this Idempotency-Key, or it was sent more than 30 days ago.";
         let named = found.ok_or(Error::NotFound(unknown))?;
         Ok(StatusAnswer { ok: True, sign_up: StatusOfSignUp::of(&named, caller.now) })

@@ -1,25 +1,17 @@
 //! `GET /partner/v1/usage`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::not_done;
 use super::page::DayParameter;
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::decode;
+use crate::operations::prelude::*;
 use crate::partners::self_service::UsageDay;
 
 /// Days of one answer.
 const MAX_DAYS: i64 = 92;
 
-/// Days of an answer where nobody says how many.
+/// Days of an answer to a request that does not say how many.
 const DEFAULT_DAYS: i64 = 30;
 
 /// Which days are asked about.
@@ -28,21 +20,13 @@ const DEFAULT_DAYS: i64 = 30;
 pub struct UsageRequest {
     /// The first day, of UTC; left out, 29 days before the last.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "DayParameter")]
     pub since: Option<DayParameter>,
     /// The last day, of UTC; left out, today.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "DayParameter")]
     pub until: Option<DayParameter>,
 }
 
-impl Input for UsageRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json(body)
-    }
-}
+impl ObjectInput for UsageRequest {}
 
 /// What happened on a day, of UTC.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -57,13 +41,6 @@ pub struct DayOfUsage {
     pub sign_ups: u64,
     /// Sign-ups of yours whose button was pressed on that day.
     pub confirmations: u64,
-}
-
-impl DayOfUsage {
-    fn of(used: UsageDay) -> Self {
-        let UsageDay { day, requests, sign_ups, confirmations } = used;
-        Self { day: date(day), requests, sign_ups, confirmations }
-    }
 }
 
 /// A day as RFC 3339 writes it.
@@ -112,22 +89,20 @@ impl Operation for GetUsage {
     async fn run(app: &App, caller: &Caller, input: UsageRequest) -> Result<Usage, Error> {
         let to = input.until.map_or_else(|| day_of(caller.now), |until| day_of(until.0));
         let from = input.since.map_or(to.saturating_sub(DEFAULT_DAYS - 1).max(0), |since| day_of(since.0));
-        let refuse = |what: String| Error::InvalidSubmission { what, fields: vec!["since".to_owned()] };
         if from > to {
-            return Err(refuse(format!(
-                "since: {} is after {}, the last day; send an earlier one.",
-                date(from),
-                date(to)
-            )));
+            let how = format!("{} is after {}, the last day; send an earlier one.", date(from), date(to));
+            return Err(Error::in_field("since", how));
         }
         if to - from >= MAX_DAYS {
-            return Err(refuse(format!("since: these are {} days; ask for {MAX_DAYS} at the most.", to - from + 1)));
+            let how = format!("these are {} days; ask for {MAX_DAYS} at the most.", to - from + 1);
+            return Err(Error::in_field("since", how));
         }
         let used = app.self_service.usage(caller.partner()?, from, to).await;
-        let mut used = used.map_err(|problem| not_done(Self::SPEC.effects, problem))?.into_iter().peekable();
+        let mut used = used.map_err(not_done::<Self>)?.into_iter().peekable();
         let days = (from..=to).map(|day| {
-            let found = used.next_if(|used| used.day == day);
-            DayOfUsage::of(found.unwrap_or(UsageDay { day, ..UsageDay::default() }))
+            let UsageDay { requests, sign_ups, confirmations, .. } =
+                used.next_if(|used| used.day == day).unwrap_or_default();
+            DayOfUsage { day: date(day), requests, sign_ups, confirmations }
         });
         Ok(Usage { ok: True, days: days.collect() })
     }

@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use schemars::{Schema, SchemaGenerator};
 
+use super::example_time;
 use super::page::{CursorParameter, PageSize, WaitSeconds};
-use crate::app::App;
 use crate::domain::api_key::Mode;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::{True, open_enumeration};
+use crate::domain::json::open_enumeration;
+use crate::domain::partner::endpoint::EndpointId;
 use crate::domain::partner::event::{EVENTS_KEPT_FOR, EventDelivery, PartnerEvent};
-use crate::domain::union::Union;
+use crate::domain::time::Timestamp;
 use crate::domain::webhook::EventKind;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::decode;
+use crate::operations::prelude::*;
 
 /// Which events are listed.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -23,25 +21,16 @@ use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Metho
 pub struct EventsRequest {
     /// The `cursor` of the answer before; left out, the list begins with the oldest event that is kept.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "CursorParameter")]
     pub after: Option<CursorParameter>,
     /// How many a page holds at the most.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "PageSize")]
     pub limit: Option<PageSize>,
     /// How many seconds to wait for an event where there is none yet. The answer comes as soon as there is one.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "WaitSeconds")]
     pub wait: Option<WaitSeconds>,
 }
 
-impl Input for EventsRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json(body)
-    }
-}
+impl ObjectInput for EventsRequest {}
 
 /// Some of the partner's events, in the order in which they are listed for good.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,16 +55,16 @@ pub struct ListedEvent {
     /// What happened. More may come: skip what you do not know.
     #[serde(rename = "type")]
     #[schemars(schema_with = "event_types")]
-    pub kind: &'static str,
+    pub kind: EventKind,
     /// When it happened.
     #[schemars(extend("format" = "date-time"))]
-    pub timestamp: String,
+    pub timestamp: Timestamp,
     /// `test` for the sandbox.
-    #[schemars(extend("enum" = [Mode::Live.name(), Mode::Test.name()]))]
-    pub mode: &'static str,
+    #[schemars(extend("enum" = [Mode::Live, Mode::Test]))]
+    pub mode: Mode,
     pub data: ListedEventData,
     /// How far it has come on its way to each of your webhook endpoints; empty where you had none at that time.
-    pub deliveries: Vec<ListedDelivery>,
+    pub deliveries: Vec<EventDelivery>,
 }
 
 /// Which sign-up an event is about.
@@ -87,57 +76,19 @@ pub struct ListedEventData {
     pub idempotency_key: String,
 }
 
-/// The delivery of an event to one endpoint.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "EventDelivery")]
-pub struct ListedDelivery {
-    /// The id of the endpoint.
-    pub endpoint: String,
-    /// When the last attempt ended; left out before the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub last_attempt_at: Option<String>,
-    /// The HTTP status that the endpoint answered to it; left out where it did not answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u32")]
-    pub last_status: Option<u32>,
-    /// When the endpoint took it; left out until then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub delivered_at: Option<String>,
-    /// When it is tried next; left out once it was delivered or given up, and while the endpoint is disabled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub next_attempt_at: Option<String>,
-}
-
 fn event_types(generator: &mut SchemaGenerator) -> Schema {
-    open_enumeration(generator, "EventType", &json!([EventKind::Confirmed.name(), EventKind::Closed.name()]))
+    open_enumeration(generator, "EventType", &json!([EventKind::Confirmed, EventKind::Closed]))
 }
 
 impl ListedEvent {
     fn new(id: String, event: PartnerEvent, mode: Mode) -> Self {
         Self {
             id,
-            kind: event.kind.name(),
-            timestamp: event.at.to_string(),
-            mode: mode.name(),
+            kind: event.kind,
+            timestamp: event.at,
+            mode,
             data: ListedEventData { idempotency_key: event.key.as_str().to_owned() },
-            deliveries: event.deliveries.into_iter().map(Into::into).collect(),
-        }
-    }
-}
-
-impl From<EventDelivery> for ListedDelivery {
-    fn from(delivery: EventDelivery) -> Self {
-        let EventDelivery { endpoint, last_attempt_at, last_status, delivered_at, next_attempt_at } = delivery;
-        Self {
-            endpoint: endpoint.to_string(),
-            last_attempt_at: last_attempt_at.map(|time| time.to_string()),
-            last_status,
-            delivered_at: delivered_at.map(|time| time.to_string()),
-            next_attempt_at: next_attempt_at.map(|time| time.to_string()),
+            deliveries: event.deliveries,
         }
     }
 }
@@ -179,12 +130,8 @@ impl Operation for ListEvents {
         let after = input.after.as_ref().map(|after| after.0.as_str());
         let most = input.limit.map_or(PageSize::DEFAULT, |limit| limit.0);
         let wait = Duration::from_secs(input.wait.map_or(0, |wait| wait.0.into()));
-        let page = app.events.list(partner.id, after, most, wait).await;
-        let page = page.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
-        let page = page.map_err(|bad| Error::InvalidSubmission {
-            what: format!("after: {bad}."),
-            fields: vec!["after".to_owned()],
-        })?;
+        let page = app.events.list(partner.id, after, most, wait).await.map_err(Error::unread)?;
+        let page = page.map_err(|bad| Error::in_field("after", format!("{bad}.")))?;
         caller.note_wait(page.waited);
         let listed = |event| ListedEvent::new(app.events.message_id(&event), event, app.events.mode);
         Ok(EventList {
@@ -202,15 +149,15 @@ impl Operation for ListEvents {
                 ok: True,
                 events: vec![ListedEvent {
                     id: "msg_2mvjqdczkvqz9x4tbwd3".to_owned(),
-                    kind: EventKind::Confirmed.name(),
-                    timestamp: "2026-11-16T10:04:31Z".to_owned(),
-                    mode: Mode::Live.name(),
+                    kind: EventKind::Confirmed,
+                    timestamp: example_time("2026-11-16T10:04:31Z"),
+                    mode: Mode::Live,
                     data: ListedEventData { idempotency_key: "sign-up-1042".to_owned() },
-                    deliveries: vec![ListedDelivery {
-                        endpoint: "7".to_owned(),
-                        last_attempt_at: Some("2026-11-16T10:04:32Z".to_owned()),
+                    deliveries: vec![EventDelivery {
+                        endpoint: EndpointId(7),
+                        last_attempt_at: Some(example_time("2026-11-16T10:04:32Z")),
                         last_status: Some(204),
-                        delivered_at: Some("2026-11-16T10:04:32Z".to_owned()),
+                        delivered_at: Some(example_time("2026-11-16T10:04:32Z")),
                         next_attempt_at: None,
                     }],
                 }],

@@ -1,18 +1,10 @@
 //! `GET /partner/v1/sign-ups`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::get_sign_up_status::StatusOfSignUp;
 use super::page::{KeyParameter, PageSize, Since, StatusParameter};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::decode;
+use crate::operations::prelude::*;
 
 /// Which sign-ups are listed.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -21,7 +13,6 @@ pub struct StatusListRequest {
     /// Only those that were taken from this moment on: `2026-11-16` (of UTC), or a time of RFC 3339 with any offset, such as
     /// `2026-11-16T10:00:00Z` or `2026-11-16T11:00:00+01:00`.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "Since")]
     pub since: Option<Since>,
     /// Only those that have this status now.
     #[serde(default, deserialize_with = "decode::present")]
@@ -29,21 +20,13 @@ pub struct StatusListRequest {
     pub status: Option<StatusParameter>,
     /// The `nextCursor` of the page before.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "KeyParameter")]
     pub cursor: Option<KeyParameter>,
     /// How many a page holds at the most.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "PageSize")]
     pub limit: Option<PageSize>,
 }
 
-impl Input for StatusListRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json(body)
-    }
-}
+impl ObjectInput for StatusListRequest {}
 
 /// Some of the partner's sign-ups, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -53,8 +36,7 @@ pub struct StatusList {
     pub ok: True,
     pub sign_ups: Vec<StatusOfSignUp>,
     /// What to send as `cursor` for the next page; left out on the last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
@@ -88,12 +70,9 @@ impl Operation for ListSignUps {
         let since = input.since.map_or(Timestamp::from_millis(0), |since| since.0);
         let most = input.limit.map_or(PageSize::DEFAULT, |limit| limit.0);
         let (cursor, status) = (input.cursor.map(|cursor| cursor.0), input.status.map(|status| (status.0, caller.now)));
-        let page = app.partners.statuses(partner.id, cursor, since, status, most).await;
-        let page = page.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
-        let page = page.ok_or_else(|| Error::InvalidSubmission {
-            what: "cursor: it is not one of this list, or is too old; begin again without it.".to_owned(),
-            fields: vec!["cursor".to_owned()],
-        })?;
+        let page = app.partners.statuses(partner.id, cursor, since, status, most).await.map_err(Error::unread)?;
+        let unknown = "it is not one of this list, or is too old; begin again without it.";
+        let page = page.ok_or_else(|| Error::in_field("cursor", unknown))?;
         Ok(StatusList {
             ok: True,
             next_cursor: page.next.map(|last| last.as_str().to_owned()),

@@ -14,9 +14,10 @@ use self::webhooks::{
     add_webhook, enable_webhook, get_webhook, list_webhooks, recover_webhook, remove_webhook, resend_webhook_event,
     rotate_webhook_secret, test_webhook,
 };
-use super::{Effects, Entry, Input, decode};
+use super::{Entry, Input, Operation, decode};
 use crate::domain::api_key::KeyStatus;
 use crate::domain::json::inline_schema;
+use crate::domain::time::Timestamp;
 use crate::error::{Error, KeyProblem};
 use crate::partners::self_service::NotDone;
 
@@ -41,7 +42,7 @@ operations! {
     list_inbox::ListInbox,
 }
 
-/// The input of an operation that takes none and refuses what is sent all the same: whoever sends something means it.
+/// The input of an operation that takes none, and refuses what is sent anyway: the caller meant something by it.
 #[derive(Debug)]
 pub struct NoInput;
 
@@ -56,19 +57,22 @@ impl Input for NoInput {
     }
 }
 
-/// Why something was not done, as an error of an operation with such effects.
-fn not_done(effects: Effects, problem: NotDone) -> Error {
+/// A time of the examples.
+fn example_time(text: &str) -> Timestamp {
+    text.parse().unwrap_or(Timestamp::from_millis(0))
+}
+
+/// Why something was not done, as an error of that operation.
+fn not_done<O: Operation>(problem: NotDone) -> Error {
     match problem {
         NotDone::NotFound(what) => Error::NotFound(what),
         NotDone::Refused("", what) => Error::shapeless(&format!("{what}.")),
-        NotDone::Refused(field, what) => {
-            Error::InvalidSubmission { what: format!("{field}: {what}."), fields: vec![field.to_owned()] }
-        }
+        NotDone::Refused(field, what) => Error::in_field(field, format!("{what}.")),
         NotDone::KeyOver(KeyStatus::Expired) => Error::AgentUnauthorized(KeyProblem::Expired),
         NotDone::KeyOver(KeyStatus::Suspended) => Error::AgentUnauthorized(KeyProblem::Suspended),
         NotDone::KeyOver(KeyStatus::Revoked | KeyStatus::Valid) => Error::AgentUnauthorized(KeyProblem::Revoked),
         NotDone::Later(what, retry_after) => Error::TooMany { what, retry_after },
-        NotDone::Failed(cause) if effects.writes() => Error::SaveFailed { cause },
+        NotDone::Failed(cause) if O::SPEC.effects.writes() => Error::SaveFailed { cause },
         NotDone::Failed(cause) => Error::Unavailable { cause },
         NotDone::Unknown(cause) => Error::OutcomeUnknown { cause },
     }

@@ -1,18 +1,13 @@
 //! `GET /partner/v1/keys`
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Serialize;
+use schemars::{Schema, SchemaGenerator};
 
 use super::{EXAMPLE_KEY, EXAMPLE_SUCCESSOR};
-use crate::app::App;
 use crate::domain::api_key::{KeyId, KeyRecord, KeyStatus};
-use crate::domain::catalog::Catalog;
-use crate::domain::json::{True, open_enumeration};
+use crate::domain::json::open_enumeration;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::partner::{NoInput, not_done};
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
+use crate::operations::partner::{NoInput, example_time, not_done};
+use crate::operations::prelude::*;
 use crate::partners::self_service::MAX_LISTED_KEYS;
 
 /// Whether a key works.
@@ -44,28 +39,26 @@ pub struct ListedKey {
     /// Whether it is the key of this request.
     pub presented: bool,
     #[schemars(extend("format" = "date-time"))]
-    pub created_at: String,
+    pub created_at: Timestamp,
     /// From when on it no longer works; left out where it works until it is revoked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub expires_at: Option<Timestamp>,
     /// When it was last used, to a minute or so; left out where it never was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub last_used_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub last_used_at: Option<Timestamp>,
     /// Only there if it was revoked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub revoked_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub revoked_at: Option<Timestamp>,
     /// The id of the key that it was rotated to; only there if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<String>,
 }
 
 impl ListedKey {
     fn of(key: KeyRecord, presented: KeyId, now: Timestamp) -> Self {
-        let text = |time: Timestamp| time.to_string();
         Self {
             id: key.id.to_string(),
             state: match key.status(now) {
@@ -74,10 +67,10 @@ impl ListedKey {
                 KeyStatus::Revoked => KeyState::Revoked,
             },
             presented: key.id == presented,
-            created_at: key.created_at.to_string(),
-            expires_at: key.expires_at.map(text),
-            last_used_at: key.last_used_at.map(text),
-            revoked_at: key.revoked_at.map(text),
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            last_used_at: key.last_used_at,
+            revoked_at: key.revoked_at,
             replaced_by: key.replaced_by.map(|id| id.to_string()),
         }
     }
@@ -118,8 +111,7 @@ impl Operation for ListOwnKeys {
 
     async fn run(app: &App, caller: &Caller, _: NoInput) -> Result<KeyList, Error> {
         let partner = caller.partner()?;
-        let keys = app.self_service.keys(partner).await;
-        let keys = keys.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        let keys = app.self_service.keys(partner).await.map_err(not_done::<Self>)?;
         let listed = |key| ListedKey::of(key, partner.key, caller.now);
         Ok(KeyList { ok: True, keys: keys.into_iter().map(listed).collect() })
     }
@@ -129,15 +121,15 @@ impl Operation for ListOwnKeys {
             id: id.to_owned(),
             state: KeyState::Valid,
             presented: false,
-            created_at: created_at.to_owned(),
+            created_at: example_time(created_at),
             expires_at: None,
-            last_used_at: Some("2026-11-16T10:04:00Z".to_owned()),
+            last_used_at: Some(example_time("2026-11-16T10:04:00Z")),
             revoked_at: None,
             replaced_by: None,
         };
         let successor = ListedKey { presented: true, ..key(EXAMPLE_SUCCESSOR, "2026-11-16T09:00:00Z") };
         let old = ListedKey {
-            expires_at: Some("2026-11-17T09:00:00Z".to_owned()),
+            expires_at: Some(example_time("2026-11-17T09:00:00Z")),
             replaced_by: Some(EXAMPLE_SUCCESSOR.to_owned()),
             ..key(EXAMPLE_KEY, "2026-02-01T12:00:00Z")
         };

@@ -1,18 +1,13 @@
 //! `POST /partner/v1/keys/revoke`
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::EXAMPLE_KEY;
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::{True, inline_schema};
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::domain::json::inline_schema;
+use crate::domain::time::Timestamp;
+use crate::operations::partner::{example_time, not_done};
+use crate::operations::prelude::*;
+use crate::operations::{Input, decode};
 
-/// Nothing: whoever names a key believes that another one than that of the request would be ended.
+/// Nothing: a caller who names a key expects to revoke another one than that of the request.
 #[derive(Debug)]
 pub struct RevokeKeyRequest;
 
@@ -37,12 +32,11 @@ pub struct EndedKey {
     pub ok: True,
     pub id: String,
     #[schemars(extend("format" = "date-time"))]
-    pub revoked_at: String,
+    pub revoked_at: Timestamp,
     /// Whether no other key of yours works: then your webhooks wait until the operator issues you another.
     pub was_last: bool,
     /// The id of the key that it was rotated to, which goes on working; only there if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<String>,
 }
 
@@ -72,12 +66,11 @@ impl Operation for RevokeOwnKey {
     }
 
     async fn run(app: &App, caller: &Caller, _: RevokeKeyRequest) -> Result<EndedKey, Error> {
-        let revoked = app.self_service.revoke_key(caller.partner()?, caller.now).await;
-        let revoked = revoked.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        let revoked = app.self_service.revoke_key(caller.partner()?, caller.now).await.map_err(not_done::<Self>)?;
         Ok(EndedKey {
             ok: True,
             id: revoked.key.id.to_string(),
-            revoked_at: revoked.key.revoked_at.unwrap_or(caller.now).to_string(),
+            revoked_at: revoked.key.revoked_at.unwrap_or(caller.now),
             was_last: revoked.was_last,
             replaced_by: revoked.key.replaced_by.map(|id| id.to_string()),
         })
@@ -89,7 +82,7 @@ impl Operation for RevokeOwnKey {
             answer: EndedKey {
                 ok: True,
                 id: EXAMPLE_KEY.to_owned(),
-                revoked_at: "2026-11-16T10:00:00Z".to_owned(),
+                revoked_at: example_time("2026-11-16T10:00:00Z"),
                 was_last: false,
                 replaced_by: None,
             },

@@ -2,21 +2,18 @@
 
 use std::time::Duration;
 
-use schemars::{JsonSchema, json_schema};
+use schemars::json_schema;
+use serde::Deserializer;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::json;
 
 use super::{EXAMPLE_KEY, EXAMPLE_SUCCESSOR};
-use crate::app::App;
 use crate::domain::api_key::MAX_ENDING_KEYS;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::{True, inline_schema};
+use crate::domain::json::inline_schema;
 use crate::domain::partner::change::ChangeKind;
-use crate::domain::union::Union;
-use crate::error::Error;
-use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::domain::time::Timestamp;
+use crate::operations::decode;
+use crate::operations::partner::{example_time, not_done};
+use crate::operations::prelude::*;
 
 /// For how many hours the old key still works.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +26,7 @@ impl GraceHours {
 
 impl<'de> Deserialize<'de> for GraceHours {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // What is no number at all is told in the same words.
+        // The same message for what is not a number at all.
         match i64::deserialize(deserializer).ok().and_then(|hours| u32::try_from(hours).ok()) {
             Some(hours @ 0..=Self::MAX) => Ok(Self(hours)),
             _ => Err(D::Error::custom(format!("write a whole number of hours from 0 to {}", Self::MAX))),
@@ -48,16 +45,11 @@ inline_schema!(
 pub struct RotateKeyRequest {
     /// For how many hours the old key still works.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "GraceHours")]
     pub grace_hours: Option<GraceHours>,
 }
 
-impl Input for RotateKeyRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json_or_nothing(body)
-    }
+impl ObjectInput for RotateKeyRequest {
+    const MAY_BE_EMPTY: bool = true;
 }
 
 /// The successor of the key of the request.
@@ -72,14 +64,14 @@ pub struct NextKey {
     /// The new key. It is told only now.
     pub key: String,
     /// From when on the new key no longer works, as the old one would have; left out where it works until it is revoked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub expires_at: Option<Timestamp>,
     /// The id of the key of the request.
     pub old_id: String,
     /// Until when that key still works.
     #[schemars(extend("format" = "date-time"))]
-    pub old_works_until: String,
+    pub old_works_until: Timestamp,
 }
 
 impl std::fmt::Debug for NextKey {
@@ -122,15 +114,14 @@ impl Operation for RotateOwnKey {
         let partner = caller.partner()?;
         let GraceHours(hours) = input.grace_hours.unwrap_or(GraceHours::DEFAULT);
         let grace = Duration::from_secs(u64::from(hours) * 3600);
-        let rotated = app.self_service.rotate_key(partner, grace, caller.now).await;
-        let (key, rotated) = rotated.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        let (key, rotated) = app.self_service.rotate_key(partner, grace, caller.now).await.map_err(not_done::<Self>)?;
         Ok(NextKey {
             ok: True,
             id: key.id().to_string(),
             key: key.reveal().to_owned(),
-            expires_at: rotated.new_ends.map(|time| time.to_string()),
+            expires_at: rotated.new_ends,
             old_id: partner.key.to_string(),
-            old_works_until: rotated.old_ends.to_string(),
+            old_works_until: rotated.old_ends,
         })
     }
 
@@ -143,7 +134,7 @@ impl Operation for RotateOwnKey {
                 key: format!("uh_{EXAMPLE_SUCCESSOR}_…"),
                 expires_at: None,
                 old_id: EXAMPLE_KEY.to_owned(),
-                old_works_until: "2026-11-17T09:00:00Z".to_owned(),
+                old_works_until: example_time("2026-11-17T09:00:00Z"),
             },
         }
     }

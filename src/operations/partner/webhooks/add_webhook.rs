@@ -1,19 +1,10 @@
 //! `POST /partner/v1/webhooks`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use super::a_day;
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
+use super::{EXAMPLE_ID, a_day};
 use crate::domain::partner::change::ChangeKind;
-use crate::domain::partner::endpoint::ENDPOINTS_OF_ONE;
-use crate::domain::union::Union;
-use crate::error::Error;
+use crate::domain::partner::endpoint::{ENDPOINTS_OF_ONE, EndpointId};
 use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::prelude::*;
 
 /// Where messages are to go.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -24,12 +15,8 @@ pub struct AddWebhookRequest {
     pub url: String,
 }
 
-impl Input for AddWebhookRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json_or_nothing(body)
-    }
+impl ObjectInput for AddWebhookRequest {
+    const MAY_BE_EMPTY: bool = true;
 }
 
 /// The endpoint, and its secret.
@@ -38,7 +25,7 @@ impl Input for AddWebhookRequest {
 pub struct AddedWebhook {
     /// Always true.
     pub ok: True,
-    pub id: String,
+    pub id: EndpointId,
     /// As it is written in our records.
     pub url: String,
     /// What messages are signed with. It is told only now.
@@ -80,8 +67,8 @@ impl Operation for AddWebhook {
 
     async fn run(app: &App, caller: &Caller, input: AddWebhookRequest) -> Result<AddedWebhook, Error> {
         let added = app.self_service.add_endpoint(caller.partner()?, &input.url, caller.now).await;
-        let (id, url, secret) = added.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
-        Ok(AddedWebhook { ok: True, id: id.to_string(), url: url.as_str().to_owned(), secret: secret.reveal() })
+        let (id, url, secret) = added.map_err(not_done::<Self>)?;
+        Ok(AddedWebhook { ok: True, id, url: url.as_str().to_owned(), secret: secret.reveal() })
     }
 
     fn example(_: &Catalog) -> Example<AddedWebhook> {
@@ -90,7 +77,7 @@ impl Operation for AddWebhook {
             request: Some(json!({ "url": url })),
             answer: AddedWebhook {
                 ok: True,
-                id: super::EXAMPLE_ID.to_owned(),
+                id: EXAMPLE_ID,
                 url: url.to_owned(),
                 secret: "whsec_YSBzYW1wbGUsIGFuZCBub2JvZHkncyBzZWNyZXQh".to_owned(),
             },

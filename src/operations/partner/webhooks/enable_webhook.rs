@@ -1,14 +1,9 @@
 //! `POST /partner/v1/webhooks/{id}/enable`
 
 use super::{EXAMPLE_ID, WebhookChanged, WebhookRequest, a_day, example_request};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::change::ChangeKind;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
+use crate::operations::prelude::*;
 
 #[derive(Debug)]
 pub struct EnableWebhook;
@@ -37,12 +32,12 @@ impl Operation for EnableWebhook {
     }
 
     async fn run(app: &App, caller: &Caller, input: WebhookRequest) -> Result<WebhookChanged, Error> {
-        let done = app.self_service.enable_endpoint(caller.partner()?, input.id.0, caller.now).await;
-        done.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
-        Ok(WebhookChanged { ok: True, id: input.id.0.to_string() })
+        let id = input.id.0;
+        app.self_service.enable_endpoint(caller.partner()?, id, caller.now).await.map_err(not_done::<Self>)?;
+        Ok(WebhookChanged { ok: True, id })
     }
 
     fn example(_: &Catalog) -> Example<WebhookChanged> {
-        Example { request: example_request(), answer: WebhookChanged { ok: True, id: EXAMPLE_ID.to_owned() } }
+        Example { request: example_request(), answer: WebhookChanged { ok: True, id: EXAMPLE_ID } }
     }
 }

@@ -1,16 +1,8 @@
 //! `GET /partner/v1/webhooks/{id}`
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::{Webhook, WebhookRequest, example_request};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
+use crate::operations::prelude::*;
 
 /// The endpoint that was asked about.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -46,8 +38,7 @@ impl Operation for GetWebhook {
     }
 
     async fn run(app: &App, caller: &Caller, input: WebhookRequest) -> Result<WebhookAnswer, Error> {
-        let found = app.self_service.endpoint(caller.partner()?, input.id.0).await;
-        let found = found.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        let found = app.self_service.endpoint(caller.partner()?, input.id.0).await.map_err(not_done::<Self>)?;
         Ok(WebhookAnswer { ok: True, webhook: Webhook::of(found) })
     }
 

@@ -1,17 +1,9 @@
 //! `GET /partner/v1/webhooks`
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::Webhook;
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::endpoint::ENDPOINTS_OF_ONE;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::{NoInput, not_done};
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
+use crate::operations::prelude::*;
 
 /// The partner's endpoints, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -49,8 +41,7 @@ impl Operation for ListWebhooks {
     }
 
     async fn run(app: &App, caller: &Caller, _: NoInput) -> Result<WebhookList, Error> {
-        let listed = app.self_service.endpoints(caller.partner()?).await;
-        let listed = listed.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        let listed = app.self_service.endpoints(caller.partner()?).await.map_err(not_done::<Self>)?;
         Ok(WebhookList { ok: True, webhooks: listed.into_iter().map(Webhook::of).collect(), max: ENDPOINTS_OF_ONE })
     }
 

@@ -14,12 +14,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::example_time;
 use super::page::EndpointParameter;
 use crate::domain::json::{True, open_enumeration};
 use crate::domain::partner::change::ChangeKind;
-use crate::domain::partner::endpoint::{EndpointRecord, ListedEndpoint};
-use crate::error::Error;
-use crate::operations::{Input, decode};
+use crate::domain::partner::endpoint::{EndpointId, EndpointRecord, ListedEndpoint};
+use crate::domain::time::Timestamp;
+use crate::operations::ObjectInput;
 
 /// Which endpoint is meant.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,16 +30,12 @@ pub struct WebhookRequest {
     pub id: EndpointParameter,
 }
 
-impl Input for WebhookRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json_or_nothing(body)
-    }
+impl ObjectInput for WebhookRequest {
+    const MAY_BE_EMPTY: bool = true;
 }
 
 /// The id of the examples' endpoint.
-const EXAMPLE_ID: &str = "7";
+const EXAMPLE_ID: EndpointId = EndpointId(7);
 
 /// How an endpoint does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -61,34 +58,33 @@ impl WebhookState {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
-    pub id: String,
+    pub id: EndpointId,
     /// Where messages go.
     pub url: String,
     /// `failing` since the last attempt failed, `disabled` when nothing is sent there any more, `active` otherwise. More may come.
     #[schemars(schema_with = "WebhookState::open_schema")]
     pub state: WebhookState,
     #[schemars(extend("format" = "date-time"))]
-    pub created_at: String,
+    pub created_at: Timestamp,
     /// When its secret was last rotated; only there if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub rotated_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub rotated_at: Option<Timestamp>,
     /// When the last delivery succeeded; only there if one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub delivered_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub delivered_at: Option<Timestamp>,
     /// Since when every attempt failed; only there if the last one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub failing_since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub failing_since: Option<Timestamp>,
     /// Why the last attempt failed; only there if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// Since when nothing is sent there; only there if it is disabled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub disabled_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub disabled_at: Option<Timestamp>,
     /// Messages that wait to be sent, or sent again. At most 1,000 are counted.
     pub waiting: u64,
     /// Messages of the last 30 days whose last attempt failed. At most 1,000 are counted.
@@ -99,21 +95,20 @@ impl Webhook {
     fn of(listed: ListedEndpoint) -> Self {
         let ListedEndpoint { endpoint, waiting, given_up } = listed;
         let EndpointRecord { id, url, created_at, rotated_at, delivered_at, failing_since, disabled_at, .. } = endpoint;
-        let text = |time: crate::domain::time::Timestamp| time.to_string();
         Self {
-            id: id.to_string(),
+            id,
             url,
             state: match (disabled_at, failing_since) {
                 (Some(_), _) => WebhookState::Disabled,
                 (None, Some(_)) => WebhookState::Failing,
                 (None, None) => WebhookState::Active,
             },
-            created_at: created_at.to_string(),
-            rotated_at: rotated_at.map(text),
-            delivered_at: delivered_at.map(text),
-            failing_since: failing_since.map(text),
+            created_at,
+            rotated_at,
+            delivered_at,
+            failing_since,
             last_error: endpoint.disabled_why.or(endpoint.last_error),
-            disabled_at: disabled_at.map(text),
+            disabled_at,
             waiting,
             given_up,
         }
@@ -121,12 +116,12 @@ impl Webhook {
 
     fn example() -> Self {
         Self {
-            id: EXAMPLE_ID.to_owned(),
+            id: EXAMPLE_ID,
             url: "https://acme.example/hooks/union".to_owned(),
             state: WebhookState::Active,
-            created_at: "2026-11-16T09:00:00Z".to_owned(),
+            created_at: example_time("2026-11-16T09:00:00Z"),
             rotated_at: None,
-            delivered_at: Some("2026-11-16T10:04:32Z".to_owned()),
+            delivered_at: Some(example_time("2026-11-16T10:04:32Z")),
             failing_since: None,
             last_error: None,
             disabled_at: None,
@@ -143,7 +138,7 @@ pub struct WebhookChanged {
     /// Always true.
     pub ok: True,
     /// The endpoint's.
-    pub id: String,
+    pub id: EndpointId,
 }
 
 /// A request about the examples' endpoint.

@@ -1,19 +1,12 @@
 //! `POST /partner/v1/webhooks/{id}/recover`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::{EXAMPLE_ID, a_day};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::change::ChangeKind;
-use crate::domain::union::Union;
-use crate::error::Error;
+use crate::domain::partner::endpoint::EndpointId;
+use crate::domain::time::Timestamp;
 use crate::operations::partner::not_done;
 use crate::operations::partner::page::{EndpointParameter, Since};
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::prelude::*;
 use crate::partners::self_service::MAX_RECOVERED;
 
 /// What an endpoint is to be told again.
@@ -26,12 +19,8 @@ pub struct RecoverRequest {
     pub since: Since,
 }
 
-impl Input for RecoverRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json_or_nothing(body)
-    }
+impl ObjectInput for RecoverRequest {
+    const MAY_BE_EMPTY: bool = true;
 }
 
 /// What is sent again.
@@ -41,13 +30,13 @@ pub struct RecoveredWebhook {
     /// Always true.
     pub ok: True,
     /// The endpoint's.
-    pub id: String,
+    pub id: EndpointId,
     /// How many events are sent again.
     pub resent: u64,
     /// Only there where there may be more: ask again with this as `since`. A few are then sent once more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub next_since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub next_since: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -79,15 +68,14 @@ impl Operation for RecoverWebhook {
     async fn run(app: &App, caller: &Caller, input: RecoverRequest) -> Result<RecoveredWebhook, Error> {
         let id = input.id.0;
         let done = app.self_service.recover_endpoint(caller.partner()?, id, input.since.0, caller.now).await;
-        let done = done.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
-        let next_since = done.next_since.map(|time| time.to_string());
-        Ok(RecoveredWebhook { ok: True, id: id.to_string(), resent: done.queued, next_since })
+        let done = done.map_err(not_done::<Self>)?;
+        Ok(RecoveredWebhook { ok: True, id, resent: done.queued, next_since: done.next_since })
     }
 
     fn example(_: &Catalog) -> Example<RecoveredWebhook> {
         Example {
             request: Some(json!({ "id": EXAMPLE_ID, "since": "2026-11-16T09:00:00Z" })),
-            answer: RecoveredWebhook { ok: True, id: EXAMPLE_ID.to_owned(), resent: 12, next_since: None },
+            answer: RecoveredWebhook { ok: True, id: EXAMPLE_ID, resent: 12, next_since: None },
         }
     }
 }

@@ -1,19 +1,10 @@
 //! `POST /partner/v1/webhooks/{id}/resend`
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
-
 use super::{EXAMPLE_ID, WebhookChanged, a_day};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::change::ChangeKind;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::not_done;
 use crate::operations::partner::page::{EndpointParameter, KeyParameter};
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::prelude::*;
 
 /// Which event an endpoint is to be told again.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -25,12 +16,8 @@ pub struct ResendRequest {
     pub idempotency_key: KeyParameter,
 }
 
-impl Input for ResendRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json_or_nothing(body)
-    }
+impl ObjectInput for ResendRequest {
+    const MAY_BE_EMPTY: bool = true;
 }
 
 #[derive(Debug)]
@@ -60,15 +47,14 @@ impl Operation for ResendWebhookEvent {
 
     async fn run(app: &App, caller: &Caller, input: ResendRequest) -> Result<WebhookChanged, Error> {
         let (id, key) = (input.id.0, input.idempotency_key.0);
-        let done = app.self_service.resend_event(caller.partner()?, id, key, caller.now).await;
-        done.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
-        Ok(WebhookChanged { ok: True, id: id.to_string() })
+        app.self_service.resend_event(caller.partner()?, id, key, caller.now).await.map_err(not_done::<Self>)?;
+        Ok(WebhookChanged { ok: True, id })
     }
 
     fn example(_: &Catalog) -> Example<WebhookChanged> {
         Example {
             request: Some(json!({ "id": EXAMPLE_ID, "idempotencyKey": "sign-up-1042" })),
-            answer: WebhookChanged { ok: True, id: EXAMPLE_ID.to_owned() },
+            answer: WebhookChanged { ok: True, id: EXAMPLE_ID },
         }
     }
 }

@@ -1,20 +1,14 @@
 //! `POST /partner/v1/webhooks/{id}/rotate`
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
 use super::{EXAMPLE_ID, a_day};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::change::ChangeKind;
-use crate::domain::union::Union;
+use crate::domain::partner::endpoint::EndpointId;
+use crate::domain::time::Timestamp;
 use crate::domain::webhook::OLD_SECRET_SIGNS_FOR;
-use crate::error::Error;
-use crate::operations::partner::not_done;
+use crate::operations::decode;
 use crate::operations::partner::page::EndpointParameter;
-use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::operations::partner::{example_time, not_done};
+use crate::operations::prelude::*;
 
 /// Whose secret is rotated.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -24,16 +18,12 @@ pub struct RotateSecretRequest {
     pub id: EndpointParameter,
     /// Even within 24 hours of the last rotation: the oldest of the three secrets then ends at once.
     #[serde(default, deserialize_with = "decode::present")]
-    #[schemars(with = "bool", extend("default" = false))]
+    #[schemars(extend("default" = false))]
     pub now: Option<bool>,
 }
 
-impl Input for RotateSecretRequest {
-    const EXPECTED: bool = true;
-
-    fn decode(body: &[u8]) -> Result<Self, Error> {
-        decode::json_or_nothing(body)
-    }
+impl ObjectInput for RotateSecretRequest {
+    const MAY_BE_EMPTY: bool = true;
 }
 
 /// The next secret of an endpoint.
@@ -43,12 +33,12 @@ pub struct RotatedSecret {
     /// Always true.
     pub ok: True,
     /// The endpoint's.
-    pub id: String,
+    pub id: EndpointId,
     /// What messages are signed with from now on. It is told only now.
     pub secret: String,
     /// Until when the secret before it signs beside it.
     #[schemars(extend("format" = "date-time"))]
-    pub old_secret_signs_until: String,
+    pub old_secret_signs_until: Timestamp,
 }
 
 impl std::fmt::Debug for RotatedSecret {
@@ -86,13 +76,8 @@ impl Operation for RotateWebhookSecret {
     async fn run(app: &App, caller: &Caller, input: RotateSecretRequest) -> Result<RotatedSecret, Error> {
         let (id, ends_oldest) = (input.id.0, input.now.unwrap_or(false));
         let rotated = app.self_service.rotate_secret(caller.partner()?, id, ends_oldest, caller.now).await;
-        let secret = rotated.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
-        Ok(RotatedSecret {
-            ok: True,
-            id: id.to_string(),
-            secret: secret.reveal(),
-            old_secret_signs_until: caller.now.plus(OLD_SECRET_SIGNS_FOR).to_string(),
-        })
+        let secret = rotated.map_err(not_done::<Self>)?.reveal();
+        Ok(RotatedSecret { ok: True, id, secret, old_secret_signs_until: caller.now.plus(OLD_SECRET_SIGNS_FOR) })
     }
 
     fn example(_: &Catalog) -> Example<RotatedSecret> {
@@ -100,9 +85,9 @@ impl Operation for RotateWebhookSecret {
             request: Some(json!({ "id": EXAMPLE_ID, "now": true })),
             answer: RotatedSecret {
                 ok: True,
-                id: EXAMPLE_ID.to_owned(),
+                id: EXAMPLE_ID,
                 secret: "whsec_YW5vdGhlciBzYW1wbGUsIG5vYm9keSdzIHNlY3JldCE=".to_owned(),
-                old_secret_signs_until: "2026-11-17T09:00:00Z".to_owned(),
+                old_secret_signs_until: example_time("2026-11-17T09:00:00Z"),
             },
         }
     }

@@ -1,17 +1,9 @@
 //! `POST /partner/v1/webhooks/{id}/test`
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::{WebhookRequest, a_day, example_request};
-use crate::app::App;
-use crate::domain::catalog::Catalog;
-use crate::domain::json::True;
 use crate::domain::partner::change::ChangeKind;
-use crate::domain::union::Union;
-use crate::error::Error;
 use crate::operations::partner::not_done;
-use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
+use crate::operations::prelude::*;
 use crate::partners::self_service::Pinged;
 
 /// What the endpoint said to a ping.
@@ -23,12 +15,10 @@ pub struct TestedWebhook {
     /// Whether the endpoint answered with 2xx.
     pub delivered: bool,
     /// The status of its answer; only there if it gave one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u16")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// Why there was no answer; only there if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
@@ -59,7 +49,7 @@ impl Operation for TestWebhook {
 
     async fn run(app: &App, caller: &Caller, input: WebhookRequest) -> Result<TestedWebhook, Error> {
         let pinged = app.self_service.test_endpoint(caller.partner()?, input.id.0, caller.now).await;
-        Ok(match pinged.map_err(|problem| not_done(Self::SPEC.effects, problem))? {
+        Ok(match pinged.map_err(not_done::<Self>)? {
             Pinged::Answered(status) => {
                 let delivered = (200..300).contains(&status);
                 TestedWebhook { ok: True, delivered, status: Some(status), problem: None }
