@@ -237,7 +237,7 @@ impl HttpService {
                 match unless_it_panics(pin!(answering)).await {
                     Ok(Ok(answer)) => answer,
                     Ok(Err(error)) => match (error, reader) {
-                        (HttpError::NotFound(_), Some(reader)) => snapshot.site.not_found(reader),
+                        (HttpError::NotFound(_), Some(reader)) => snapshot.site.not_found(reader, now.time),
                         (error, _) => error.answer(),
                     },
                     Err(Panicked) => HttpError::Internal.answer(),

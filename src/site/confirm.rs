@@ -9,13 +9,13 @@ use hyper::{Request, StatusCode};
 use super::cookie::SiteCookie;
 use super::join;
 use super::own_page::session::keep_apart;
-use super::view::{self, JoinForm, MemberPart, NextCampaigns, Outcome, ShownAgain, Welcome};
+use super::view::{self, ConfirmView, JoinForm, MemberPart, Outcome, ShownAgain, Welcome};
 use super::{PRESS_BYTES, PageResult, Visit, WITH_OUR_SCRIPT, field};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_in::SESSION_FOR;
-use crate::domain::sign_up::{Confirmation, NewMember, SeenPage, SignUpRecord, SignUpState};
+use crate::domain::sign_up::{Confirmation, NewMember, SeenPage, SignUpState};
 use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
@@ -66,15 +66,13 @@ pub(super) async fn joined(visit: Visit<'_>, purpose: Purpose, member: &NewMembe
     if visit.app().is_sandbox() || !visit.says_own(head) {
         return Ok(share(visit, &member.code, Welcome::FirstTime, &[]).await);
     }
-    let entered = match visit.app().own_pages.enter_by_joining(purpose, visit.parameter, visit.now.time).await {
-        Ok(Some(entered)) => entered,
-        Ok(None) => return Ok(share(visit, &member.code, Welcome::FirstTime, &[]).await),
-        // They are a member all the same, and can sign in by mail.
-        Err(error) => {
-            visit.report(&error.to_string());
-            return Ok(share(visit, &member.code, Welcome::FirstTime, &[]).await);
-        }
-    };
+    let entered = visit.app().own_pages.enter_by_joining(purpose, visit.parameter, visit.now.time).await;
+    // They are a member all the same, and can sign in by mail.
+    let entered = entered.unwrap_or_else(|error| {
+        visit.report(&error.to_string());
+        None
+    });
+    let Some(entered) = entered else { return Ok(share(visit, &member.code, Welcome::FirstTime, &[]).await) };
     let (answers, campaigns) = (&member.answers, visit.public_campaigns().await);
     let part = MemberPart { token: &entered.token, state: None, us_state: answers.us_state };
     let came_from = member.campaign.as_ref();
@@ -119,7 +117,7 @@ async fn form_again(visit: Visit<'_>, found: &LinkedSignUp) -> Answer {
         email: record.email.as_typed().to_owned(),
         us_state: record.answers.us_state.map(UsState::code).unwrap_or_default().to_owned(),
         chosen: record.answers.categories.unwrap_or_default(),
-        comments: comments(record).to_owned(),
+        comments: record.answers.comments.as_ref().map_or("", Comments::as_str).to_owned(),
         again: Some(ShownAgain::Expired),
         ..JoinForm::default()
     };
@@ -129,60 +127,11 @@ async fn form_again(visit: Visit<'_>, found: &LinkedSignUp) -> Answer {
 
 /// What is being confirmed, and one button.
 fn ask(visit: Visit<'_>, found: &LinkedSignUp, changed: bool) -> Answer {
-    let facts = SignUpFacts::of(visit, found);
     let confirm_path = visit.place(format!("/confirm/{}", visit.parameter));
     let decline_path = visit.place(format!("/not-me/{}", visit.app().membership.decline_token(found)));
-    let view = view::ConfirmView { changed, ..facts.view(&confirm_path, &decline_path) };
+    let (confirm_path, decline_path) = (confirm_path.as_str(), decline_path.as_str());
+    let view = ConfirmView { sign_up: &found.record, changed, confirm_path, decline_path };
     visit.page(view::confirm(visit.frame(), &view))
-}
-
-fn comments(record: &SignUpRecord) -> &str {
-    record.answers.comments.as_ref().map_or("", Comments::as_str)
-}
-
-/// A sign-up, as its reader is shown it before they confirm it.
-pub(super) struct SignUpFacts<'a> {
-    found: &'a LinkedSignUp,
-    masked_address: String,
-    us_state: Option<&'static str>,
-    chosen: Vec<(&'static str, u32)>,
-    total: u32,
-    /// The first letters of whoever referred them.
-    referrer: Option<String>,
-}
-
-impl<'a> SignUpFacts<'a> {
-    pub(super) fn of(visit: Visit<'_>, found: &'a LinkedSignUp) -> Self {
-        let (catalog, record, words) = (&visit.app().union.catalog, &found.record, visit.words());
-        let categories = record.answers.categories.unwrap_or_default();
-        let listed = catalog.listed().iter().filter(|(category, _)| categories.contains(*category));
-        let referrer = record.referrer.as_ref();
-        Self {
-            found,
-            masked_address: record.email.masked(),
-            us_state: record.answers.us_state.map(|state| words.state(state)),
-            chosen: listed.map(|(category, savings)| (words.category(*category), *savings)).collect(),
-            total: catalog.combined_savings(categories),
-            referrer: referrer.map(|named| named.email.as_ref().map(|email| email.masked()).unwrap_or_default()),
-        }
-    }
-
-    pub(super) fn view<'v>(&'v self, confirm_path: &'v str, decline_path: &'v str) -> view::ConfirmView<'v> {
-        let record = &self.found.record;
-        view::ConfirmView {
-            masked_address: &self.masked_address,
-            partner: record.partner.as_deref(),
-            us_state: self.us_state,
-            categories: &self.chosen,
-            total: self.total,
-            comments: comments(record),
-            referrer: self.referrer.as_deref(),
-            seen: record.updated_at.as_millis(),
-            changed: false,
-            confirm_path,
-            decline_path,
-        }
-    }
 }
 
 /// The person's own link to share, once they are in, and the campaigns that they can take part in next.
@@ -194,8 +143,7 @@ pub(super) async fn share(
 ) -> Answer {
     let link = code.link(&visit.app().union.join_site);
     let count = visit.member_count().await;
-    let campaigns = NextCampaigns { campaigns: next, now: visit.now.time };
-    let mut answer = visit.page(view::share(visit.frame(), welcome, &link, count, campaigns));
+    let mut answer = visit.page(view::share(visit.frame(), welcome, &link, count, next));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
     answer

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use hyper::Request;
 use hyper::http::request::Parts;
 
-use super::view::{self, DeclineState, DeclineView, Welcome};
-use super::{PRESS_BYTES, PageResult, Visit, field};
+use super::view::{self, DeclineView, Welcome};
+use super::{PRESS_BYTES, PageResult, Visit, field, field_is};
 use crate::domain::secret::token::Purpose;
-use crate::domain::sign_up::{Confirmation, DecidedHow, Declining, SeenPage, SignUpState, Silence, SilenceChange};
+use crate::domain::sign_up::{Confirmation, DecidedHow, Declining, SeenPage, Silence, SilenceChange};
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
-use crate::membership::LinkedSignUp;
 
 /// Asks whether the sign-up is to be withdrawn, or says what became of it.
 pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
@@ -36,7 +35,7 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     let (head, body) = request.into_parts();
     let body = body.read(PRESS_BYTES).await?;
     let visit = visit.of_form(field(&body, "lang").as_deref());
-    let is = |name: &str, value: &str| field(&body, name).as_deref() == Some(value);
+    let is = |name, value| field_is(&body, name, value);
     let wanted =
         Silence { again: is("again", "stop"), partner: is("partner", "stop"), mailbox: is("mailbox", "silence") };
     let shown = Silence {
@@ -88,33 +87,6 @@ async fn page(visit: Visit<'_>, saved: bool) -> PageResult {
     let found = visit.find_sign_up(Purpose::Decline).await?;
     let visit = visit.who_chose(found.record.language);
     let again_path = visit.place(format!("/confirm/{}", visit.app().membership.confirm_token(&found)));
-    Ok(visit.page(shown(visit, &found, &again_path, saved)))
-}
-
-fn shown(visit: Visit<'_>, found: &LinkedSignUp, again_path: &str, saved: bool) -> String {
-    let (record, masked) = (&found.record, found.record.email.masked());
-    let facts = super::confirm::SignUpFacts::of(visit, found);
-    let state = match record.state {
-        SignUpState::Pending => DeclineState::Asks,
-        SignUpState::Declined => DeclineState::Withdrawn,
-        SignUpState::Confirmed => DeclineState::Confirmed,
-        SignUpState::Expired => DeclineState::Lapsed,
-    };
-    view::decline(
-        visit.frame(),
-        &DeclineView {
-            state,
-            is_member: record.is_member,
-            masked_address: &masked,
-            facts: facts.view(again_path, visit.path),
-            partner: record.partner.as_deref(),
-            path: visit.path,
-            again_path,
-            can_take_back: record.can_take_back,
-            no_again: record.silence.again,
-            no_partner: record.silence.partner,
-            silent_until: record.silent_until,
-            saved,
-        },
-    )
+    let view = DeclineView { sign_up: &found.record, again_path: &again_path, saved };
+    Ok(visit.page(view::decline(visit.frame(), &view)))
 }

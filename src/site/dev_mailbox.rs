@@ -7,7 +7,7 @@ use hyper::header::{CONTENT_SECURITY_POLICY, COOKIE, HeaderValue, LOCATION, SET_
 use hyper::{HeaderMap, Request, StatusCode};
 use subtle::ConstantTimeEq;
 
-use super::view::{self, MailboxEntry};
+use super::view;
 use super::{PageResult, Visit};
 use crate::http::request::body::SentBody;
 use crate::http::request::host;
@@ -30,13 +30,13 @@ pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let mail = mailbox(visit, &request)?.open(visit.parameter).ok_or_else(nothing)?;
+    let mail = mailbox(visit, &request)?.folder.read(visit.parameter).ok_or_else(nothing)?;
     let html_path = format!("/dev/mailbox/{}/html", visit.parameter);
     Ok(visit.page(view::opened_mail(visit.frame(), &mail, &html_path)))
 }
 
 pub async fn show_html(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let mail = mailbox(visit, &request)?.open(visit.parameter).ok_or_else(nothing)?;
+    let mail = mailbox(visit, &request)?.folder.read(visit.parameter).ok_or_else(nothing)?;
     Ok(html_part(mail.html))
 }
 
@@ -107,15 +107,8 @@ impl DevMailbox {
         bool::from(self.key.as_bytes().ct_eq(key.as_bytes()))
     }
 
-    fn open(&self, name: &str) -> Option<ReadableMail> {
-        self.folder.read(name)
-    }
-
-    fn list(&self) -> std::io::Result<Vec<MailboxEntry>> {
-        let entries = self.folder.names()?.into_iter().filter_map(|name| {
-            let ReadableMail { to, subject, date, .. } = self.open(&name)?;
-            Some(MailboxEntry { name, to, subject, date })
-        });
-        Ok(entries.collect())
+    fn list(&self) -> std::io::Result<Vec<(String, ReadableMail)>> {
+        let entries = self.folder.names()?.into_iter();
+        Ok(entries.filter_map(|name| self.folder.read(&name).map(|mail| (name, mail))).collect())
     }
 }

@@ -4,7 +4,7 @@ use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
 use super::join_form::SentForm;
-use super::view::{self, Frame, InvitedBy, JoinForm, OpenCampaigns, Outcome, ShownAgain};
+use super::view::{self, Frame, InvitedBy, JoinForm, Outcome, ShownAgain};
 use super::{FORM_BYTES, PageResult, Visit, WITH_OUR_SCRIPT};
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::Channel;
@@ -138,10 +138,9 @@ pub(super) async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form:
         (None, InvitedBy::Nobody | InvitedBy::Unknown) => visit.path.to_owned(),
     };
     let known = pasted.filter(|_| matches!(invited_by, InvitedBy::Code(_)));
-    let (frame, campaigns) =
-        (Frame { path: &path, invited_by: known, ..visit.frame() }, visit.public_campaigns().await);
-    let campaigns = OpenCampaigns { listed: campaigns.listed(), now: visit.now.time };
-    let mut answer = Answer::html(status, view::join(frame, count, invited_by, &gate, form, campaigns));
+    let frame = Frame { path: &path, invited_by: known, ..visit.frame() };
+    let campaigns = visit.public_campaigns().await;
+    let mut answer = Answer::html(status, view::join(frame, count, invited_by, &gate, form, campaigns.listed()));
     if gate != FormGate::Shut {
         // The one that adds up what is ticked, and the one that answers the question.
         answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);

@@ -43,6 +43,7 @@ use crate::domain::language::{Language, Words};
 use crate::domain::mail::lane::Lane;
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::token::Purpose;
+use crate::domain::time::Timestamp;
 use crate::http::request::host::{self, Origins};
 use crate::http::request::id::RequestId;
 use crate::http::request::identity_header::IdentityHeader;
@@ -161,8 +162,8 @@ impl Site {
         }
     }
 
-    pub fn not_found(&self, reader: Reader) -> Answer {
-        let frame = Frame::new(&self.app.union, reader.language, "/join").branded(&self.branding);
+    pub fn not_found(&self, reader: Reader, now: Timestamp) -> Answer {
+        let frame = Frame::new(&self.app.union, reader.language, "/join", now).branded(&self.branding);
         Answer::html(StatusCode::NOT_FOUND, view::outcome(frame, Outcome::NotFound, Home::Join))
     }
 }
@@ -240,7 +241,7 @@ impl<'a> Visit<'a> {
     /// What its page has around it.
     fn frame(&self) -> Frame<'a> {
         let invited_by = self.invited_by.filter(|_| !self.app().is_sandbox());
-        let frame = Frame::new(&self.site.app.union, self.reader.language, self.path);
+        let frame = Frame::new(&self.site.app.union, self.reader.language, self.path, self.now.time);
         Frame { invited_by, ..frame.branded(&self.site.branding) }
     }
 
@@ -387,6 +388,11 @@ impl<'a> Visit<'a> {
         let counted = self.app().membership.count().await;
         counted.map_err(|error| self.report(&error.to_string())).ok()
     }
+}
+
+/// Whether a field of a form was sent with this very value.
+fn field_is(fields: &[u8], name: &str, value: &str) -> bool {
+    field(fields, name).as_deref() == Some(value)
 }
 
 /// A field of a form, if it was sent.

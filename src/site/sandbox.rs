@@ -4,12 +4,12 @@
 use hyper::{Request, StatusCode};
 
 use super::dev_mailbox::{html_part, nothing};
-use super::view::{self, Outcome, ShownMail};
+use super::view::{self, Outcome};
 use super::{LINKS_A_MINUTE, PageResult, Visit};
 use crate::domain::partner::name::PartnerId;
 use crate::http::request::body::SentBody;
 use crate::limiter::Class;
-use crate::sandbox::{Inbox, MOST_LISTED, ReceivedMail};
+use crate::sandbox::{Inbox, MOST_LISTED};
 
 /// Where its pages are, beside the real ones.
 pub(super) const PREFIX: &str = "/sandbox";
@@ -39,17 +39,7 @@ pub async fn inbox(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let token = visit.parameter;
     let (inbox, (partner, name)) = open(visit, token).await?;
     let listed = visit.stored(inbox.list(partner, None, MOST_LISTED).await)?;
-    let shown = |mail: ReceivedMail| ShownMail {
-        html_path: format!("{PREFIX}/inbox/{token}-{}/html", mail.id),
-        id: mail.id,
-        to: mail.to,
-        from: mail.from,
-        subject: mail.subject,
-        received: mail.received_at.to_string(),
-        text: mail.text,
-    };
-    let mails: Vec<_> = listed.mails.into_iter().map(shown).collect();
-    Ok(visit.page(view::inbox(visit.frame(), &name, MOST_LISTED, &mails)))
+    Ok(visit.page(view::inbox(visit.frame(), &name, MOST_LISTED, &listed.mails, token)))
 }
 
 /// The HTML part of one of its mails: `<token>-<id>`.

@@ -14,5 +14,5 @@ use crate::http::request::body::SentBody;
 
 pub async fn list(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let campaigns = visit.stored(visit.app().campaigns.public(visit.now).await)?;
-    Ok(visit.page(view::campaigns(visit.frame(), campaigns.listed(), visit.now.time)))
+    Ok(visit.page(view::campaigns(visit.frame(), campaigns.listed())))
 }

@@ -159,7 +159,7 @@ fn page(
         }),
     };
     let Notes { done, refused } = notes;
-    let view = CampaignView { campaign, reader, done, refused, now: visit.now.time };
+    let view = CampaignView { campaign, reader, done, refused };
     let mut answer = visit.show(status, view::campaign(visit.frame(), &view));
     if session.is_some() {
         keep_apart(&mut answer);

@@ -84,7 +84,7 @@ fn place(text: &str) -> Option<AuditPlace> {
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
     let query = request.uri().query().unwrap_or_default().as_bytes();
     let (filter, mut mistakes) = (AuditFilter::read(query), Vec::new());
     let since = moment(&filter.since, "From", &mut mistakes).unwrap_or(Timestamp::from_millis(0));
@@ -94,7 +94,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let (mut entries, mut older, mut looked_back_to) = (Vec::new(), None, None);
     if mistakes.is_empty() {
         let looked =
-            found.stored(HERE, found.operator().ask(ListAuditBefore { since, before, most: ROWS_LOOKED_AT }).await)?;
+            found.stored(found.operator().ask(ListAuditBefore { since, before, most: ROWS_LOOKED_AT }).await)?;
         let is_whole = looked.len() < ROWS_LOOKED_AT as usize;
         let end = looked.last().map(AuditEntry::place);
         entries = looked.into_iter().filter(|entry| filter.matches(entry)).take(ROWS_SHOWN + 1).collect();
@@ -105,6 +105,6 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         looked_back_to = next.filter(|_| !has_more).map(|place| place.at.to_string());
         older = next.map(|place| filter.path(place));
     }
-    let page = AuditPage { frame: found.frame(HERE), filter: &filter, mistakes, entries, older, looked_back_to };
+    let page = AuditPage { frame: found.frame(), filter: &filter, mistakes, entries, older, looked_back_to };
     Ok(found.page(render(&page)))
 }

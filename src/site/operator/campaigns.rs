@@ -11,14 +11,16 @@ use crate::campaigns::TakenStep;
 use crate::campaigns::operator_step::{StepNote, read_note, terms_words};
 use crate::campaigns::records::{FindCampaign, ListCampaigns, ListOfferDrafts, ListRounds};
 use crate::domain::campaign::offer::Offer;
-use crate::domain::campaign::record::{CampaignFile, CampaignRecord, HistoryEntry, NegotiationRound, OfferDraft};
+use crate::domain::campaign::record::{
+    CampaignFile, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
+};
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
 use crate::domain::figure::{counted, dollars, grouped};
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::site::view::operator::{coarse, title};
+use crate::site::view::operator::{accepted, coarse, title};
 use crate::site::{PageResult, Visit, field};
 
 const HERE: OperatorSection = OperatorSection::Campaigns;
@@ -30,47 +32,23 @@ const MOST_HISTORY: usize = 50;
 #[template(path = "operator/campaigns.html")]
 struct CampaignListPage<'a> {
     frame: OperatorFrame<'a>,
-    campaigns: Vec<CampaignRow<'a>>,
-}
-
-struct CampaignRow<'a> {
-    title: &'a str,
-    slug: &'a str,
-    state: &'static str,
-    members_in: String,
-    accepted: String,
-    next: String,
+    campaigns: &'a [CampaignRecord],
+    now: Timestamp,
 }
 
 pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers()).await?;
-    let mut campaigns = found.stored(HERE, found.operator().ask(ListCampaigns).await)?;
+    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let mut campaigns = found.stored(found.operator().ask(ListCampaigns).await)?;
     campaigns.sort_by_key(|campaign| (campaign.closed_at.is_some(), std::cmp::Reverse(campaign.id)));
-    let page = CampaignListPage {
-        frame: found.frame(HERE),
-        campaigns: campaigns.iter().map(|campaign| listed(campaign, visit.now.time)).collect(),
-    };
+    let page = CampaignListPage { frame: found.frame(), campaigns: &campaigns, now: visit.now.time };
     Ok(found.page(render(&page)))
-}
-
-fn listed(campaign: &CampaignRecord, now: Timestamp) -> CampaignRow<'_> {
-    CampaignRow {
-        title: title(campaign),
-        slug: campaign.slug().as_str(),
-        state: campaign.state.name(),
-        members_in: coarse(campaign.counted_in()),
-        accepted: coarse(campaign.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted)),
-        next: campaign.next_words(now),
-    }
 }
 
 #[derive(Template)]
 #[template(path = "operator/campaign.html")]
 struct CampaignDetailsPage<'a> {
     frame: OperatorFrame<'a>,
-    title: &'a str,
-    slug: &'a str,
-    state: &'static str,
+    campaign: &'a CampaignRecord,
     next: Vec<FixPart<'a>>,
     /// What it is about, and what was counted.
     facts: Vec<(&'static str, String)>,
@@ -79,7 +57,7 @@ struct CampaignDetailsPage<'a> {
     steps: Vec<(&'static str, &'static str, bool)>,
     drafts: Vec<ShownDraft<'a>>,
     rounds: &'a [NegotiationRound],
-    mailings: Vec<String>,
+    mailings: &'a [MailingEntry],
     history: Vec<ShownStep<'a>>,
     is_history_cut: bool,
 }
@@ -97,46 +75,41 @@ struct ShownDraft<'a> {
 }
 
 struct ShownStep<'a> {
-    at: String,
-    who: &'a str,
+    entry: &'a HistoryEntry,
     what: String,
-    note: &'a str,
+    is_edit: bool,
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
     let slug = slug_of(&found)?;
     let (operator, now) = (found.operator(), visit.now.time);
-    let file = found.stored(HERE, operator.ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;
-    let drafts = found.stored(HERE, operator.ask(ListOfferDrafts(slug.clone())).await)?;
-    let rounds = found.stored(HERE, operator.ask(ListRounds(slug.clone())).await)?;
+    let file = found.stored(operator.ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;
+    let drafts = found.stored(operator.ask(ListOfferDrafts(slug.clone())).await)?;
+    let rounds = found.stored(operator.ask(ListRounds(slug.clone())).await)?;
     let campaign = &file.campaign;
     let next = campaign.next_words(now);
     let can_publish = campaign.state.after(CampaignStep::Offer).is_ok();
-    let shown_draft = |(at, draft): (usize, &'_ OfferDraft)| {
-        let read = Offer::parse(&draft.file);
-        let checked = read.as_ref().map_err(BadFile::clone).and_then(|offer| offer.check_days(now));
-        let before = rounds.iter().filter(|round| round.at <= draft.at).count() as u64;
-        (at + 1, read.as_ref().map(offer_facts).unwrap_or_default(), counted(before, "round"), checked)
-    };
     let drafts = drafts.iter().enumerate().rev().map(|(at, draft)| {
-        let (number, facts, rounds, checked) = shown_draft((at, draft));
-        let mistakes = checked.err().map(|BadFile(mistakes)| mistakes).unwrap_or_default();
-        ShownDraft { number, draft, facts, rounds, can_publish: can_publish && mistakes.is_empty(), mistakes }
+        let read = Offer::parse(&draft.file);
+        let facts = read.as_ref().map(offer_facts).unwrap_or_default();
+        let mistakes = read.and_then(|offer| offer.check_days(now)).err().map(|BadFile(mistakes)| mistakes);
+        let mistakes = mistakes.unwrap_or_default();
+        let before = rounds.iter().filter(|round| round.at <= draft.at).count() as u64;
+        let (rounds, can_publish) = (counted(before, "round"), can_publish && mistakes.is_empty());
+        ShownDraft { number: at + 1, draft, facts, rounds, mistakes, can_publish }
     });
     let history = file.history.iter().rev().take(MOST_HISTORY).map(shown_step);
     let page = CampaignDetailsPage {
-        frame: found.frame(HERE),
-        title: title(campaign),
-        slug: slug.as_str(),
-        state: campaign.state.name(),
+        frame: found.frame(),
+        campaign,
         next: fix_parts(&next),
         facts: facts(&file),
         offer: campaign.offer.as_ref().map(offer_facts).unwrap_or_default(),
         steps: steps(campaign.state),
         drafts: drafts.collect(),
         rounds: &rounds,
-        mailings: file.mailings.iter().map(|mailing| mailing.words()).collect(),
+        mailings: &file.mailings,
         history: history.collect(),
         is_history_cut: file.history.len() > MOST_HISTORY,
     };
@@ -149,7 +122,7 @@ fn slug_of(found: &OperatorVisit<'_>) -> PageResult<CampaignSlug> {
 
 fn missing(found: &OperatorVisit<'_>) -> Answer {
     let says = ["There is no campaign at this address.".to_owned()];
-    found.message(StatusCode::NOT_FOUND, HERE, "No such campaign", &says)
+    found.message(StatusCode::NOT_FOUND, "No such campaign", &says)
 }
 
 fn facts(file: &CampaignFile) -> Vec<(&'static str, String)> {
@@ -214,14 +187,13 @@ fn offer_facts(offer: &Offer) -> Vec<(&'static str, String)> {
 }
 
 fn shown_step(entry: &HistoryEntry) -> ShownStep<'_> {
-    let HistoryEntry { at, who, from, to, note } = entry;
-    let is_edit = from.is_some_and(|from| from == *to);
-    let what = match from {
+    let is_edit = entry.from == Some(entry.to);
+    let what = match entry.from {
         None => "made".to_owned(),
         Some(_) if is_edit => "changed".to_owned(),
-        Some(from) => format!("{} to {}", from.name(), to.name()),
+        Some(from) => format!("{} to {}", from.name(), entry.to.name()),
     };
-    ShownStep { at: at.to_string(), who, what, note: if is_edit { "" } else { note } }
+    ShownStep { entry, what, is_edit }
 }
 
 /// The steps that a form can ask for; an offer is published from its draft.
@@ -250,22 +222,21 @@ struct AskedStep {
 
 /// Takes a step, once the operator is sure.
 pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let (slug, now) = (slug_of(&found)?, visit.now.time);
     let [step, draft, note, no_mail] =
         ["step", "draft", "note", "no-mail"].map(|name| field(&fields, name).unwrap_or_default());
     let note = match read_note(&note) {
         Ok(note) => note,
-        Err(why) => return Ok(found.refuse(HERE, &format!("The note is not as it should be: {why}."))),
+        Err(why) => return Ok(found.refuse(&format!("The note is not as it should be: {why}."))),
     };
     let asked = asked_step(&found, &slug, &step, &draft).await?;
     let mails = no_mail != "yes";
-    let file =
-        found.stored(HERE, found.operator().ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;
+    let file = found.stored(found.operator().ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;
     let state = file.campaign.state;
     let after = match state.after(asked.taken.step()) {
         Ok(after) => after,
-        Err(bad) => return Ok(found.refuse(HERE, &format!("{slug}: {bad}."))),
+        Err(bad) => return Ok(found.refuse(&format!("{slug}: {bad}."))),
     };
     let mut says = asked.says;
     says.insert(0, format!("It is {} now.", state.name()));
@@ -282,14 +253,14 @@ pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let about = format!("{} {offered}", file.history.len());
     let (title, button) = (asked.title.as_str(), asked.button);
     let question = Question { title, says: &says, action: &action, fields: &again, about: &about, button };
-    found.require_sure(HERE, &question, &fields)?;
+    found.require_sure(&question, &fields)?;
     let act = found.who.act(asked.command, slug.to_string(), now);
     let who = act.who.clone();
     let said = StepNote { who: &who, note: &note, mails };
     let admin = found.operator().audited(act).campaigns();
-    Ok(match found.stored(HERE, admin.take_step(&slug, asked.taken, said, now).await)? {
-        Ok(done) => found.done_at(HERE, &format!("/operator/campaigns/{slug}"), "Done", &done.words(mails, now)),
-        Err(refused) => found.refuse(HERE, &format!("{refused}.")),
+    Ok(match found.stored(admin.take_step(&slug, asked.taken, said, now).await)? {
+        Ok(done) => found.done_at(&format!("/operator/campaigns/{slug}"), "Done", &done.words(mails, now)),
+        Err(refused) => found.refuse(&format!("{refused}.")),
     })
 }
 
@@ -306,7 +277,7 @@ async fn asked_step(found: &OperatorVisit<'_>, slug: &CampaignSlug, step: &str, 
     Ok(match step {
         "open" if union.postal_address.is_none() => {
             let why = "The postal address is unset, and mail about a campaign must name one. Set UNIONHALL_POSTAL_ADDRESS for the service.";
-            return Err(found.refuse(HERE, why).into());
+            return Err(found.refuse(why).into());
         }
         "open" => plain(
             CampaignStep::Open,
@@ -354,21 +325,21 @@ async fn asked_step(found: &OperatorVisit<'_>, slug: &CampaignSlug, step: &str, 
             "Cancel it",
         ),
         "offer" => offered(found, slug, draft).await?,
-        _ => return Err(found.refuse(HERE, "The form names no step of a campaign.").into()),
+        _ => return Err(found.refuse("The form names no step of a campaign.").into()),
     })
 }
 
 /// The draft of that number, to be published as it is.
 async fn offered(found: &OperatorVisit<'_>, slug: &CampaignSlug, draft: &str) -> PageResult<AskedStep> {
-    let drafts = found.stored(HERE, found.operator().ask(ListOfferDrafts(slug.clone())).await)?;
+    let drafts = found.stored(found.operator().ask(ListOfferDrafts(slug.clone())).await)?;
     let number = draft.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let Some(draft) = number.and_then(|at| drafts.get(at)) else {
-        return Err(found.refuse(HERE, &format!("{slug} has no such draft of an offer.")).into());
+        return Err(found.refuse(&format!("{slug} has no such draft of an offer.")).into());
     };
     let now = found.visit.now.time;
     let read = Offer::parse(&draft.file).and_then(|offer| offer.check_days(now).map(|()| offer));
     let offer = read.map_err(|BadFile(mistakes)| {
-        found.refuse(HERE, &format!("The draft cannot be published: {}.", mistakes.join("; ")))
+        found.refuse(&format!("The draft cannot be published: {}.", mistakes.join("; ")))
     })?;
     let mut says: Vec<_> = offer_facts(&offer).into_iter().map(|(name, fact)| format!("{name}: {fact}")).collect();
     says.push("Members accept or pass. A published offer cannot be changed.".to_owned());

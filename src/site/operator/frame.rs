@@ -81,25 +81,6 @@ pub(in crate::site) struct MessagePage<'a> {
     pub back: Option<(&'a str, &'a str)>,
 }
 
-/// Asks before something is done that is not easily undone. The form sends the same fields again, and that the operator is sure.
-#[derive(Template)]
-#[template(path = "operator/confirm.html")]
-pub(in crate::site) struct QuestionPage<'a> {
-    pub frame: OperatorFrame<'a>,
-    pub title: &'a str,
-    /// What will happen, a sentence each.
-    pub says: &'a [String],
-    /// Whether it is asked again, because what it is about has changed.
-    pub is_changed: bool,
-    /// Names what it is about.
-    pub asked: &'a str,
-    pub action: &'a str,
-    /// Hidden fields.
-    pub fields: &'a [(&'a str, &'a str)],
-    pub button: &'a str,
-    pub back: &'a str,
-}
-
 /// Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
 pub(in crate::site) fn render(template: &impl Template) -> String {
     template.render().unwrap_or_default()

@@ -7,7 +7,7 @@ use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
 use crate::domain::figure::{counted, grouped};
 use crate::domain::mail::HeldMail;
-use crate::domain::mail::budget::{FORM, SourceStatus};
+use crate::domain::mail::budget::{FORM, Reputation, SourceStatus};
 use crate::http::request::body::SentBody;
 use crate::mail::outbox::{DropHeld, ReleaseHeld};
 use crate::mail::sources::ListSourceStatuses;
@@ -24,74 +24,56 @@ const SOURCES_SHOWN: usize = 200;
 #[template(path = "operator/mail.html")]
 struct MailPage<'a> {
     frame: OperatorFrame<'a>,
-    sources: Vec<MailSource>,
+    sources: &'a [SourceStatus],
     /// Sources that are not listed.
     more: usize,
 }
 
-/// A source, with what its mail came to in seven days.
-struct MailSource {
-    /// What the form sends: `form`, or the partner's name.
-    key: String,
-    name: String,
-    is_suspended: bool,
-    may_be_held: bool,
-    held_text: String,
-    figures: [String; 5],
+/// A source by name.
+fn name(status: &SourceStatus) -> &str {
+    if status.source == FORM { "The join form" } else { &status.source }
 }
 
-impl MailSource {
-    fn of(status: SourceStatus) -> Self {
-        let held_text = status.held_text();
-        let SourceStatus { source, is_suspended, reputation, held, held_in_part, .. } = status;
-        let mailed = reputation.mailed_before + reputation.mailed_today;
-        let counts = [mailed, reputation.confirmed, reputation.declined, reputation.bounced, reputation.complained];
-        Self {
-            name: if source == FORM { "The join form".to_owned() } else { source.clone() },
-            key: source,
-            is_suspended,
-            may_be_held: held > 0 || held_in_part,
-            held_text,
-            figures: counts.map(grouped),
-        }
-    }
+/// What the mail of a source came to in seven days.
+fn figures(status: &SourceStatus) -> [String; 5] {
+    let Reputation { mailed_before, mailed_today, confirmed, declined, bounced, complained, .. } = status.reputation;
+    [mailed_before + mailed_today, confirmed, declined, bounced, complained].map(grouped)
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers()).await?;
-    let mut statuses = found.stored(HERE, found.operator().ask(ListSourceStatuses(visit.now.time)).await)?;
+    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let mut statuses = found.stored(found.operator().ask(ListSourceStatuses(visit.now.time)).await)?;
     statuses.sort_by_key(|status| std::cmp::Reverse(status.held));
     let more = statuses.len().saturating_sub(SOURCES_SHOWN);
     statuses.truncate(SOURCES_SHOWN);
-    let sources = statuses.into_iter().map(MailSource::of).collect();
-    Ok(found.page(render(&MailPage { frame: found.frame(HERE), sources, more })))
+    Ok(found.page(render(&MailPage { frame: found.frame(), sources: &statuses, more })))
 }
 
 /// Sends or deletes what is held of one source. Deleting is asked about first.
 pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let source = field(&fields, "source").unwrap_or_default();
     let (which, about) = if source == FORM {
         (HeldMail::OfTheForm, "the form".to_owned())
     } else {
-        let partners = found.stored(HERE, found.operator().ask(ListPartners).await)?;
+        let partners = found.stored(found.operator().ask(ListPartners).await)?;
         match partners.into_iter().find(|partner| partner.name == source) {
             Some(partner) if partner.suspended_at.is_some() => {
                 let why = "The partner is suspended: its mail waits until that is lifted on the page Partners.";
-                return Ok(found.refuse(HERE, why));
+                return Ok(found.refuse(why));
             }
             Some(partner) => (HeldMail::OfPartner(partner.id), format!("partner {}", partner.name)),
-            None => return Ok(found.refuse(HERE, "There is no such source. Load the page Mail again.")),
+            None => return Ok(found.refuse("There is no such source. Load the page Mail again.")),
         }
     };
     let now = visit.now.time;
     let done = match field(&fields, "act").as_deref() {
         Some("release") => {
             let mails = found.acting("mail release", about).run(ReleaseHeld(which, now)).await;
-            partner::released(found.stored(HERE, mails)?)
+            partner::released(found.stored(mails)?)
         }
         Some("drop") => {
-            let statuses = found.stored(HERE, found.operator().ask(ListSourceStatuses(now)).await)?;
+            let statuses = found.stored(found.operator().ask(ListSourceStatuses(now)).await)?;
             let status = statuses.into_iter().find(|status| status.source == source).unwrap_or_default();
             let at_least = if status.held_in_part { "at least " } else { "" };
             let says = [
@@ -110,12 +92,12 @@ pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
                 button: "Delete it",
             };
             // No more is deleted than they read.
-            found.require_sure(HERE, &question, &fields)?;
+            found.require_sure(&question, &fields)?;
             let mails = found.acting("mail drop", about).run(DropHeld(which, now)).await;
-            partner::dropped(found.stored(HERE, mails)?)
+            partner::dropped(found.stored(mails)?)
         }
-        _ => return Ok(found.refuse(HERE, "The form says neither release nor drop.")),
+        _ => return Ok(found.refuse("The form says neither release nor drop.")),
     };
     found.access.findings.forget().await;
-    Ok(found.done(HERE, "Held mail", &[done]))
+    Ok(found.done("Held mail", &[done]))
 }

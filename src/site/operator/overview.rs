@@ -5,6 +5,7 @@ use hyper::Request;
 
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
+use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::http::request::host::is_local;
 use crate::installation::{AreSignUpsPaused, PauseSignUps};
@@ -19,37 +20,18 @@ const HERE: OperatorSection = OperatorSection::Overview;
 #[template(path = "operator/overview.html")]
 struct OverviewPage<'a> {
     frame: OperatorFrame<'a>,
-    findings: Vec<ShownFinding<'a>>,
-    looked_at: String,
+    findings: &'a [Finding],
+    looked_at: Timestamp,
     are_sign_ups_paused: bool,
     /// None while the figures cannot be read: what is wrong is shown all the same.
     pictures: Option<String>,
 }
 
-/// A finding, as people read it.
-struct ShownFinding<'a> {
-    is_failure: bool,
-    check: &'a str,
-    message: &'a str,
-    /// What to do, cut at its commands.
-    fix: Vec<FixPart<'a>>,
-}
-
+/// What to do about something, cut at its commands.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FixPart<'a> {
     Text(&'a str),
     Command(&'a str),
-}
-
-impl<'a> ShownFinding<'a> {
-    fn of(finding: &'a Finding) -> Self {
-        Self {
-            is_failure: finding.grade == Grade::Fail,
-            check: finding.check,
-            message: &finding.message,
-            fix: fix_parts(finding.fix.as_deref().unwrap_or_default()),
-        }
-    }
 }
 
 /// Commands stand between back quotes.
@@ -59,15 +41,15 @@ pub(super) fn fix_parts(fix: &str) -> Vec<FixPart<'_>> {
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
     let FoundProblems { at, findings } = look(&found).await;
-    let are_sign_ups_paused = found.stored(HERE, found.operator().ask(AreSignUpsPaused).await)?;
+    let are_sign_ups_paused = found.stored(found.operator().ask(AreSignUpsPaused).await)?;
     let overview = found.access.overview(visit.now).await.inspect_err(|error| visit.report(&error.to_string())).ok();
     let page = OverviewPage {
         pictures: overview.map(|overview| render(&OverviewPart::new(&overview, &visit.app().union.catalog))),
-        frame: found.frame(HERE),
-        findings: findings.iter().map(ShownFinding::of).collect(),
-        looked_at: at.to_string(),
+        frame: found.frame(),
+        findings: &findings,
+        looked_at: at,
         are_sign_ups_paused,
     };
     Ok(found.page(render(&page)))
@@ -90,11 +72,11 @@ async fn look(found: &OperatorVisit<'_>) -> FoundProblems {
 
 /// Pauses sign-ups, once the operator is sure, or turns them on again.
 pub async fn switch_sign_ups(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let pause = match field(&fields, "sign-ups").as_deref() {
         Some("pause") => true,
         Some("resume") => false,
-        _ => return Ok(found.refuse(HERE, "The form says neither pause nor resume.")),
+        _ => return Ok(found.refuse("The form says neither pause nor resume.")),
     };
     if pause {
         let says = [
@@ -110,10 +92,10 @@ pub async fn switch_sign_ups(visit: Visit<'_>, request: Request<SentBody<'_>>) -
             about: "",
             button: "Pause sign-ups",
         };
-        found.require_sure(HERE, &question, &fields)?;
+        found.require_sure(&question, &fields)?;
     }
     let command = if pause { "signups pause" } else { "signups resume" };
-    found.stored(HERE, found.acting(command, "").run(PauseSignUps(pause)).await)?;
+    found.stored(found.acting(command, "").run(PauseSignUps(pause)).await)?;
     found.access.findings.forget().await;
     Ok(found.redirect("/operator"))
 }

@@ -16,7 +16,7 @@ use crate::operator::AppendAudit;
 use crate::operator::person::lines;
 use crate::people::NotErased;
 use crate::people::records::{FindPeople, FindPersonBriefly};
-use crate::site::{PageResult, Visit, field};
+use crate::site::{PageResult, Visit, field, field_is};
 
 const HERE: OperatorSection = OperatorSection::People;
 
@@ -61,7 +61,7 @@ impl ShownPerson {
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
     Ok(people_page(&found, StatusCode::OK, "", None, None))
 }
 
@@ -72,13 +72,13 @@ fn people_page(
     problem: Option<&str>,
     person: Option<ShownPerson>,
 ) -> Answer {
-    let page = PeoplePage { frame: found.frame(HERE), typed, problem, person };
+    let page = PeoplePage { frame: found.frame(), typed, problem, person };
     found.page_with(status, render(&page))
 }
 
 /// Looks somebody up by their whole address, their code or its link, or their account.
 pub async fn look_up(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let typed = field(&fields, "text").unwrap_or_default().trim().to_owned();
     let again = |problem| Ok(people_page(&found, StatusCode::BAD_REQUEST, &typed, Some(problem), None));
     if typed.is_empty() {
@@ -95,7 +95,7 @@ pub async fn look_up(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
 async fn look_at(found: &OperatorVisit<'_>, email: &EmailAddress) -> PageResult<Option<PersonFile>> {
     let now = found.visit.now.time;
     let act = found.who.act("members show", String::new(), now);
-    let file = found.stored(HERE, found.access.people(act.clone()).look_up(email, now).await)?;
+    let file = found.stored(found.access.people(act.clone()).look_up(email, now).await)?;
     let gone = match &file {
         None => Some("nobody"),
         Some(file) if file.person.erased_at.is_some() => Some("somebody who was erased"),
@@ -104,7 +104,7 @@ async fn look_at(found: &OperatorVisit<'_>, email: &EmailAddress) -> PageResult<
     if let Some(about) = gone {
         // Nobody's row was named, so the log does not have it yet.
         let act = crate::operator::Act { about: about.to_owned(), ..act };
-        found.stored(HERE, found.operator().run(AppendAudit(act)).await)?;
+        found.stored(found.operator().run(AppendAudit(act)).await)?;
     }
     Ok(file)
 }
@@ -115,7 +115,7 @@ async fn address_of(found: &OperatorVisit<'_>, typed: &str) -> PageResult<Option
         return Ok(EmailAddress::kept(typed).ok());
     }
     let text = ReferralCode::from_pasted(typed).map_or_else(|| typed.to_lowercase(), |code| code.to_string());
-    let people = found.stored(HERE, found.operator().ask(FindPeople(text.clone(), 1)).await)?;
+    let people = found.stored(found.operator().ask(FindPeople(text.clone(), 1)).await)?;
     let is_meant = |person: &crate::domain::person::PersonRecord| {
         person.code.as_str() == text || person.account.as_ref().is_some_and(|account| account.as_str() == text)
     };
@@ -129,29 +129,27 @@ struct EraseQuestionPage<'a> {
     email: &'a str,
     is_member: bool,
     /// What is due to them, if anything is.
-    due: Option<String>,
     due_cents: i64,
     problem: Option<&'a str>,
 }
 
 /// Asks, and erases once the address was typed again.
 pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let (now, email) = (visit.now.time, field(&fields, "email").unwrap_or_default());
-    let nobody = || found.refuse(HERE, "Nobody has that address: they were erased meanwhile, or never signed up.");
+    let nobody = || found.refuse("Nobody has that address: they were erased meanwhile, or never signed up.");
     let Ok(email) = EmailAddress::kept(email.trim()) else { return Ok(nobody()) };
     let typed = field(&fields, "typed").unwrap_or_default();
     let is_typed = EmailAddress::kept(typed.trim()).is_ok_and(|typed| typed.normalized() == email.normalized());
-    let file = found.stored(HERE, found.operator().ask(FindPersonBriefly(email.normalized(), now)).await)?;
+    let file = found.stored(found.operator().ask(FindPersonBriefly(email.normalized(), now)).await)?;
     // Whatever this page says of somebody is looked at, unless they are erased by it, which the log has then.
     if file.is_none() || !is_sure(&fields) || !is_typed {
         look_at(&found, &email).await?;
     }
     let Some(file) = file else { return Ok(nobody()) };
     // What a full group has earned them is due, whether the worker has come to it or not.
-    found.stored(HERE, found.operator().form_groups(file.person.id, now).await)?;
-    let file =
-        found.stored(HERE, found.operator().ask(FindPersonBriefly(email.normalized(), now)).await)?.unwrap_or(file);
+    found.stored(found.operator().form_groups(file.person.id, now).await)?;
+    let file = found.stored(found.operator().ask(FindPersonBriefly(email.normalized(), now)).await)?.unwrap_or(file);
     if !is_sure(&fields) {
         return Ok(ask(&found, StatusCode::OK, &file, None));
     }
@@ -160,39 +158,36 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         return Ok(ask(&found, StatusCode::BAD_REQUEST, &file, Some(problem)));
     }
     // The amount that they read is given up, and no more.
-    let waives = field(&fields, "waive").as_deref() == Some("yes");
+    let waives = field_is(&fields, "waive", "yes");
     let most_cents = field(&fields, "due-cents").and_then(|cents| cents.parse().ok()).unwrap_or(0);
     let command = if waives { "members erase --waive-rewards" } else { "members erase" };
     let act = found.who.act(command, String::new(), now);
     let waiver = waives.then(|| Waiver { by: act.who.clone(), most_cents });
     match found.operator().erase_person(&found.access.people(act), &email, waiver, now).await {
-        Ok(Some(erased)) => Ok(found.done(HERE, "Erased", &erased.lines())),
+        Ok(Some(erased)) => Ok(found.done("Erased", &erased.lines())),
         Ok(None) => Ok(nobody()),
         Err(NotErased::RewardsDue(_)) => {
             look_at(&found, &email).await?;
-            let file = found
-                .stored(HERE, found.operator().ask(FindPersonBriefly(email.normalized(), now)).await)?
-                .unwrap_or(file);
+            let file =
+                found.stored(found.operator().ask(FindPersonBriefly(email.normalized(), now)).await)?.unwrap_or(file);
             let problem =
                 "Nothing was erased: rewards are due to them. Pay them first, or check that they give them up.";
             Ok(ask(&found, StatusCode::CONFLICT, &file, Some(problem)))
         }
-        Err(NotErased::Store(error)) => found.stored(HERE, Err(error)),
+        Err(NotErased::Store(error)) => found.stored(Err(error)),
         Err(NotErased::Log(error)) => {
             let why = format!("The list of erasures beside the database cannot be written: {error}.");
-            Ok(found.refuse(HERE, &why))
+            Ok(found.refuse(&why))
         }
     }
 }
 
 fn ask(found: &OperatorVisit<'_>, status: StatusCode, file: &PersonFile, problem: Option<&str>) -> Answer {
-    let due_cents = file.rewards.due_cents.max(0);
     let page = EraseQuestionPage {
-        frame: found.frame(HERE),
+        frame: found.frame(),
         email: &file.person.email,
         is_member: file.person.state == PersonState::Member,
-        due: (due_cents > 0).then(|| money(due_cents)),
-        due_cents,
+        due_cents: file.rewards.due_cents,
         problem,
     };
     found.page_with(status, render(&page))

@@ -10,13 +10,14 @@ use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
 use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::settlement::read_answer;
+use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::rewards::file::MadeBatch;
 use crate::rewards::payout::FindBatch;
 use crate::rewards::{BatchRecord, PaidWithin, WhichBatch, numbered};
 use crate::site::view::operator::RewardsPart;
-use crate::site::{PageResult, Visit, field};
+use crate::site::{PageResult, Visit, field, field_is};
 
 const HERE: OperatorSection = OperatorSection::Rewards;
 
@@ -31,36 +32,21 @@ const MOST_PAYOUTS: u64 = 20_000;
 struct RewardsPage<'a> {
     frame: OperatorFrame<'a>,
     picture: String,
-    read_at: String,
-    batches: Vec<ShownBatch>,
+    read_at: Timestamp,
+    /// Those that are not settled.
+    batches: &'a [BatchRecord],
     has_more: bool,
 }
 
-/// A batch that is not settled.
-struct ShownBatch {
-    id: i64,
-    made: String,
-    is_written: bool,
-    payouts: String,
-    amount: String,
-}
-
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers()).await?;
-    let overview = found.stored(HERE, found.access.overview(visit.now).await)?;
-    let (batches, has_more) = found.stored(HERE, found.operator().rewards().open_batches().await)?;
-    let shown = |batch: &BatchRecord| ShownBatch {
-        id: batch.id,
-        made: batch.created_at.to_string(),
-        is_written: batch.is_written,
-        payouts: grouped(batch.out),
-        amount: money(batch.out_cents),
-    };
+    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let overview = found.stored(found.access.overview(visit.now).await)?;
+    let (batches, has_more) = found.stored(found.operator().rewards().open_batches().await)?;
     let page = RewardsPage {
-        frame: found.frame(HERE),
+        frame: found.frame(),
         picture: render(&RewardsPart::new(&overview)),
-        read_at: overview.read_at.to_string(),
-        batches: batches.iter().map(shown).collect(),
+        read_at: overview.read_at,
+        batches: &batches,
         has_more,
     };
     Ok(found.page(render(&page)))
@@ -68,7 +54,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
 
 /// Puts everything that is due into a batch, once the operator is sure. Nothing is paid by it: its file has to be handed over.
 pub async fn make_batch(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     if let Some(batch) = field(&fields, "go-on").and_then(|batch| batch.parse().ok()) {
         require_going_on(&found, batch, &fields)?;
     } else {
@@ -82,11 +68,10 @@ pub async fn make_batch(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Pag
             title: "Make a batch of what is due?",
             says: &says,
             action: "/operator/rewards/batch",
-            fields: &[],
-            about: "",
             button: "Make the batch",
+            ..Question::default()
         };
-        found.require_sure(HERE, &question, &fields)?;
+        found.require_sure(&question, &fields)?;
     }
     Ok(match fill(&found).await? {
         Ok(_) => found.redirect("/operator/rewards"),
@@ -105,7 +90,7 @@ fn require_going_on(found: &OperatorVisit<'_>, batch: i64, fields: &[u8]) -> Pag
         about: "",
         button: "Go on",
     };
-    found.require_sure(HERE, &question, fields)
+    found.require_sure(&question, fields)
 }
 
 /// Makes a batch, or goes on with the oldest whose file was never written; what there is to say, if none is there to be downloaded.
@@ -114,10 +99,10 @@ async fn fill(found: &OperatorVisit<'_>) -> PageResult<Result<i64, Box<Answer>>>
     let nothing = found.who.act("rewards batch new", "no payout is left, so no file was written".to_owned(), now);
     let who = nothing.who.clone();
     let rewards = found.operator().audited(nothing).rewards();
-    let batch = match found.stored(HERE, rewards.make_batch_within(FILL_FOR, &who, now).await)? {
+    let batch = match found.stored(rewards.make_batch_within(FILL_FOR, &who, now).await)? {
         MadeBatch::NothingDue => {
             let says = ["Nothing is due that a batch could pay.".to_owned()];
-            return Ok(Err(Box::new(found.done(HERE, "No batch was made", &says))));
+            return Ok(Err(Box::new(found.done("No batch was made", &says))));
         }
         MadeBatch::Unfinished(batch) => {
             // Nobody was asked that yet, so it ends here.
@@ -126,26 +111,26 @@ async fn fill(found: &OperatorVisit<'_>) -> PageResult<Result<i64, Box<Answer>>>
         }
         MadeBatch::Whole(batch) => batch,
     };
-    let made = found.stored(HERE, rewards.ask(FindBatch(WhichBatch::Numbered(batch))).await)?;
+    let made = found.stored(rewards.ask(FindBatch(WhichBatch::Numbered(batch))).await)?;
     if made.is_some_and(|made| made.payouts > 0) {
         return Ok(Ok(batch));
     }
     // Everything went to what had been paid too much. Nobody is to go on with it.
-    found.stored(HERE, rewards.note_written(batch, now).await)?;
+    found.stored(rewards.note_written(batch, now).await)?;
     let says = [format!("All of batch {batch} made up for what had been paid too much. There is nobody to pay.")];
-    Ok(Err(Box::new(found.done(HERE, "Nobody is to be paid", &says))))
+    Ok(Err(Box::new(found.done("Nobody is to be paid", &says))))
 }
 
 /// The file of a batch, for whoever pays. The audit log has every copy, for it holds addresses.
 pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let batch = batch_of(&found).await?;
     require_download(&found, &batch, &fields)?;
     if !batch.is_written {
         match fill(&found).await? {
             Ok(made) if made == batch.id => {}
             Ok(made) => {
-                return Ok(found.refuse(HERE, &format!("The file of batch {made} comes first: it was never written.")));
+                return Ok(found.refuse(&format!("The file of batch {made} comes first: it was never written.")));
             }
             Err(message) => return Ok(*message),
         }
@@ -159,17 +144,17 @@ pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
 async fn batch_of(found: &OperatorVisit<'_>) -> PageResult<BatchRecord> {
     let id = found.visit.parameter.parse::<i64>().ok().filter(|id| *id > 0);
     let batch = match id {
-        Some(id) => found.stored(HERE, found.operator().ask(FindBatch(WhichBatch::Numbered(id))).await)?,
+        Some(id) => found.stored(found.operator().ask(FindBatch(WhichBatch::Numbered(id))).await)?,
         None => None,
     };
     let says = ["There is no batch of that number.".to_owned()];
-    Ok(batch.ok_or_else(|| found.message(StatusCode::NOT_FOUND, HERE, "No such batch", &says))?)
+    Ok(batch.ok_or_else(|| found.message(StatusCode::NOT_FOUND, "No such batch", &says))?)
 }
 
 /// Whether the file may be handed out here, and the operator is sure.
 fn require_download(found: &OperatorVisit<'_>, batch: &BatchRecord, fields: &[u8]) -> PageResult<()> {
     if batch.out == 0 {
-        return Err(found.refuse(HERE, &format!("Every payout of batch {} is settled.", batch.id)).into());
+        return Err(found.refuse(&format!("Every payout of batch {} is settled.", batch.id)).into());
     }
     if batch.out > MOST_PAYOUTS {
         let why = format!(
@@ -177,7 +162,7 @@ fn require_download(found: &OperatorVisit<'_>, batch: &BatchRecord, fields: &[u8
             batch.id,
             counted(batch.out, "payout")
         );
-        return Err(found.refuse(HERE, &why).into());
+        return Err(found.refuse(&why).into());
     }
     let (id, payouts) = (batch.id, counted(batch.out, "payout"));
     let first = match batch.is_written {
@@ -198,22 +183,21 @@ fn require_download(found: &OperatorVisit<'_>, batch: &BatchRecord, fields: &[u8
     let (title, action) = (format!("Download the file of batch {id}?"), format!("/operator/rewards/batches/{id}"));
     let question =
         Question { title: &title, says: &says, action: &action, fields: &[], about: "", button: "Download it" };
-    found.require_sure(HERE, &question, fields)
+    found.require_sure(&question, fields)
 }
 
 async fn hand_out(found: &OperatorVisit<'_>, id: i64) -> PageResult {
     let (rewards, now) = (found.operator().rewards(), found.visit.now.time);
-    found.stored(HERE, rewards.close_batch(id, now).await)?;
+    found.stored(rewards.close_batch(id, now).await)?;
     let mut file = Vec::new();
-    let written = found.stored(HERE, rewards.write_file(id, &mut file, None).await)?;
-    let written =
-        written.map_err(|error| found.refuse(HERE, &format!("The file could not be put together: {error}.")))?;
+    let written = found.stored(rewards.write_file(id, &mut file, None).await)?;
+    let written = written.map_err(|error| found.refuse(&format!("The file could not be put together: {error}.")))?;
     let act = found.who.act("rewards batch new", format!("batch {id}, {}", written.words()), now);
-    found.stored(HERE, found.operator().audited(act).rewards().note_written(id, now).await)?;
+    found.stored(found.operator().audited(act).rewards().note_written(id, now).await)?;
     if written.rows == 0 {
         let mut says = vec![format!("No payout of batch {id} is left to be paid.")];
         says.extend(written.left_out_words());
-        return Ok(found.done(HERE, "There is no file", &says));
+        return Ok(found.done("There is no file", &says));
     }
     let mut answer = found.page(String::new());
     answer.set_body(file);
@@ -225,16 +209,16 @@ async fn hand_out(found: &OperatorVisit<'_>, id: i64) -> PageResult {
 
 /// Records what the provider answered, once it was looked through and the operator is sure.
 pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let now = visit.now.time;
     let text = field(&fields, "answer").unwrap_or_default();
-    let is_earlier = field(&fields, "paid-earlier").as_deref() == Some("yes");
+    let is_earlier = field_is(&fields, "paid-earlier", "yes");
     let answer = read_answer(&text);
     if answer.lines.is_empty() {
         return Ok(refuse_answer(&found, &answer.mistakes));
     }
     let within = PaidWithin { now, may_be_earlier: is_earlier };
-    let checked = found.stored(HERE, found.operator().rewards().check_answer(answer, within).await)?;
+    let checked = found.stored(found.operator().rewards().check_answer(answer, within).await)?;
     if !checked.mistakes.is_empty() {
         return Ok(refuse_answer(&found, &checked.mistakes));
     }
@@ -256,16 +240,16 @@ pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
         about: "",
         button: "Record it",
     };
-    found.require_sure(HERE, &question, &fields)?;
+    found.require_sure(&question, &fields)?;
     let act = found.who.act("rewards batch settle", checked.outcomes(), now);
     let who = act.who.clone();
     let rewards = found.operator().audited(act).rewards();
-    let settled = found.stored(HERE, rewards.settle(&checked.settlements, &who, now).await)?;
-    Ok(found.done(HERE, "Recorded", &checked.words("The answer", &settled)))
+    let settled = found.stored(rewards.settle(&checked.settlements, &who, now).await)?;
+    Ok(found.done("Recorded", &checked.words("The answer", &settled)))
 }
 
 fn refuse_answer(found: &OperatorVisit<'_>, mistakes: &[(usize, String)]) -> Answer {
     let mut says = vec!["Nothing was recorded, because of these lines:".to_owned()];
     says.extend(numbered(mistakes));
-    found.message(StatusCode::BAD_REQUEST, HERE, "Nothing was recorded", &says)
+    found.message(StatusCode::BAD_REQUEST, "Nothing was recorded", &says)
 }

@@ -1,11 +1,12 @@
 //! Who is signed in to the operator's page, and what every page of it has at hand.
 
+use askama::Template;
 use hyper::header::{HeaderValue, LOCATION};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, StatusCode};
 use ring::digest;
 
-use super::frame::{MessagePage, OperatorFrame, OperatorSection, QuestionPage, render};
+use super::frame::{MessagePage, OperatorFrame, OperatorSection, render};
 use crate::domain::base32;
 use crate::http::request::body::SentBody;
 use crate::http::request::identity_header::NamedInHeader;
@@ -17,7 +18,7 @@ use crate::operator::Operator;
 use crate::operator::access::{OperatorAccess, SignedInOperator};
 use crate::site::cookie::SiteCookie;
 use crate::site::own_page::session::keep_apart;
-use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field};
+use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field, field_is};
 
 /// Somebody's visit to a page of the operator's.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub(in crate::site) struct OperatorVisit<'a> {
     pub access: &'a OperatorAccess,
     pub who: SignedInOperator,
     token: String,
+    section: OperatorSection,
 }
 
 /// The page's parts, where it is there at all; `server` asks whether it is before it calls a page.
@@ -76,7 +78,11 @@ fn answer(status: StatusCode, html: String) -> Answer {
 
 impl<'a> OperatorVisit<'a> {
     /// Who is signed in; or the page that says how one signs in.
-    pub(in crate::site) async fn look(visit: Visit<'a>, headers: &HeaderMap) -> PageResult<Self> {
+    pub(in crate::site) async fn look(
+        visit: Visit<'a>,
+        headers: &HeaderMap,
+        section: OperatorSection,
+    ) -> PageResult<Self> {
         let access = access(visit)?;
         // Whom the proxy names comes first: it may have signed somebody else in since.
         let header = visit.site.operator_header.as_ref();
@@ -92,7 +98,7 @@ impl<'a> OperatorVisit<'a> {
             visit.spend(Class::Link, LINKS_A_MINUTE).await?;
         }
         match found {
-            Ok(Some(who)) => Ok(Self { visit, access, token: access.form_token(&who), who }),
+            Ok(Some(who)) => Ok(Self { visit, access, token: access.form_token(&who), who, section }),
             Ok(None) => {
                 let (says, command) = match named {
                     NamedInHeader::One(_) => (
@@ -121,22 +127,27 @@ impl<'a> OperatorVisit<'a> {
     }
 
     /// A form that was sent: whose it is, and what it says. Where its token is not theirs nothing may be done.
-    pub(in crate::site) async fn take(visit: Visit<'a>, request: Request<SentBody<'_>>) -> PageResult<(Self, Vec<u8>)> {
+    pub(in crate::site) async fn take(
+        visit: Visit<'a>,
+        request: Request<SentBody<'_>>,
+        section: OperatorSection,
+    ) -> PageResult<(Self, Vec<u8>)> {
         let (head, body) = request.into_parts();
         require_own(visit, &head)?;
-        let found = Self::look(visit, &head.headers).await?;
+        let found = Self::look(visit, &head.headers, section).await?;
         let fields = body.read(FORM_BYTES).await?.to_vec();
         let token = field(&fields, "token").unwrap_or_default();
         if !found.access.is_form_token(&found.who, &token) {
             let says = "The form was of another session. Go back to the page, load it again, and send it from there.";
-            return Err(found.refuse(OperatorSection::Overview, says).into());
+            // Whatever page it was on, this leads to the overview.
+            return Err(Self { section: OperatorSection::Overview, ..found }.refuse(says).into());
         }
         Ok((found, fields))
     }
 
-    pub(in crate::site) fn frame(&self, section: OperatorSection) -> OperatorFrame<'_> {
+    pub(in crate::site) fn frame(&self) -> OperatorFrame<'_> {
         let (who, can_sign_out) = (Some(self.who.name.as_str()), self.who.has_session());
-        OperatorFrame { section, who, token: &self.token, can_sign_out, ..outer_frame(self.visit) }
+        OperatorFrame { section: self.section, who, token: &self.token, can_sign_out, ..outer_frame(self.visit) }
     }
 
     /// What may be done with the records, to look at them.
@@ -165,80 +176,79 @@ impl<'a> OperatorVisit<'a> {
     }
 
     /// Says what was done, and leads back.
-    pub(in crate::site) fn done(&self, section: OperatorSection, title: &str, says: &[String]) -> Answer {
-        self.message(StatusCode::OK, section, title, says)
+    pub(in crate::site) fn done(&self, title: &str, says: &[String]) -> Answer {
+        self.message(StatusCode::OK, title, says)
     }
 
     /// The same, and leads to another page.
-    pub(in crate::site) fn done_at(&self, section: OperatorSection, to: &str, title: &str, says: &[String]) -> Answer {
+    pub(in crate::site) fn done_at(&self, to: &str, title: &str, says: &[String]) -> Answer {
         let back = Some((to, "Go back"));
-        let page = MessagePage { frame: self.frame(section), title, says, command: None, back };
-        answer(StatusCode::OK, render(&page))
+        self.page(render(&MessagePage { frame: self.frame(), title, says, command: None, back }))
     }
 
     /// Says why nothing was done.
-    pub(in crate::site) fn refuse(&self, section: OperatorSection, why: &str) -> Answer {
-        self.message(StatusCode::BAD_REQUEST, section, "Nothing was done", &[why.to_owned()])
+    pub(in crate::site) fn refuse(&self, why: &str) -> Answer {
+        self.message(StatusCode::BAD_REQUEST, "Nothing was done", &[why.to_owned()])
     }
 
     /// Says something, and leads back.
-    pub(in crate::site) fn message(
-        &self,
-        status: StatusCode,
-        section: OperatorSection,
-        title: &str,
-        says: &[String],
-    ) -> Answer {
-        let label = format!("Back to {}", section.name());
-        let back = Some((section.path(), label.as_str()));
-        let page = MessagePage { frame: self.frame(section), title, says, command: None, back };
-        answer(status, render(&page))
+    pub(in crate::site) fn message(&self, status: StatusCode, title: &str, says: &[String]) -> Answer {
+        let label = format!("Back to {}", self.section.name());
+        let back = Some((self.section.path(), label.as_str()));
+        answer(status, render(&MessagePage { frame: self.frame(), title, says, command: None, back }))
     }
 
     /// Goes on where the operator is sure of this very question, as it is now. Else it is asked, which ends the visit: what they read
     /// may no longer be so.
-    pub(in crate::site) fn require_sure(
-        &self,
-        section: OperatorSection,
-        question: &Question<'_>,
-        sent: &[u8],
-    ) -> PageResult<()> {
-        let is_sure = is_sure(sent);
-        match is_sure && field(sent, "asked").is_some_and(|asked| asked == question.mark()) {
-            true => Ok(()),
-            false => Err(self.ask(section, question, is_sure).into()),
+    pub(in crate::site) fn require_sure(&self, question: &Question<'_>, sent: &[u8]) -> PageResult<()> {
+        let (is_sure, mark) = (is_sure(sent), question.mark());
+        if is_sure && field_is(sent, "asked", &mark) {
+            return Ok(());
         }
-    }
-
-    /// Its fields are sent again, with `sure=yes` and with what was asked about.
-    fn ask(&self, section: OperatorSection, question: &Question<'_>, is_changed: bool) -> Answer {
-        let Question { title, says, action, fields, button, .. } = *question;
-        let (frame, asked, back) = (self.frame(section), question.mark(), section.path());
-        let asked = asked.as_str();
-        let page = QuestionPage { frame, title, says, is_changed, asked, action, fields, button, back };
-        answer(StatusCode::OK, render(&page))
+        let page = QuestionPage {
+            frame: self.frame(),
+            question,
+            is_changed: is_sure,
+            asked: &mark,
+            back: self.section.path(),
+        };
+        Err(self.page(render(&page)).into())
     }
 
     /// What the store did, or the page that says that it could not and why.
-    pub(in crate::site) fn stored<T>(&self, section: OperatorSection, done: Result<T, StoreError>) -> PageResult<T> {
+    pub(in crate::site) fn stored<T>(&self, done: Result<T, StoreError>) -> PageResult<T> {
         done.map_err(|error| {
             self.visit.report(&error.to_string());
             let title = if matches!(error, StoreError::Unknown(_)) { "Look again" } else { "Nothing was done" };
             let says = [format!("The records could not be used: {error}.")];
-            self.message(StatusCode::SERVICE_UNAVAILABLE, section, title, &says).into()
+            self.message(StatusCode::SERVICE_UNAVAILABLE, title, &says).into()
         })
     }
 }
 
-/// What an operator is asked before it is done.
-#[derive(Debug, Clone, Copy)]
+/// Asks before something is done that is not easily undone. The form sends the same fields again, and that the operator is sure.
+#[derive(Template)]
+#[template(path = "operator/confirm.html")]
+struct QuestionPage<'a> {
+    frame: OperatorFrame<'a>,
+    question: &'a Question<'a>,
+    /// Whether it is asked again, because what it is about has changed.
+    is_changed: bool,
+    /// Names what it is about.
+    asked: &'a str,
+    back: &'a str,
+}
+
+/// What an operator is asked before something is done that is not easily undone.
+#[derive(Debug, Clone, Copy, Default)]
 pub(in crate::site) struct Question<'a> {
     pub title: &'a str,
     /// What will happen, a sentence each.
     pub says: &'a [String],
     pub action: &'a str,
+    /// Hidden fields, which the form sends again.
     pub fields: &'a [(&'a str, &'a str)],
-    /// What else may not change until it is answered; nobody reads it.
+    /// What else may not change until it is answered; it is not shown.
     pub about: &'a str,
     pub button: &'a str,
 }
@@ -264,5 +274,5 @@ impl Question<'_> {
 
 /// Whether the operator was asked and is sure.
 pub(in crate::site) fn is_sure(fields: &[u8]) -> bool {
-    field(fields, "sure").as_deref() == Some("yes")
+    field_is(fields, "sure", "yes")
 }

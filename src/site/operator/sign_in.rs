@@ -3,7 +3,7 @@
 use askama::Template;
 use hyper::{Request, StatusCode};
 
-use super::frame::{OperatorFrame, render};
+use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, access, outer_frame, outside, require_own};
 use crate::domain::operator::{LinkState, OPERATOR_SESSION_FOR, OperatorLink};
 use crate::http::request::body::SentBody;
@@ -87,7 +87,7 @@ fn not_now(visit: Visit<'_>, error: &StoreError) -> Answer {
 }
 
 pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, _) = OperatorVisit::take(visit, request).await?;
+    let (found, _) = OperatorVisit::take(visit, request, OperatorSection::Overview).await?;
     found.access.sign_out(&found.who).await.map_err(|error| not_now(visit, &error))?;
     let command = format!("unionhall operator link {}", found.who.name);
     let (title, says) = match found.who.has_session() {

@@ -5,13 +5,13 @@
 pub(super) mod session;
 
 use hyper::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderValue};
-use hyper::{Request, StatusCode};
+use hyper::{HeaderMap, Request, StatusCode};
 
 use self::session::{Session, keep_apart, look, require_mailed, sign_in, take};
 use super::cookie::SiteCookie;
 use super::join_form::SentForm;
-use super::view::{self, MemberPart, Outcome, OwnView, RefusedAnswers};
-use super::{PageResult, Visit, WITH_OUR_SCRIPT, field};
+use super::view::{self, JoinForm, MemberPart, Outcome, OwnView};
+use super::{PageResult, Visit, WITH_OUR_SCRIPT, field, field_is};
 use crate::domain::campaign::CampaignMail;
 use crate::domain::language::words::OwnWords;
 use crate::domain::language::{Language, Phrase};
@@ -47,11 +47,9 @@ pub(super) fn done_word(query: &str) -> Option<&str> {
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, (head, _)) = (visit.of_own_page(), request.into_parts());
-    let session = look(visit, &head.headers).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
-    let visit = visit.who_chose(session.file.person.language);
+    let (visit, session) = require_session(visit, request.headers()).await?;
     let has_left = session.file.person.state == PersonState::Left;
-    let query = head.uri.query().unwrap_or_default();
+    let query = request.uri().query().unwrap_or_default();
     let done = done(&visit.words().own, query, has_left);
     Ok(own_page(visit, StatusCode::OK, &session, done.map(Phrase::as_str), None).await)
 }
@@ -68,16 +66,13 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
             Answers { us_state, categories: sent.chosen, comments: comments.as_str().to_owned() }
         }
         (us_state, comments) => {
-            let (categories, comments_typed) = (sent.chosen, sent.typed_comments().to_owned());
-            let us_state_typed = us_state.clone().unwrap_or_default();
-            let typed = Answers { us_state: us_state_typed, categories, comments: comments_typed };
-            let (state_error, comments_error) = (us_state.err(), comments.err());
-            let refused = RefusedAnswers {
-                answers: &typed,
-                state_error: state_error.as_deref(),
-                comments_error: comments_error.as_deref(),
+            let refused = JoinForm {
+                comments: sent.typed_comments().to_owned(),
+                us_state_error: us_state.err(),
+                comments_error: comments.err(),
+                ..sent.form()
             };
-            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some(refused)).await);
+            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some(&refused)).await);
         }
     };
     let changed = visit.app().own_pages.change_answers(&session.cookie.nonce, answers, visit.now.time).await;
@@ -87,7 +82,7 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
 
 pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, fields) = take(visit, request, not_signed_in).await?;
-    let is = |name: &str, value: &str| field(&fields, name).as_deref() == Some(value);
+    let is = |name, value| field_is(&fields, name, value);
     let mut chosen = vec![(MailKind::AlreadyMember, is("alreadyMember", "true"))];
     // A box that is not ticked is not sent: only a form that shows these says something of them.
     if is("campaigns", "shown") {
@@ -121,7 +116,7 @@ pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
     let (visit, session, fields) = take(visit, request, not_signed_in).await?;
     let words = &visit.words().sign_in;
     let mut note = &words.signed_out;
-    if field(&fields, "everywhere").as_deref() == Some("true") {
+    if field_is(&fields, "everywhere", "true") {
         visit.stored(visit.app().own_pages.sign_out_everywhere(&session.cookie.nonce).await)?;
         note = &words.signed_out_everywhere;
     } else {
@@ -134,17 +129,14 @@ pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
 
 /// Asks whether they want to leave.
 pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let visit = visit.of_own_page();
-    Ok(match look(visit, request.headers()).await? {
-        Some(session) if session.file.person.state == PersonState::Member => {
-            require_mailed(visit, StatusCode::OK, &session)?;
-            let (visit, own_pages) = (visit.who_chose(session.file.person.language), &visit.app().own_pages);
-            let token = own_pages.csrf_token(&session.cookie.nonce);
-            visit.page(view::leave(visit.frame(), &token, &session.file, own_pages.times))
-        }
-        Some(_) => visit.redirect("/me"),
-        None => sign_in(visit, StatusCode::OK, None),
-    })
+    let (visit, session) = require_session(visit, request.headers()).await?;
+    if session.file.person.state != PersonState::Member {
+        return Ok(visit.redirect("/me"));
+    }
+    require_mailed(visit, StatusCode::OK, &session)?;
+    let own_pages = &visit.app().own_pages;
+    let token = own_pages.csrf_token(&session.cookie.nonce);
+    Ok(visit.page(view::leave(visit.frame(), &token, &session.file, own_pages.times)))
 }
 
 pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -156,11 +148,9 @@ pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
 
 /// Asks whether everything is to be erased.
 pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let visit = visit.of_own_page();
-    let session = look(visit, request.headers()).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
+    let (visit, session) = require_session(visit, request.headers()).await?;
     require_mailed(visit, StatusCode::OK, &session)?;
     let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
-    let visit = visit.who_chose(session.file.person.language);
     Ok(visit.page(view::erase(visit.frame(), &token, &session.file, false)))
 }
 
@@ -168,38 +158,32 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     let (visit, mut session, fields) = take(visit, request, not_signed_in).await?;
     require_mailed(visit, StatusCode::FORBIDDEN, &session)?;
     // The amount that they read is given up, and no more.
-    let waives = field(&fields, "waiveRewards").as_deref() == Some("true");
-    let read = field(&fields, "dueCents").filter(|_| waives).and_then(|cents| cents.parse().ok());
-    Ok(
-        match visit
-            .app()
-            .own_pages
-            .erase(&session.email, session.file.person.id, read.unwrap_or(0), visit.now.time)
-            .await
-        {
-            Ok(Some(erased)) => {
-                // By another address, so that whoever loads it again does not send the form again.
-                let shown = if erased.mailbox_is_shared { "/me/erased?shared" } else { "/me/erased" };
-                let mut answer = visit.redirect(shown);
-                SiteCookie::Session.clear(&mut answer, visit.site.secure);
-                answer
-            }
-            Ok(None) => not_signed_in(visit),
-            Err(NotErased::Store(error)) => visit.problem(error),
-            Err(NotErased::RewardsDue(RewardsDue { cents })) => {
-                session.file.rewards.due_cents = cents;
-                let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
-                let page = view::erase(visit.frame(), &token, &session.file, true);
-                let mut answer = Answer::html(StatusCode::BAD_REQUEST, page);
-                keep_apart(&mut answer);
-                answer
-            }
-            Err(error @ NotErased::Log(_)) => {
-                visit.report(&error.to_string());
-                visit.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::Problem)
-            }
-        },
-    )
+    let waives = field_is(&fields, "waiveRewards", "true");
+    let read = field(&fields, "dueCents").filter(|_| waives).and_then(|cents| cents.parse().ok()).unwrap_or(0);
+    let (own_pages, person) = (&visit.app().own_pages, session.file.person.id);
+    Ok(match own_pages.erase(&session.email, person, read, visit.now.time).await {
+        Ok(Some(erased)) => {
+            // By another address, so that whoever loads it again does not send the form again.
+            let shown = if erased.mailbox_is_shared { "/me/erased?shared" } else { "/me/erased" };
+            let mut answer = visit.redirect(shown);
+            SiteCookie::Session.clear(&mut answer, visit.site.secure);
+            answer
+        }
+        Ok(None) => not_signed_in(visit),
+        Err(NotErased::Store(error)) => visit.problem(error),
+        Err(NotErased::RewardsDue(RewardsDue { cents })) => {
+            session.file.rewards.due_cents = cents;
+            let token = own_pages.csrf_token(&session.cookie.nonce);
+            let page = view::erase(visit.frame(), &token, &session.file, true);
+            let mut answer = Answer::html(StatusCode::BAD_REQUEST, page);
+            keep_apart(&mut answer);
+            answer
+        }
+        Err(error @ NotErased::Log(_)) => {
+            visit.report(&error.to_string());
+            visit.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::Problem)
+        }
+    })
 }
 
 /// What whoever was erased is told; it says nothing of anybody.
@@ -228,11 +212,11 @@ async fn own_page(
     status: StatusCode,
     session: &Session,
     done: Option<&str>,
-    refused: Option<RefusedAnswers<'_>>,
+    refused: Option<&JoinForm>,
 ) -> Answer {
     let own_pages = &visit.app().own_pages;
     let token = own_pages.csrf_token(&session.cookie.nonce);
-    let (file, times, now) = (&session.file, own_pages.times, visit.now.time);
+    let (file, times) = (&session.file, own_pages.times);
     // Whoever left is not led to a form that is shut.
     let sign_ups_paused = file.person.state == PersonState::Left
         && (matches!(visit.app().mail, Delivery::Off)
@@ -246,12 +230,19 @@ async fn own_page(
     let campaigns: Vec<_> =
         for_them.into_iter().take(MOST_CAMPAIGNS).map(|(campaign, state)| (campaign, part(state))).collect();
     let (campaigns, rewarded, token) = (&campaigns[..], &rewarded[..], &token[..]);
-    let view = OwnView { file, token, campaigns, rewarded, done, refused, times, sign_ups_paused, now };
+    let view = OwnView { file, token, campaigns, rewarded, done, refused, times, sign_ups_paused };
     let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
     keep_apart(&mut answer);
     answer
+}
+
+/// Who is signed in, in whose language they are answered; or the form to sign in with.
+async fn require_session<'a>(visit: Visit<'a>, headers: &HeaderMap) -> PageResult<(Visit<'a>, Session)> {
+    let visit = visit.of_own_page();
+    let session = look(visit, headers).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
+    Ok((visit.who_chose(session.file.person.language), session))
 }
 
 /// A form came from somebody whose session is over.

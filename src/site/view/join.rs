@@ -2,9 +2,10 @@
 
 use askama::Template;
 
-use super::campaign::{CampaignCard, OpenCampaigns, strip};
-use super::{Frame, days_to_confirm, rendered, states};
+use super::campaign::{CampaignCard, open, strip};
+use super::{Frame, days_to_confirm, rendered};
 use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::catalog::category::{Category, CategorySet};
 use crate::domain::figure::dollars;
 use crate::domain::secret::proof::BITS;
@@ -61,23 +62,15 @@ struct JoinPage<'a> {
     unknown_code: bool,
     /// It is one reader's, and no search engine's.
     is_private: bool,
-    /// What the browser is to answer, and how hard it is.
+    /// What the browser is to answer.
     question: Option<&'a str>,
-    bits: u32,
     /// Whether no sign-ups are taken, and there is no form.
     shut: bool,
     members: Option<String>,
     /// One bill, and what it is estimated to save: the sum of all is no household's.
     example: Option<(&'a str, String)>,
     bills: Bills<'a>,
-    states: Vec<(&'static str, &'a str)>,
-    us_state: &'a str,
-    comments: &'a str,
-    state_error: &'a Option<String>,
-    comments_error: &'a Option<String>,
-    notice: &'a str,
     offer: ReferralOffer,
-    longest_comments: usize,
     days: u64,
 }
 
@@ -215,9 +208,9 @@ pub fn join(
     invited_by: InvitedBy<'_>,
     gate: &FormGate,
     form: &JoinForm,
-    campaigns: OpenCampaigns<'_>,
+    campaigns: &[CampaignRecord],
 ) -> String {
-    let campaign = form.campaign.as_ref().and_then(|slug| campaigns.open().find(|campaign| campaign.slug() == slug));
+    let campaign = form.campaign.as_ref().and_then(|slug| open(campaigns).find(|campaign| campaign.slug() == slug));
     rendered(
         page,
         &JoinPage {
@@ -236,18 +229,10 @@ pub fn join(
                 FormGate::Open | FormGate::Shut => None,
             },
             shut: *gate == FormGate::Shut,
-            bits: BITS,
             members: page.members(member_count),
             example: page.union.catalog.example().map(|(bill, savings)| (page.words.category(bill), dollars(savings))),
             bills: Bills::of(page, form.chosen),
-            states: states(page),
-            us_state: &form.us_state,
-            comments: &form.comments,
-            state_error: &form.us_state_error,
-            comments_error: &form.comments_error,
-            notice: &page.union.notices.in_language(page.language).words,
             offer: ReferralOffer::of(page),
-            longest_comments: Comments::LONGEST,
             days: days_to_confirm(),
         },
     )
@@ -263,15 +248,8 @@ mod tests {
     use crate::domain::union::Union;
 
     fn of(union: &Union, count: Option<u64>, invited_by: InvitedBy<'_>, form: &JoinForm) -> String {
-        let page = Frame::new(union, Language::English, "/join");
-        join(
-            page,
-            count,
-            invited_by,
-            &FormGate::Open,
-            form,
-            OpenCampaigns { listed: &[], now: Timestamp::from_millis(0) },
-        )
+        let page = Frame::new(union, Language::English, "/join", Timestamp::from_millis(0));
+        join(page, count, invited_by, &FormGate::Open, form, &[])
     }
 
     fn page(form: &JoinForm) -> String {

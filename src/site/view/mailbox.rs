@@ -6,32 +6,17 @@ use askama::Template;
 use super::{Frame, rendered};
 use crate::domain::share::encoded;
 use crate::mail::ReadableMail;
-
-/// A line of the mailbox.
-#[derive(Debug, Clone)]
-pub struct MailboxEntry {
-    /// Names the mail in its path.
-    pub name: String,
-    pub to: String,
-    pub subject: String,
-    pub date: String,
-}
-
-impl MailboxEntry {
-    fn path(&self) -> String {
-        format!("/dev/mailbox/{}", encoded(&self.name))
-    }
-}
+use crate::sandbox::ReceivedMail;
 
 #[derive(Template)]
 #[template(path = "mailbox.html")]
 struct MailboxPage<'a> {
     page: Frame<'a>,
-    entries: &'a [MailboxEntry],
+    entries: &'a [(String, ReadableMail)],
 }
 
-/// The mails in the order given: newest first.
-pub fn mailbox(page: Frame<'_>, entries: &[MailboxEntry]) -> String {
+/// Mails by the names of their paths, in the order given: newest first.
+pub fn mailbox(page: Frame<'_>, entries: &[(String, ReadableMail)]) -> String {
     rendered(page, &MailboxPage { page, entries })
 }
 
@@ -49,37 +34,19 @@ pub fn opened_mail(page: Frame<'_>, mail: &ReadableMail, html_path: &str) -> Str
     rendered(page, &OpenedMailPage { page, mail, pieces: pieces(&mail.text), html_path })
 }
 
-/// A mail of a partner's inbox in the sandbox, as its page shows it.
-#[derive(Debug)]
-pub struct ShownMail {
-    pub id: i64,
-    pub to: String,
-    pub from: String,
-    pub subject: String,
-    pub received: String,
-    pub text: String,
-    /// Where its HTML part is.
-    pub html_path: String,
-}
-
-impl ShownMail {
-    fn pieces(&self) -> Vec<Piece<'_>> {
-        pieces(&self.text)
-    }
-}
-
 #[derive(Template)]
 #[template(path = "inbox.html")]
 struct InboxTemplate<'a> {
     page: Frame<'a>,
     partner: &'a str,
     most: u32,
-    mails: &'a [ShownMail],
+    mails: &'a [ReceivedMail],
+    token: &'a str,
 }
 
-/// A partner's mails in the order given: newest first, `most` of them.
-pub fn inbox(page: Frame<'_>, partner: &str, most: u32, mails: &[ShownMail]) -> String {
-    rendered(page, &InboxTemplate { page, partner, most, mails })
+/// A partner's mails in the order given: newest first, `most` of them. The HTML part of each is at a path with the inbox's `token`.
+pub fn inbox(page: Frame<'_>, partner: &str, most: u32, mails: &[ReceivedMail], token: &str) -> String {
+    rendered(page, &InboxTemplate { page, partner, most, mails, token })
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -111,6 +78,7 @@ mod tests {
     use super::*;
     use crate::config::UnionSettings;
     use crate::domain::language::Language;
+    use crate::domain::time::Timestamp;
 
     #[test]
     fn addresses_in_a_letter_can_be_clicked_and_nothing_else_can() {
@@ -129,9 +97,10 @@ mod tests {
 
     #[test]
     fn the_mailbox_says_loudly_what_it_is_and_links_by_name() {
-        let entry = MailboxEntry { name: "a b/../c.eml".into(), to: "x".into(), subject: "y".into(), date: "z".into() };
+        let [to, from, subject, date, text, html] = ["x", "a", "y", "z", "", ""].map(str::to_owned);
+        let entry = ("a b/../c.eml".to_owned(), ReadableMail { to, from, subject, date, text, html });
         let union = UnionSettings::sample();
-        let page = Frame::new(&union, Language::English, "/dev/mailbox");
+        let page = Frame::new(&union, Language::English, "/dev/mailbox", Timestamp::from_millis(0));
         let html = mailbox(page, &[entry]);
         assert!(html.contains("href=\"/dev/mailbox/a%20b%2F..%2Fc.eml\""));
         assert!(html.contains("For development only"));

@@ -21,16 +21,12 @@ use std::sync::LazyLock;
 
 use askama::Template;
 
-pub use self::campaign::{
-    CampaignReader, CampaignView, MemberPart, OpenCampaigns, campaign, campaigns, refusal, unsubscribe,
-};
+pub use self::campaign::{CampaignReader, CampaignView, MemberPart, campaign, campaigns, refusal, unsubscribe};
 pub use self::join::{InvitedBy, JoinForm, ShownAgain, join};
-pub use self::mailbox::{MailboxEntry, ShownMail, inbox, mailbox, opened_mail};
+pub use self::mailbox::{inbox, mailbox, opened_mail};
 pub use self::outcome::{Home, Outcome, outcome};
-pub use self::own_page::{OwnView, RefusedAnswers, SignInView, enter, erased, leave, own_page, sign_in, sign_in_sent};
-pub use self::person::{
-    ConfirmView, DeclineState, DeclineView, NextCampaigns, Welcome, check_inbox, confirm, decline, share,
-};
+pub use self::own_page::{OwnView, SignInView, enter, erased, leave, own_page, sign_in, sign_in_sent};
+pub use self::person::{ConfirmView, DeclineView, Welcome, check_inbox, confirm, decline, share};
 pub use self::policy::policy;
 pub use self::rewards::erase;
 use super::branding::Branding;
@@ -38,7 +34,9 @@ use super::invitation::hand_on;
 use crate::domain::language::{Language, Words};
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::PENDING_FOR;
+use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
+use crate::domain::union::notice::Notice;
 use crate::domain::us_state::UsState;
 
 /// What every page has around it.
@@ -53,12 +51,14 @@ pub struct Frame<'a> {
     pub path: &'a str,
     /// The friend's code that its links hand on.
     pub invited_by: Option<ReferralCode>,
+    /// When it is shown.
+    pub now: Timestamp,
 }
 
 impl<'a> Frame<'a> {
-    pub fn new(union: &'a Union, language: Language, path: &'a str) -> Self {
+    pub fn new(union: &'a Union, language: Language, path: &'a str, now: Timestamp) -> Self {
         static PLAIN: LazyLock<Branding> = LazyLock::new(Branding::default);
-        Self { union, branding: &PLAIN, language, words: language.words(), path, invited_by: None }
+        Self { union, branding: &PLAIN, language, words: language.words(), path, invited_by: None, now }
     }
 
     #[must_use]
@@ -76,6 +76,21 @@ impl<'a> Frame<'a> {
         self.union.catalog.answers(self.language)
     }
 
+    /// The consent text that a reader of this language agrees to.
+    pub fn notice(&self) -> &'a Notice {
+        self.union.notices.in_language(self.language)
+    }
+
+    /// The states by the names that the reader's language has for them, in its order.
+    fn states(&self) -> Vec<(&'static str, &'static str)> {
+        let mut states: Vec<_> = UsState::ALL.iter().map(|state| (state.code(), self.words.state(*state))).collect();
+        // Accents do not change the order.
+        let plain =
+            |c: char| "áéíóú".chars().position(|accented| accented == c).map_or(c, |at| ['a', 'e', 'i', 'o', 'u'][at]);
+        states.sort_by_key(|(_, name)| name.chars().map(plain).collect::<String>());
+        states
+    }
+
     /// "1,234 members": nothing where the figure cannot be read, or is less than the union wants to show.
     pub fn members(&self, count: Option<u64>) -> Option<String> {
         let count = count.filter(|count| *count >= self.union.show_members_from.max(1))?;
@@ -90,16 +105,6 @@ pub(super) fn rendered(page: Frame<'_>, template: &impl Template) -> String {
         Some(code) => hand_on(&html, code),
         None => html,
     }
-}
-
-/// The states by the names that the reader's language has for them, in its order.
-fn states(page: Frame<'_>) -> Vec<(&'static str, &str)> {
-    let mut states: Vec<_> = UsState::ALL.iter().map(|state| (state.code(), page.words.state(*state))).collect();
-    // Accents change no place.
-    let plain =
-        |c: char| "áéíóú".chars().position(|accented| accented == c).map_or(c, |at| ['a', 'e', 'i', 'o', 'u'][at]);
-    states.sort_by_key(|(_, name)| name.chars().map(plain).collect::<String>());
-    states
 }
 
 /// How long a confirmation link works, as pages say it.

@@ -66,9 +66,8 @@ pub enum Home {
 pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
     let words = &page.words.outcome;
     let (back, own) = match home {
-        Home::Join => ((words.back_form.as_str(), "/join"), false),
         Home::Own => ((words.back_own.as_str(), "/me"), true),
-        Home::Sandbox => ((words.back_form.as_str(), "/join"), false),
+        Home::Join | Home::Sandbox => ((words.back_form.as_str(), "/join"), false),
     };
     let inside = &page.words.sandbox;
     let to_form = (words.to_form.as_str(), "/join");
@@ -117,9 +116,11 @@ mod tests {
     use super::*;
     use crate::config::UnionSettings;
     use crate::domain::language::Language;
+    use crate::domain::time::Timestamp;
 
     fn shown(what: Outcome<'_>) -> String {
-        outcome(Frame::new(&UnionSettings::sample(), Language::English, "/"), what, Home::Join)
+        let union = UnionSettings::sample();
+        outcome(Frame::new(&union, Language::English, "/", Timestamp::from_millis(0)), what, Home::Join)
     }
 
     #[test]

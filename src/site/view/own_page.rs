@@ -2,11 +2,11 @@
 
 use askama::Template;
 
-use super::campaign::{MemberCards, MemberPart, PartPlace};
-use super::join::{Bills, ReferralOffer};
+use super::campaign::{CampaignCard, MemberPart, PartPlace, member_cards};
+use super::join::{Bills, JoinForm, ReferralOffer};
 use super::qr_code::QrCode;
 use super::rewards::RewardsView;
-use super::{Frame, rendered, states};
+use super::{Frame, rendered};
 use crate::domain::campaign::participation::{ParticipationState, Press};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignSlug};
@@ -16,7 +16,7 @@ use crate::domain::language::{Language, Phrase, Words, WrittenTime};
 use crate::domain::mail::MailKind;
 use crate::domain::mail::budget::FORM;
 use crate::domain::person::{
-    Answers, MailboxStanding, PersonFile, PersonState, Referrals, RetentionTimes, SignUpEntry,
+    MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, RetentionTimes, SignUpEntry,
 };
 use crate::domain::reward::ledger::RewardStanding;
 use crate::domain::share::ShareWays;
@@ -115,36 +115,22 @@ pub struct OwnView<'a> {
     /// What was just done.
     pub done: Option<&'a str>,
     /// Answers that were sent and not taken, and why.
-    pub refused: Option<RefusedAnswers<'a>>,
+    pub refused: Option<&'a JoinForm>,
     pub times: RetentionTimes,
     pub sign_ups_paused: bool,
-    pub now: Timestamp,
-}
-
-/// Answers that were sent and not taken.
-#[derive(Debug, Clone, Copy)]
-pub struct RefusedAnswers<'a> {
-    pub answers: &'a Answers,
-    pub state_error: Option<&'a str>,
-    pub comments_error: Option<&'a str>,
 }
 
 #[derive(Template)]
 #[template(path = "me/page.html")]
 struct OwnPage<'a> {
     page: Frame<'a>,
-    token: &'a str,
-    campaigns: MemberCards<'a>,
+    view: &'a OwnView<'a>,
+    person: &'a PersonRecord,
+    campaigns: Vec<CampaignCard<'a>>,
     /// Where to begin: places on the page, and what to do there.
     first: Vec<(String, String)>,
-    done: Option<&'a str>,
-    state_error: Option<&'a str>,
-    comments_error: Option<&'a str>,
-    email: &'a str,
     is_member: bool,
-    since: String,
     left_on: String,
-    left_kept: String,
     link: &'a str,
     ways: ShareWays,
     qr: Option<QrCode>,
@@ -152,21 +138,17 @@ struct OwnPage<'a> {
     members: String,
     offer: ReferralOffer,
     rewards: Option<RewardsView<'a>>,
+    /// Their answers, as they are kept or as they were sent and not taken.
+    form: &'a JoinForm,
     bills: Bills<'a>,
-    states: Vec<(&'static str, &'a str)>,
-    us_state: &'a str,
-    comments: &'a str,
-    longest_comments: usize,
     joined_by: Vec<EvidenceView<'a>>,
     others: Vec<EvidenceView<'a>>,
     /// How many more there are.
     older: Option<String>,
     obstacles: Vec<String>,
-    wants_already_member: bool,
     /// Mail about campaigns: the kind, what it is, and whether they want it.
     campaign_mail: [(&'static str, &'static Phrase, bool); CampaignMail::ALL.len()],
     kept_language: Language,
-    sign_ups_paused: bool,
 }
 
 /// A sign-up, as its person reads how it came about.
@@ -203,30 +185,29 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
     let PersonFile { person, mailbox, sign_ups, referrals, .. } = view.file;
     let (union, words) = (page.union, page.words);
     let link = person.code.link(&union.join_site);
-    let kept = Answers { us_state: person.us_state, categories: person.categories, comments: person.comments.clone() };
-    let answers = view.refused.map_or(&kept, |refused| refused.answers);
+    let kept = JoinForm {
+        us_state: person.us_state.map(UsState::code).unwrap_or_default().to_owned(),
+        chosen: person.categories,
+        comments: person.comments.clone(),
+        ..JoinForm::default()
+    };
+    let form = view.refused.unwrap_or(&kept);
     let (joined_by, others): (Vec<_>, Vec<_>) = sign_ups
         .iter()
         .rev()
         .partition(|entry| entry.state == SignUpState::Confirmed && entry.decided_at == person.joined_at);
-    let day = |time: Option<Timestamp>| time.map(|time| words.date(time)).unwrap_or_default();
-    let campaigns = MemberCards::of(page, view.campaigns, PartPlace::OwnPage, view.now);
-    let obstacles = obstacles(words, mailbox, person.undeliverable_until, view.now);
+    let campaigns = member_cards(page, view.campaigns, PartPlace::OwnPage);
+    let obstacles = obstacles(words, mailbox, person.undeliverable_until, page.now);
     rendered(
         page,
         &OwnPage {
             page,
-            token: view.token,
+            view,
+            person,
             first: first(words, view, &campaigns, obstacles.len() > mailbox.stopped.len()),
             campaigns,
-            done: view.done,
-            state_error: view.refused.and_then(|refused| refused.state_error),
-            comments_error: view.refused.and_then(|refused| refused.comments_error),
-            email: &person.email,
             is_member: person.state == PersonState::Member,
-            since: day(person.joined_at.or(Some(person.created_at))),
-            left_on: day(person.left_at),
-            left_kept: words.days(view.times.left),
+            left_on: person.left_at.map(|at| words.date(at)).unwrap_or_default(),
             ways: ShareWays::of(words, &union.name, &link),
             qr: QrCode::of(&link),
             link: &link,
@@ -237,16 +218,12 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
             members: grouped(referrals.members),
             offer: ReferralOffer::of(page),
             rewards: RewardsView::of(page, view.file, view.rewarded),
-            bills: Bills::of(page, answers.categories),
-            states: states(page),
-            us_state: answers.us_state.map(UsState::code).unwrap_or_default(),
-            comments: &answers.comments,
-            longest_comments: Comments::LONGEST,
+            bills: Bills::of(page, form.chosen),
+            form,
             joined_by: joined_by.into_iter().map(|entry| evidence(words, entry)).collect(),
             older: older(others.len(), sign_ups.len()),
             others: others.into_iter().take(OTHERS).map(|entry| evidence(words, entry)).collect(),
             obstacles,
-            wants_already_member: person.mail_choices.wants(MailKind::AlreadyMember),
             campaign_mail: CampaignMail::ALL.map(|mail| {
                 let label = match mail {
                     CampaignMail::Opened => &words.own.want_opened,
@@ -256,18 +233,17 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
                 (mail.name(), label, person.mail_choices.wants(mail.into()))
             }),
             kept_language: person.language.unwrap_or(page.language),
-            sign_ups_paused: view.sign_ups_paused,
         },
     )
 }
 
 /// Where a member begins: what waits for a decision of theirs, and what makes the rest work.
-fn first(words: &Words, view: &OwnView<'_>, cards: &MemberCards<'_>, no_mail: bool) -> Vec<(String, String)> {
+fn first(words: &Words, view: &OwnView<'_>, cards: &[CampaignCard<'_>], no_mail: bool) -> Vec<(String, String)> {
     let mut first = Vec::new();
     if no_mail {
         first.push(("#mail".to_owned(), words.own.first_mail.to_string()));
     }
-    let undecided = view.campaigns.iter().zip(&cards.0).filter_map(|((_, part), card)| {
+    let undecided = view.campaigns.iter().zip(cards).filter_map(|((_, part), card)| {
         let is_open = matches!(part.state, None | Some(ParticipationState::In));
         let (press, ..) = card.part.as_ref()?.buttons.iter().find(|(.., is_first)| *is_first && is_open)?;
         let what = if *press == Press::Accept.name() { &words.own.first_accept } else { &words.own.first_in };

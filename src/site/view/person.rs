@@ -2,15 +2,15 @@
 
 use askama::Template;
 
-use super::campaign::{MemberCards, MemberPart, PartPlace};
+use super::campaign::{CampaignCard, MemberPart, PartPlace, member_cards};
 use super::join::ReferralOffer;
 use super::{Frame, days_to_confirm, rendered};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::dollars;
-use crate::domain::language::Words;
+use crate::domain::language::Phrase;
 use crate::domain::share::ShareWays;
-use crate::domain::time::Timestamp;
-use crate::domain::union::notice::Notice;
+use crate::domain::sign_up::{SignUpRecord, SignUpState};
+use crate::domain::text::Comments;
 
 #[derive(Template)]
 #[template(path = "check_inbox.html")]
@@ -30,36 +30,52 @@ pub fn check_inbox(page: Frame<'_>, email: &str, sent: &[(&'static str, String)]
     rendered(page, &CheckInboxPage { page, email, sent, may_wait, days: days_to_confirm() })
 }
 
-/// What a person is about to confirm.
+/// A sign-up that waits for its person's button, and where the page leads to.
 #[derive(Debug, Clone, Copy)]
 pub struct ConfirmView<'a> {
-    pub masked_address: &'a str,
-    /// The partner whose assistant asked; none when our own form was used.
-    pub partner: Option<&'a str>,
-    /// The state's name.
-    pub us_state: Option<&'a str>,
-    /// Labels and yearly savings.
-    pub categories: &'a [(&'a str, u32)],
-    /// Where one is part of another, less than their sum.
-    pub total: u32,
-    /// In the sender's own words; empty where none were sent.
-    pub comments: &'a str,
-    /// The first letters of whoever is credited with it; empty once they are erased.
-    pub referrer: Option<&'a str>,
-    /// Which answers these are; sent back with the button.
-    pub seen: i64,
-    /// They are not the ones that were shown before.
+    pub sign_up: &'a SignUpRecord,
+    /// Its answers are not the ones that were shown before.
     pub changed: bool,
     pub confirm_path: &'a str,
     pub decline_path: &'a str,
 }
 
-impl<'a> ConfirmView<'a> {
-    /// The bills with their savings, what those are together, and whether that is less than their sum.
-    fn bills(&self) -> (Vec<(&'a str, String)>, String, bool) {
-        let rows = self.categories.iter().map(|(label, savings)| (*label, dollars(*savings))).collect();
-        let sum: u32 = self.categories.iter().map(|(_, savings)| savings).sum();
-        (rows, dollars(self.total), sum != self.total)
+/// What a person is about to confirm.
+struct SignUpFacts<'a> {
+    masked_address: String,
+    /// The partner whose assistant asked; none when our own form was used.
+    partner: Option<&'a str>,
+    us_state: Option<&'static str>,
+    /// In the sender's own words; empty where none were sent.
+    comments: &'a str,
+    /// The first letters of the address that is credited with it; empty once its person was erased.
+    referrer: Option<String>,
+    /// Labels and yearly savings.
+    categories: Vec<(&'static str, String)>,
+    total: String,
+    /// Where one is part of another, the total is less than their sum.
+    overlap: bool,
+}
+
+impl<'a> SignUpFacts<'a> {
+    fn of(page: Frame<'_>, sign_up: &'a SignUpRecord) -> Self {
+        let (catalog, words, answers) = (&page.union.catalog, page.words, &sign_up.answers);
+        let chosen = answers.categories.unwrap_or_default();
+        let listed: Vec<_> = catalog.listed().iter().filter(|(category, _)| chosen.contains(*category)).collect();
+        let sum: u32 = listed.iter().map(|(_, savings)| savings).sum();
+        let total = catalog.combined_savings(chosen);
+        let categories = listed.into_iter().map(|(category, savings)| (words.category(*category), dollars(*savings)));
+        let referrer = sign_up.referrer.as_ref();
+        Self {
+            masked_address: sign_up.email.masked(),
+            partner: sign_up.partner.as_deref(),
+            us_state: answers.us_state.map(|state| words.state(state)),
+            comments: answers.comments.as_ref().map_or("", Comments::as_str),
+            referrer: referrer.map(|named| named.email.as_ref().map(|email| email.masked()).unwrap_or_default()),
+            categories: categories.collect(),
+            total: dollars(total),
+            overlap: sum != total,
+        }
     }
 }
 
@@ -67,18 +83,13 @@ impl<'a> ConfirmView<'a> {
 #[template(path = "confirm.html")]
 struct ConfirmPage<'a> {
     page: Frame<'a>,
-    notice: &'a Notice,
     view: &'a ConfirmView<'a>,
-    categories: Vec<(&'a str, String)>,
-    total: String,
-    overlap: bool,
+    facts: SignUpFacts<'a>,
 }
 
 /// Shows what is being confirmed. Opening it changes nothing; its first POST form confirms.
 pub fn confirm(page: Frame<'_>, view: &ConfirmView<'_>) -> String {
-    let notice = page.union.notices.in_language(page.language);
-    let (categories, total, overlap) = view.bills();
-    rendered(page, &ConfirmPage { page, notice, view, categories, total, overlap })
+    rendered(page, &ConfirmPage { page, view, facts: SignUpFacts::of(page, view.sign_up) })
 }
 
 #[derive(Template)]
@@ -90,14 +101,8 @@ struct SharePage<'a> {
     ways: ShareWays,
     members: Option<String>,
     offer: ReferralOffer,
-    campaigns: MemberCards<'a>,
-}
-
-/// The campaigns that somebody who joined just now can take part in.
-#[derive(Debug, Clone, Copy)]
-pub struct NextCampaigns<'a> {
-    pub campaigns: &'a [(&'a CampaignRecord, MemberPart<'a>)],
-    pub now: Timestamp,
+    /// Those that somebody who joined just now can take part in.
+    campaigns: Vec<CampaignCard<'a>>,
 }
 
 /// How somebody comes to the page with their own referral link.
@@ -117,7 +122,7 @@ pub fn share<'a>(
     welcome: Welcome,
     link: &'a str,
     member_count: Option<u64>,
-    next: NextCampaigns<'a>,
+    next: &[(&'a CampaignRecord, MemberPart<'a>)],
 ) -> String {
     rendered(
         page,
@@ -128,39 +133,17 @@ pub fn share<'a>(
             ways: ShareWays::of(page.words, &page.union.name, link),
             members: page.members(member_count),
             offer: ReferralOffer::of(page),
-            campaigns: MemberCards::of(page, next.campaigns, PartPlace::Welcome, next.now),
+            campaigns: member_cards(page, next, PartPlace::Welcome),
         },
     )
-}
-
-/// What "this wasn't me" is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeclineState {
-    /// It can be withdrawn.
-    Asks,
-    Withdrawn,
-    Confirmed,
-    Lapsed,
 }
 
 /// A sign-up, as whoever holds the link of its mail decides about it.
 #[derive(Debug, Clone, Copy)]
 pub struct DeclineView<'a> {
-    pub state: DeclineState,
-    /// Whether its person is a member, whatever becomes of it.
-    pub is_member: bool,
-    pub masked_address: &'a str,
-    pub partner: Option<&'a str>,
-    /// What would be confirmed.
-    pub facts: ConfirmView<'a>,
-    pub path: &'a str,
+    pub sign_up: &'a SignUpRecord,
     /// Of the link that brings the form back, once it has lapsed.
     pub again_path: &'a str,
-    pub can_take_back: bool,
-    /// What is not sent.
-    pub no_again: bool,
-    pub no_partner: bool,
-    pub silent_until: Option<Timestamp>,
     /// What is not to be sent was changed just now.
     pub saved: bool,
 }
@@ -169,18 +152,14 @@ pub struct DeclineView<'a> {
 #[template(path = "decline.html")]
 struct DeclinePage<'a> {
     page: Frame<'a>,
-    notice: &'a Notice,
-    asks: &'a DeclineView<'a>,
-    /// What would be confirmed.
-    view: &'a ConfirmView<'a>,
-    categories: Vec<(&'a str, String)>,
-    total: String,
-    overlap: bool,
-    title: &'a str,
-    kicker: &'a str,
-    heading: &'a str,
+    view: &'a DeclineView<'a>,
+    sign_up: &'a SignUpRecord,
+    facts: SignUpFacts<'a>,
+    title: &'a Phrase,
+    kicker: &'a Phrase,
+    heading: &'a Phrase,
     texts: Vec<Html>,
-    button: &'a str,
+    button: &'a Phrase,
     silence: String,
 }
 
@@ -198,63 +177,60 @@ impl askama::filters::HtmlSafe for Html {}
 
 /// Asks whether the sign-up is to be withdrawn, or says what became of it; and what is not to be sent.
 pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
-    let Words { decline: words, .. } = page.words;
-    let asked = match view.partner {
+    let (words, sign_up) = (&page.words.decline, view.sign_up);
+    let facts = SignUpFacts::of(page, sign_up);
+    let asked = match facts.partner {
         Some(partner) => words.lead_partner.put("partner", partner),
-        None => words.lead_form.put("address", view.masked_address),
+        None => words.lead_form.put("address", &facts.masked_address),
     };
-    let asked = asked.put("address", view.masked_address).to_string();
-    let (title, kicker, heading, texts) = match (view.state, view.is_member) {
-        (DeclineState::Asks, false) => {
+    let asked = asked.put("address", &facts.masked_address).to_string();
+    let (title, kicker, heading, texts) = match (sign_up.state, sign_up.is_member) {
+        (SignUpState::Pending, false) => {
             (&words.title, &words.kicker, &words.heading, vec![asked, words.ask.to_string()])
         }
-        (DeclineState::Asks, true) => {
+        (SignUpState::Pending, true) => {
             (&words.member_title, &words.kicker, &words.member_heading, vec![asked, words.member_ask.to_string()])
         }
-        (DeclineState::Withdrawn, false) => {
+        (SignUpState::Declined, false) => {
             let mut texts = vec![words.done_text.to_string()];
-            if !view.can_take_back {
+            if !sign_up.can_take_back {
                 texts.push(words.lapsed_again.put("path", view.again_path).to_string());
             }
             (&words.done_title, &words.done_kicker, &words.done_heading, texts)
         }
-        (DeclineState::Withdrawn, true) => (
+        (SignUpState::Declined, true) => (
             &words.done_title,
             &words.done_kicker,
             &words.member_done_heading,
             vec![words.member_done_text.to_string()],
         ),
-        (DeclineState::Confirmed, is_member) => {
+        (SignUpState::Confirmed, is_member) => {
             let since = if is_member { &words.confirmed_member } else { &words.confirmed_left };
             let texts = vec![words.confirmed_text.to_string(), since.to_string()];
             (&words.confirmed_title, &words.kicker, &words.confirmed_heading, texts)
         }
-        (DeclineState::Lapsed, true) => {
+        (SignUpState::Expired, true) => {
             let texts = vec![words.lapsed_text.to_string(), words.lapsed_member.to_string()];
             (&words.lapsed_title, &words.kicker, &words.lapsed_heading, texts)
         }
-        (DeclineState::Lapsed, false) => {
+        (SignUpState::Expired, false) => {
             let again = words.lapsed_again.put("path", view.again_path).to_string();
             (&words.lapsed_title, &words.kicker, &words.lapsed_heading, vec![words.lapsed_text.to_string(), again])
         }
     };
-    let (categories, total, overlap) = view.facts.bills();
     rendered(
         page,
         &DeclinePage {
             page,
-            notice: page.union.notices.in_language(page.language),
-            categories,
-            total,
-            overlap,
-            asks: view,
-            view: &view.facts,
-            title: title.as_str(),
-            kicker: kicker.as_str(),
-            heading: heading.as_str(),
+            view,
+            sign_up,
+            facts,
+            title,
+            kicker,
+            heading,
             texts: texts.into_iter().map(Html).collect(),
-            button: if view.is_member { &words.member_button } else { &words.button }.as_str(),
-            silence: match view.silent_until {
+            button: if sign_up.is_member { &words.member_button } else { &words.button },
+            silence: match sign_up.silent_until {
                 Some(until) => words.no_mail_until.put("date", page.words.date(until)).plain(),
                 None => words.no_mail.to_string(),
             },
@@ -264,43 +240,27 @@ pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::every_page::samples::sign_up_of;
     use super::*;
     use crate::config::UnionSettings;
+    use crate::domain::catalog::category::CategorySet;
     use crate::domain::language::Language;
+    use crate::domain::sign_up::{NamedReferrer, SignUpAnswers};
+    use crate::domain::time::Timestamp;
 
-    const VIEW: ConfirmView<'_> = ConfirmView {
-        masked_address: "a•••@example.com",
-        partner: Some("Acme Assistant"),
-        us_state: Some("California"),
-        categories: &[("Mobile Plan", 420), ("Mortgage", 1800)],
-        total: 2220,
-        comments: "Two cars <b>and</b> a cat",
-        referrer: Some("k•••@e•••.com"),
-        seen: 1_800_000_000_000,
-        changed: true,
-        confirm_path: "/confirm/token",
-        decline_path: "/decline/token",
-    };
+    fn confirming(sign_up: &SignUpRecord) -> String {
+        let paths = ("/confirm/token", "/decline/token");
+        let view = ConfirmView { sign_up, changed: true, confirm_path: paths.0, decline_path: paths.1 };
+        with(|page| confirm(page, &view))
+    }
 
-    const DECLINE: DeclineView<'_> = DeclineView {
-        state: DeclineState::Asks,
-        is_member: false,
-        masked_address: "a•••@example.com",
-        partner: Some("Acme Assistant"),
-        facts: VIEW,
-        path: "/not-me/token",
-        again_path: "/confirm/token",
-        can_take_back: false,
-        no_again: false,
-        no_partner: false,
-        silent_until: None,
-        saved: false,
-    };
-
-    const NOTHING_NEXT: NextCampaigns<'_> = NextCampaigns { campaigns: &[], now: Timestamp::from_millis(0) };
+    fn declining(sign_up: &SignUpRecord) -> String {
+        with(|page| decline(page, &DeclineView { sign_up, again_path: "/confirm/token", saved: false }))
+    }
 
     fn with(make: impl Fn(Frame<'_>) -> String) -> String {
-        make(Frame::new(&UnionSettings::sample(), Language::English, "/"))
+        let union = UnionSettings::sample();
+        make(Frame::new(&union, Language::English, "/not-me/token", Timestamp::from_millis(0)))
     }
 
     fn forms(html: &str) -> Vec<String> {
@@ -309,53 +269,55 @@ mod tests {
 
     #[test]
     fn the_first_and_only_form_of_the_confirm_page_confirms() {
-        let html = with(|page| confirm(page, &VIEW));
+        let mut sign_up = sign_up_of("");
+        let html = confirming(&sign_up);
         assert_eq!(forms(&html), [r#"method="post" action="/confirm/token""#]);
         assert!(html.contains(r#"<a href="/decline/token">"#));
-        for part in
-            ["a•••@example.com", "Acme Assistant", "California", "Mobile Plan", "$1,800", "$2,220", "k•••@e•••.com"]
+        for part in ["a•••@e•••.com", "Acme Assistant", "California", "Mobile Plan", "$900", "$1,140", "k•••@e•••.com"]
         {
             assert!(html.contains(part), "{part}");
         }
         assert!(!html.contains("counted twice"));
-        assert!(with(|page| confirm(page, &ConfirmView { total: 1800, ..VIEW })).contains("counted twice"));
+        sign_up.answers.categories = Some(CategorySet::from_slugs("insurance,car_insurance"));
+        assert!(confirming(&sign_up).contains("counted twice"));
     }
 
     #[test]
     fn the_confirm_page_says_only_what_the_sign_up_holds() {
-        let bare = ConfirmView { partner: None, us_state: None, categories: &[], comments: "", referrer: None, ..VIEW };
-        let html = with(|page| confirm(page, &bare));
+        let (full, answers) = (sign_up_of(""), SignUpAnswers::default());
+        let html = confirming(&SignUpRecord { partner: None, referrer: None, answers, ..full.clone() });
         assert!(html.contains("our form") && html.contains("None chosen"));
         assert!(!html.contains("State") && !html.contains("Comments") && !html.contains('$'));
-        let gone = with(|page| confirm(page, &ConfirmView { referrer: Some(""), ..VIEW }));
+        let referrer = full.referrer.map(|referrer| NamedReferrer { email: None, ..referrer });
+        let gone = confirming(&SignUpRecord { referrer, ..sign_up_of("") });
         assert!(gone.contains("Someone who has left the union"));
     }
 
     #[test]
     fn declining_asks_first_and_silences_nothing_by_itself() {
-        let html = with(|page| decline(page, &DECLINE));
+        let html = declining(&sign_up_of(""));
         assert_eq!(forms(&html), [r#"method="post" action="/not-me/token""#]);
         assert!(html.contains("Acme Assistant") && !html.contains("checked"));
         assert!(!html.contains(r#"name="again""#), "nobody who is no member is asked about members' mail");
-        let member = with(|page| decline(page, &DeclineView { is_member: true, partner: None, ..DECLINE }));
+        let member = declining(&SignUpRecord { is_member: true, partner: None, ..sign_up_of("") });
         assert!(member.contains("You're already a member and will stay one") && member.contains(r#"name="again""#));
         assert!(!member.contains(r#"name="partner""#), "nobody asked but the form");
     }
 
     #[test]
     fn what_was_withdrawn_can_be_taken_back_and_what_is_silent_says_so() {
-        let done = DeclineView { state: DeclineState::Withdrawn, can_take_back: true, no_partner: true, ..DECLINE };
-        let html = with(|page| decline(page, &done));
+        let mut sign_up = SignUpRecord { state: SignUpState::Declined, can_take_back: true, ..sign_up_of("") };
+        sign_up.silence.partner = true;
+        let html = declining(&sign_up);
         assert_eq!(forms(&html).len(), 2);
         assert!(html.contains("It was me: confirm and join") && html.contains("By confirming, you join"));
         assert_eq!(html.matches(" checked").count(), 1);
-        let silent = DeclineView { silent_until: Some(Timestamp::from_millis(1_794_743_200_000)), ..done };
-        assert!(with(|page| decline(page, &silent)).contains("until Nov 15, 2026"));
-        let lapsed = DeclineView { state: DeclineState::Lapsed, ..DECLINE };
-        assert!(with(|page| decline(page, &lapsed)).contains(r#"<a href="/confirm/token">"#));
+        sign_up.silent_until = Some(Timestamp::from_millis(1_794_743_200_000));
+        assert!(declining(&sign_up).contains("until Nov 15, 2026"));
+        let lapsed = SignUpRecord { state: SignUpState::Expired, ..sign_up_of("") };
+        assert!(declining(&lapsed).contains(r#"<a href="/confirm/token">"#));
         for (is_member, said) in [(true, "You are now a member"), (false, "has since ended")] {
-            let confirmed = DeclineView { state: DeclineState::Confirmed, is_member, ..DECLINE };
-            let html = with(|page| decline(page, &confirmed));
+            let html = declining(&SignUpRecord { state: SignUpState::Confirmed, is_member, ..sign_up_of("") });
             assert!(html.contains(said) && !html.contains("It was me"), "{said}");
         }
     }
@@ -363,8 +325,8 @@ mod tests {
     #[test]
     fn the_share_page_gives_the_link_once_to_copy_and_to_send() {
         let link = "https://union.example/joinus0123456789ab";
-        let first = with(|page| share(page, Welcome::FirstTime, link, Some(500), NOTHING_NEXT));
-        let again = with(|page| share(page, Welcome::Again, link, None, NOTHING_NEXT));
+        let first = with(|page| share(page, Welcome::FirstTime, link, Some(500), &[]));
+        let again = with(|page| share(page, Welcome::Again, link, None, &[]));
         for html in [&first, &again] {
             assert_eq!(html.matches(&format!(">{link}</")).count(), 1);
             assert!(html.contains("mailto:?subject=Join%20me") && html.contains("sms:?&#38;body="));
@@ -373,7 +335,7 @@ mod tests {
         assert!(first.contains("500 members") && !first.contains("already"));
         assert!(again.contains("already") && !again.contains("members strong"));
         assert!(
-            !with(|page| share(page, Welcome::FirstTime, link, Some(5), NOTHING_NEXT)).contains("5 members"),
+            !with(|page| share(page, Welcome::FirstTime, link, Some(5), &[])).contains("5 members"),
             "too few to show off"
         );
     }

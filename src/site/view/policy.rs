@@ -1,6 +1,8 @@
 //! The pages of trust: who this is, what is kept and for how long, what joining means. What the program says there it takes
 //! from what it does; the union's own text stands above it.
 
+use std::borrow::Cow;
+
 use askama::Template;
 
 use super::join::ReferralOffer;
@@ -13,16 +15,21 @@ use crate::domain::sign_up::PENDING_FOR;
 use crate::people::retention::MAILBOXES_KEPT_FOR;
 use crate::site::own_text::PolicyPage;
 
+/// What stands above the facts of each page.
+struct PolicyHead<'a> {
+    title: &'static str,
+    heading: String,
+    /// What stands there where the union has no text of its own.
+    no_text: &'static Phrase,
+    own_text: Option<Cow<'a, str>>,
+}
+
 #[derive(Template)]
 #[template(path = "about.html")]
 struct AboutPage<'a> {
     page: Frame<'a>,
-    title: &'a str,
-    heading: String,
-    no_text: &'a Phrase,
-    own_text: Option<String>,
+    head: PolicyHead<'a>,
     members: Option<String>,
-    docs: String,
     rows: Vec<(&'a str, String)>,
     total: String,
     /// What the total does not count, by name.
@@ -30,33 +37,36 @@ struct AboutPage<'a> {
     offer: ReferralOffer,
 }
 
+impl<'a> AboutPage<'a> {
+    fn of(page: Frame<'a>, head: PolicyHead<'a>, member_count: Option<u64>) -> Self {
+        let (catalog, words) = (&page.union.catalog, page.words);
+        let rows = catalog.listed().iter().map(|(category, savings)| (words.category(*category), dollars(*savings)));
+        let left_out: Vec<_> = catalog.left_out().into_iter().map(|category| words.category(category)).collect();
+        Self {
+            page,
+            head,
+            members: page.members(member_count).and(member_count).map(grouped),
+            rows: rows.collect(),
+            total: dollars(catalog.headline_savings()),
+            left_out: words.list(&left_out),
+            offer: ReferralOffer::of(page),
+        }
+    }
+}
+
 #[derive(Template)]
 #[template(path = "privacy.html")]
 struct PrivacyPage<'a> {
     page: Frame<'a>,
-    title: &'a str,
-    heading: String,
-    no_text: &'a Phrase,
-    own_text: Option<String>,
-    sign_ins: String,
-    pending: String,
-    answers: String,
-    unconfirmed: String,
-    left: String,
-    mailboxes: String,
-    complaints: String,
+    head: PolicyHead<'a>,
+    times: RetentionTimes,
 }
 
 #[derive(Template)]
 #[template(path = "terms.html")]
 struct TermsPage<'a> {
     page: Frame<'a>,
-    title: &'a str,
-    heading: String,
-    no_text: &'a Phrase,
-    own_text: Option<String>,
-    notice: &'a str,
-    rules: Vec<String>,
+    head: PolicyHead<'a>,
 }
 
 pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, times: RetentionTimes) -> String {
@@ -64,61 +74,22 @@ pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, tim
     // Marked where it is not in the language around it, for those who hear the page.
     let own_text =
         page.branding.texts.find(which, page.language).map(|(language, html)| match language == page.language {
-            true => html.to_owned(),
-            false => format!("<div lang=\"{}\">{html}</div>", language.code()),
+            true => Cow::Borrowed(html),
+            false => Cow::Owned(format!("<div lang=\"{}\">{html}</div>", language.code())),
         });
+    let (title, heading, no_text) = match which {
+        PolicyPage::About => {
+            let heading = words.about.heading.put("union", &page.union.name).plain();
+            (&words.about.title, heading, &words.about.no_text)
+        }
+        PolicyPage::Privacy => (&words.privacy.title, words.privacy.heading.to_string(), &words.privacy.no_text),
+        PolicyPage::Terms => (&words.terms.title, words.terms.heading.to_string(), &words.terms.no_text),
+    };
+    let head = PolicyHead { title: title.as_str(), heading, no_text, own_text };
     match which {
-        PolicyPage::About => rendered(
-            page,
-            &AboutPage {
-                page,
-                title: words.about.title.as_str(),
-                heading: words.about.heading.put("union", &page.union.name).plain(),
-                no_text: &words.about.no_text,
-                own_text,
-                members: page.members(member_count).and(member_count).map(grouped),
-                docs: format!("{}/docs", page.union.base_url),
-                rows: {
-                    let listed = page.union.catalog.listed().iter();
-                    listed.map(|(category, savings)| (words.category(*category), dollars(*savings))).collect()
-                },
-                total: dollars(page.union.catalog.headline_savings()),
-                left_out: {
-                    let left_out = page.union.catalog.left_out();
-                    words.list(&left_out.into_iter().map(|category| words.category(category)).collect::<Vec<_>>())
-                },
-                offer: ReferralOffer::of(page),
-            },
-        ),
-        PolicyPage::Privacy => rendered(
-            page,
-            &PrivacyPage {
-                page,
-                title: words.privacy.title.as_str(),
-                heading: words.privacy.heading.to_string(),
-                no_text: &words.privacy.no_text,
-                own_text,
-                sign_ins: words.days(REMEMBERED_FOR),
-                pending: words.days(PENDING_FOR),
-                answers: words.days(times.answers),
-                unconfirmed: words.days(times.unconfirmed),
-                left: words.days(times.left),
-                mailboxes: words.days(MAILBOXES_KEPT_FOR),
-                complaints: words.days(times.complaints),
-            },
-        ),
-        PolicyPage::Terms => rendered(
-            page,
-            &TermsPage {
-                page,
-                title: words.terms.title.as_str(),
-                heading: words.terms.heading.to_string(),
-                no_text: &words.terms.no_text,
-                own_text,
-                notice: &page.union.notices.in_language(page.language).words,
-                rules: page.union.catalog.rules(page.language),
-            },
-        ),
+        PolicyPage::About => rendered(page, &AboutPage::of(page, head, member_count)),
+        PolicyPage::Privacy => rendered(page, &PrivacyPage { page, head, times }),
+        PolicyPage::Terms => rendered(page, &TermsPage { page, head }),
     }
 }
 
@@ -129,13 +100,17 @@ mod tests {
     use super::*;
     use crate::config::UnionSettings;
     use crate::domain::language::Language;
+    use crate::domain::time::Timestamp;
     use crate::site::branding::Branding;
+
+    const NOW: Timestamp = Timestamp::from_millis(0);
 
     #[test]
     fn what_is_said_is_what_is_set() {
         let times = RetentionTimes { left: Duration::from_secs(777 * 24 * 3600), ..RetentionTimes::DEFAULT };
         let union = UnionSettings::sample();
-        let privacy = |language| policy(Frame::new(&union, language, "/privacy"), PolicyPage::Privacy, None, times);
+        let privacy =
+            |language| policy(Frame::new(&union, language, "/privacy", NOW), PolicyPage::Privacy, None, times);
         assert!(privacy(Language::English).contains("deleted 777 days after they left"));
         assert!(privacy(Language::Spanish).contains("777"));
         assert!(privacy(Language::English).contains("hasn't added any text of its own"));
@@ -147,7 +122,7 @@ mod tests {
         let mut branding = Branding::default();
         branding.texts.add(PolicyPage::Terms, Language::English, "Our *own* terms.");
         let terms = |language| {
-            let frame = Frame::new(&union, language, "/terms").branded(&branding);
+            let frame = Frame::new(&union, language, "/terms", NOW).branded(&branding);
             policy(frame, PolicyPage::Terms, None, RetentionTimes::DEFAULT)
         };
         let english = terms(Language::English);

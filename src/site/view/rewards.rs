@@ -119,9 +119,8 @@ struct ErasePage<'a> {
     page: Frame<'a>,
     token: &'a str,
     is_member: bool,
-    due: Option<String>,
     due_cents: i64,
-    out: Option<String>,
+    out_cents: i64,
     /// Whether people whom they referred would still have counted.
     lapses: bool,
     refused: bool,
@@ -129,18 +128,8 @@ struct ErasePage<'a> {
 
 /// Asks whether everything is to be erased. `refused`: it was asked for, and what is due was not given up.
 pub fn erase(page: Frame<'_>, token: &str, file: &PersonFile, refused: bool) -> String {
-    let (rewards, amount) = (&file.rewards, |sum: i64| (sum > 0).then(|| money(sum)));
-    rendered(
-        page,
-        &ErasePage {
-            page,
-            token,
-            is_member: file.person.state == PersonState::Member,
-            due: amount(rewards.due_cents),
-            due_cents: rewards.due_cents,
-            out: amount(rewards.out_cents),
-            lapses: rewards.campaigns.iter().any(|campaign| campaign.on_hold > 0 || campaign.waiting > 0),
-            refused,
-        },
-    )
+    let RewardStanding { due_cents, out_cents, ref campaigns, .. } = file.rewards;
+    let is_member = file.person.state == PersonState::Member;
+    let lapses = campaigns.iter().any(|campaign| campaign.on_hold > 0 || campaign.waiting > 0);
+    rendered(page, &ErasePage { page, token, is_member, due_cents, out_cents, lapses, refused })
 }

@@ -37,16 +37,16 @@ struct NewKeyPage<'a> {
 
 /// Shows a key, this once.
 fn show_key(found: &OperatorVisit<'_>, key: &ApiKey, says: Vec<String>, back: &str) -> Answer {
-    found.page(render(&NewKeyPage { frame: found.frame(HERE), key: key.reveal(), says, back }))
+    found.page(render(&NewKeyPage { frame: found.frame(), key: key.reveal(), says, back }))
 }
 
 /// The key that the sent form makes; or why it makes none.
 async fn key_of(found: &OperatorVisit<'_>, fields: &[u8]) -> PageResult<ApiKey> {
     let form = field(fields, "form").unwrap_or_default();
     let Some(key) = found.access.key_of_form(&form) else {
-        return Err(found.refuse(HERE, "A part of the form is missing. Load the page again.").into());
+        return Err(found.refuse("A part of the form is missing. Load the page again.").into());
     };
-    match found.stored(HERE, found.operator().ask(FindKey(key.id())).await)? {
+    match found.stored(found.operator().ask(FindKey(key.id())).await)? {
         None => Ok(key),
         Some(_) => Err(was_used(found, key.id()).into()),
     }
@@ -56,7 +56,7 @@ fn was_used(found: &OperatorVisit<'_>, key: KeyId) -> Answer {
     let why = format!(
         "This form was sent before, and issued key {key}. A key is shown only once: if nobody has it, revoke it and issue another."
     );
-    found.refuse(HERE, &why)
+    found.refuse(&why)
 }
 
 /// What the store did about a new key; sent twice at once, the second finds the key issued.
@@ -68,22 +68,22 @@ async fn issued<T>(
     if done.is_err() && matches!(found.operator().ask(FindKey(key)).await, Ok(Some(_))) {
         return Err(was_used(found, key).into());
     }
-    found.stored(HERE, done)
+    found.stored(done)
 }
 
 /// Issues a key to a partner of that name, which is made if there is none.
 pub async fn issue(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let name = match field(&fields, "name").unwrap_or_default().parse::<PartnerName>() {
         Ok(name) => name,
-        Err(why) => return Ok(found.refuse(HERE, &format!("No key was issued: {why}."))),
+        Err(why) => return Ok(found.refuse(&format!("No key was issued: {why}."))),
     };
     let key = key_of(&found, &fields).await?;
-    let known = match found.stored(HERE, found.operator().find_key_partner(&name).await)? {
+    let known = match found.stored(found.operator().find_key_partner(&name).await)? {
         KeyPartner::Known(partner) if partner.suspended_at.is_some() => {
             let why =
                 format!("{} is suspended, so no key was issued, for none would work. Resume it first.", partner.name);
-            return Ok(found.refuse(HERE, &why));
+            return Ok(found.refuse(&why));
         }
         KeyPartner::Known(partner) => Some(partner),
         KeyPartner::Alike(alike) => {
@@ -122,20 +122,20 @@ fn require_new(
         about: "",
         button: "Make a new partner and issue its key",
     };
-    found.require_sure(HERE, &question, fields)
+    found.require_sure(&question, fields)
 }
 
 /// The key that a form is about.
 fn named(found: &OperatorVisit<'_>, fields: &[u8]) -> PageResult<KeyId> {
     let id = field(fields, "key").unwrap_or_default().parse();
-    id.map_err(|_| found.refuse(HERE, "The form names no key. Load the page again.").into())
+    id.map_err(|_| found.refuse("The form names no key. Load the page again.").into())
 }
 
 pub async fn revoke(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let (id, now) = (named(&found, &fields)?, visit.now.time);
-    let unknown = || found.refuse(HERE, &format!("There is no key {id}."));
-    let key = found.stored(HERE, found.operator().ask(FindKey(id)).await)?.ok_or_else(unknown)?;
+    let unknown = || found.refuse(&format!("There is no key {id}."));
+    let key = found.stored(found.operator().ask(FindKey(id)).await)?.ok_or_else(unknown)?;
     let says = [
         "Within two seconds it no longer works. It cannot be undone: the partner needs another key.".to_owned(),
         "Mail that it asked for and that has not left is held.".to_owned(),
@@ -149,14 +149,14 @@ pub async fn revoke(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
         about: "",
         button: "Revoke it",
     };
-    found.require_sure(HERE, &question, &fields)?;
+    found.require_sure(&question, &fields)?;
     let key = found.acting("keys revoke", format!("key {id}")).run(RevokeKey(id, now)).await;
-    let key = found.stored(HERE, key)?.ok_or_else(unknown)?;
+    let key = found.stored(key)?.ok_or_else(unknown)?;
     let back = format!("/operator/partners/{}", key.key.partner_id);
     let mut lines = revoked(&key, Mode::Live, now);
     lines.extend(rotated_before(&key.key));
     lines.push(after_revoking(&key.key));
-    Ok(found.done_at(HERE, &back, "Revoked", &lines))
+    Ok(found.done_at(&back, "Revoked", &lines))
 }
 
 #[derive(Template)]
@@ -172,15 +172,15 @@ struct RotatePage<'a> {
 
 /// Gives a key a successor, once it was asked how long the old one still works.
 pub async fn rotate(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let id = named(&found, &fields)?;
-    let old = found.stored(HERE, found.operator().ask(FindKey(id)).await)?;
-    let Some(old) = old else { return Ok(found.refuse(HERE, &format!("There is no key {id}."))) };
+    let old = found.stored(found.operator().ask(FindKey(id)).await)?;
+    let Some(old) = old else { return Ok(found.refuse(&format!("There is no key {id}."))) };
     let back = format!("/operator/partners/{}", old.partner_id);
     if !is_sure(&fields) {
-        let form = found.stored(HERE, found.access.new_form())?;
+        let form = found.stored(found.access.new_form())?;
         let page = RotatePage {
-            frame: found.frame(HERE),
+            frame: found.frame(),
             id: id.as_str(),
             partner: old.partner.as_str(),
             form: form.as_str(),
@@ -191,14 +191,14 @@ pub async fn rotate(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     }
     let grace = field(&fields, "grace").unwrap_or_default();
     let Some((_, _, grace)) = GRACES.iter().find(|(value, ..)| *value == grace) else {
-        return Ok(found.refuse(HERE, "The form does not say how long the old key still works. Load the page again."));
+        return Ok(found.refuse("The form does not say how long the old key still works. Load the page again."));
     };
     let key = key_of(&found, &fields).await?;
     let act = found.acting("keys rotate", format!("key {id} by {}", key.id()));
     let rotated = match act.keys().rotate(id, &key, *grace, None, false, visit.now.time).await {
         Ok(rotated) => rotated,
         Err(NotRotated::Store(error)) => return issued(&found, key.id(), Err(error)).await,
-        Err(why) => return Ok(found.refuse(HERE, &format!("No key was issued: {why}."))),
+        Err(why) => return Ok(found.refuse(&format!("No key was issued: {why}."))),
     };
     let mut says = vec![format!("Key {} replaces {id}, which works until {}.", key.id(), rotated.old_ends)];
     says.extend(rotated.new_ends.map(|ends| format!("The new key itself works until {ends}.")));

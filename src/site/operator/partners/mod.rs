@@ -10,15 +10,16 @@ use hyper::{Request, StatusCode};
 pub use self::keys::{issue, revoke, rotate};
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
-use crate::domain::api_key::KeyRecord;
+use crate::domain::api_key::{KeyRecord, KeyStatus};
 use crate::domain::figure::{capped, grouped};
 use crate::domain::mail::budget::day_of;
 use crate::domain::partner::PartnerRecord;
+use crate::domain::partner::endpoint::ListedEndpoint;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::figures::ListSources;
 use crate::http::request::body::SentBody;
-use crate::keys::records::ListKeysOf;
+use crate::keys::records::{KeyFigures, ListKeysOf};
 use crate::operator::Funnel;
 use crate::operator::partner::{MAX_COUNTED, waits_again};
 use crate::partners::endpoints::ListEndpoints;
@@ -38,16 +39,6 @@ const RATE_DAYS: i64 = 30;
 
 /// How long a page waits for mail that goes again; the rest goes without it.
 const MAIL_WAITED_FOR: Duration = Duration::from_secs(3);
-
-/// A partner in the list.
-struct ListedPartner {
-    id: i64,
-    name: String,
-    is_suspended: bool,
-    keys: u64,
-    endpoints: u64,
-    rates: ShownRates,
-}
 
 /// What came of a partner's sign-ups.
 struct ShownRates {
@@ -78,56 +69,35 @@ fn share(some: u64, all: u64) -> String {
 #[template(path = "operator/partners.html")]
 struct PartnersPage<'a> {
     frame: OperatorFrame<'a>,
-    partners: Vec<ListedPartner>,
+    partners: Vec<(PartnerRecord, ShownRates)>,
     more: usize,
     /// Names the form that makes a key.
     form: String,
 }
 
 pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers()).await?;
-    let mut partners = found.stored(HERE, found.operator().ask(ListPartners).await)?;
+    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let mut partners = found.stored(found.operator().ask(ListPartners).await)?;
     let rates = rates(&found).await?;
     let more = partners.len().saturating_sub(PARTNERS_SHOWN);
     partners.truncate(PARTNERS_SHOWN);
-    let listed = partners.into_iter().map(|partner| ListedPartner {
-        id: partner.id.0,
-        is_suspended: partner.suspended_at.is_some(),
-        keys: partner.keys,
-        endpoints: partner.endpoints,
-        rates: ShownRates::of(of_source(&rates, &partner.name)),
-        name: partner.name,
+    let listed = partners.into_iter().map(|partner| {
+        let rates = ShownRates::of(of_source(&rates, &partner.name));
+        (partner, rates)
     });
-    let form = found.stored(HERE, found.access.new_form())?.as_str().to_owned();
-    let page = PartnersPage { frame: found.frame(HERE), partners: listed.collect(), more, form };
+    let form = found.stored(found.access.new_form())?.as_str().to_owned();
+    let page = PartnersPage { frame: found.frame(), partners: listed.collect(), more, form };
     Ok(found.page(render(&page)))
 }
 
 /// What came of the sign-ups of every source, from the figures that are kept by day.
 async fn rates(found: &OperatorVisit<'_>) -> PageResult<Vec<(String, Funnel)>> {
     let since = day_of(found.visit.now.time) - RATE_DAYS;
-    found.stored(HERE, found.operator().ask(ListSources(since)).await)
+    found.stored(found.operator().ask(ListSources(since)).await)
 }
 
 fn of_source(rates: &[(String, Funnel)], source: &str) -> Funnel {
     rates.iter().find(|(name, _)| name == source).map(|(_, funnel)| *funnel).unwrap_or_default()
-}
-
-struct ShownKey {
-    id: String,
-    state: &'static str,
-    works: bool,
-    created: String,
-    expires: String,
-    used: String,
-    signed_up: String,
-    confirmed: String,
-}
-
-struct ShownEndpoint {
-    id: i64,
-    state: String,
-    waiting: String,
 }
 
 #[derive(Template)]
@@ -135,70 +105,52 @@ struct ShownEndpoint {
 struct PartnerPage<'a> {
     frame: OperatorFrame<'a>,
     partner: &'a PartnerRecord,
-    since: String,
-    contact: Option<String>,
-    suspended: Option<String>,
     rates: ShownRates,
-    keys: Vec<ShownKey>,
+    keys: &'a [(KeyRecord, KeyFigures)],
     /// Keys of it that are not shown.
     more_keys: u64,
-    endpoints: Vec<ShownEndpoint>,
+    endpoints: &'a [ListedEndpoint],
     form: String,
+    now: Timestamp,
 }
 
 /// The partner of a number that stands in an address or a form.
 async fn find(found: &OperatorVisit<'_>, id: &str) -> PageResult<PartnerRecord> {
     let partner = match id.parse() {
-        Ok(id) => found.stored(HERE, found.operator().find_partner(PartnerId(id)).await)?,
+        Ok(id) => found.stored(found.operator().find_partner(PartnerId(id)).await)?,
         Err(_) => None,
     };
     let none = ["There is no such partner.".to_owned()];
-    partner.ok_or_else(|| found.message(StatusCode::NOT_FOUND, HERE, "Not found", &none).into())
+    partner.ok_or_else(|| found.message(StatusCode::NOT_FOUND, "Not found", &none).into())
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers()).await?;
+    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
     let partner = find(&found, visit.parameter).await?;
     let operator = found.operator();
-    let keys = found.stored(HERE, operator.ask(ListKeysOf(partner.id, KEYS_SHOWN)).await)?;
-    let endpoints = found.stored(HERE, operator.ask(ListEndpoints(Some(partner.id))).await)?;
-    let time = |time: Option<Timestamp>| time.map_or_else(|| "–".to_owned(), |time| time.to_string());
-    let keys: Vec<_> = keys
-        .iter()
-        .map(|(key, figures)| ShownKey {
-            id: key.id.to_string(),
-            state: key.status(visit.now.time).name(),
-            works: works(key, visit.now.time),
-            created: key.created_at.to_string(),
-            expires: time(key.expires_at),
-            used: time(key.last_used_at),
-            signed_up: grouped(figures.signed_up),
-            confirmed: grouped(figures.confirmed),
-        })
-        .collect();
-    let endpoints = endpoints.iter().map(|listed| ShownEndpoint {
-        id: listed.endpoint.id.0,
-        state: listed.endpoint.state(),
-        waiting: capped(listed.waiting, MAX_COUNTED),
-    });
+    let keys = found.stored(operator.ask(ListKeysOf(partner.id, KEYS_SHOWN)).await)?;
+    let endpoints = found.stored(operator.ask(ListEndpoints(Some(partner.id))).await)?;
     let page = PartnerPage {
-        frame: found.frame(HERE),
-        since: partner.created_at.to_string(),
-        contact: partner.contact.as_ref().map(|contact| contact.as_typed().to_owned()),
-        suspended: partner.suspended_at.map(|at| at.to_string()),
+        frame: found.frame(),
         rates: ShownRates::of(of_source(&rates(&found).await?, &partner.name)),
         more_keys: partner.keys.saturating_sub(keys.len() as u64),
-        keys,
-        endpoints: endpoints.collect(),
-        form: found.stored(HERE, found.access.new_form())?.as_str().to_owned(),
+        keys: &keys,
+        endpoints: &endpoints,
+        form: found.stored(found.access.new_form())?.as_str().to_owned(),
+        now: visit.now.time,
         partner: &partner,
     };
     Ok(found.page(render(&page)))
 }
 
-/// Whether a key may be revoked or rotated: nothing else ended it.
+/// A time that may not have come.
+fn time_or_dash(time: Option<Timestamp>) -> String {
+    time.map_or_else(|| "–".to_owned(), |time| time.to_string())
+}
+
+/// Whether a key may be revoked or rotated: it has not ended.
 fn works(key: &KeyRecord, now: Timestamp) -> bool {
-    key.revoked_at.is_none() && key.expires_at.is_none_or(|end| end > now)
+    !matches!(key.status(now), KeyStatus::Revoked | KeyStatus::Expired)
 }
 
 /// Where one partner's page is.
@@ -208,7 +160,7 @@ fn path(partner: &PartnerRecord) -> String {
 
 /// Stops a partner as a whole, once the operator is sure, or lifts that.
 pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request).await?;
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let partner = find(&found, &field(&fields, "partner").unwrap_or_default()).await?;
     let (name, now) = (partner.name.clone(), visit.now.time);
     match field(&fields, "act").as_deref() {
@@ -216,19 +168,19 @@ pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
             let is_done = partner.suspended_at.is_none() && {
                 require_sure_to_suspend(&found, &partner, &fields)?;
                 let acting = found.acting("partners suspend", name.clone());
-                found.stored(HERE, acting.run(SuspendPartner(partner.id, now)).await)?
+                found.stored(acting.run(SuspendPartner(partner.id, now)).await)?
             };
             let says = match is_done {
                 true => format!("{name} is suspended: within two seconds none of its keys works."),
                 false => format!("{name} is suspended already."),
             };
             let waits = "Its webhooks wait, and its mail that has not left is held, until you resume it.";
-            Ok(found.done_at(HERE, &path(&partner), "Suspended", &[says, waits.to_owned()]))
+            Ok(found.done_at(&path(&partner), "Suspended", &[says, waits.to_owned()]))
         }
         Some("resume") => {
             require_sure_to_resume(&found, &partner, &fields)?;
             let resumed = found.acting("partners resume", name.clone()).run(ResumePartner(partner.id, now)).await;
-            let mut says = vec![match found.stored(HERE, resumed)? {
+            let mut says = vec![match found.stored(resumed)? {
                 true => format!(
                     "{name} is no longer suspended: within two seconds its keys work again, except those that expired or were revoked."
                 ),
@@ -249,14 +201,9 @@ pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
                 Err(_late) => says.push("Mail that was held for it is let go bit by bit.".to_owned()),
             }
             found.access.findings.forget().await;
-            Ok(found.done_at(
-                HERE,
-                &format!("/operator/partners/{}", field(&fields, "partner").unwrap_or_default()),
-                "Resumed",
-                &says,
-            ))
+            Ok(found.done_at(&path(&partner), "Resumed", &says))
         }
-        _ => Ok(found.refuse(HERE, "The form says neither suspend nor resume.")),
+        _ => Ok(found.refuse("The form says neither suspend nor resume.")),
     }
 }
 
@@ -275,7 +222,7 @@ fn require_sure_to_suspend(found: &OperatorVisit<'_>, partner: &PartnerRecord, f
         about: "",
         button: "Suspend it",
     };
-    found.require_sure(HERE, &question, fields)
+    found.require_sure(&question, fields)
 }
 
 /// The button is pressed beside since when it is suspended. Where somebody has resumed it and suspended it again, it is asked.
@@ -294,7 +241,7 @@ fn require_sure_to_resume(found: &OperatorVisit<'_>, partner: &PartnerRecord, fi
         about: "",
         button: "Resume it",
     };
-    found.require_sure(HERE, &question, fields)
+    found.require_sure(&question, fields)
 }
 
 #[cfg(test)]

@@ -6,13 +6,12 @@ use askama::Template;
 
 pub use self::phrases::refusal;
 use self::phrases::{day, places, result, said, short, stands, step};
-use super::{Frame, rendered, states};
+use super::{Frame, rendered};
 use crate::domain::campaign::participation::{ParticipationState, Press};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignState};
 use crate::domain::figure::{dollars, grouped};
 use crate::domain::language::{Filling, Phrase};
-use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
 /// Campaigns on the page to join on, at the most.
@@ -62,15 +61,14 @@ pub(super) struct CampaignCard<'a> {
 
 /// A member's part, and what they can press.
 pub(super) struct PartView<'a> {
-    pub(super) slug: &'a str,
     pub(super) token: &'a str,
     pub(super) from_own_page: bool,
     pub(super) said: Option<&'static str>,
     /// What to do to get the deal, for who accepted it.
     pub(super) how: Option<&'a str>,
     pub(super) other_state: Option<Filling>,
-    /// Those to choose from, where one has to come with a press.
-    pub(super) states: Option<Vec<(&'static str, &'a str)>>,
+    /// Whether a state has to come with a press.
+    pub(super) needs_state: bool,
     pub(super) state_hint: String,
     /// What is pressed, its label, and whether it is the one to press.
     pub(super) buttons: Vec<(&'static str, &'static str, bool)>,
@@ -94,7 +92,7 @@ pub(super) struct OfferView<'a> {
 }
 
 impl<'a> CampaignCard<'a> {
-    fn of(page: Frame<'a>, campaign: &'a CampaignRecord, now: Timestamp) -> Self {
+    fn of(page: Frame<'a>, campaign: &'a CampaignRecord) -> Self {
         let (words, text) = (&page.words.campaign, campaign.draft.text(page.language));
         let count = campaign.counted_in();
         Self {
@@ -107,7 +105,7 @@ impl<'a> CampaignCard<'a> {
                 0 => words.count_few.to_string(),
                 count => words.count.put("count", grouped(count)).plain(),
             },
-            short: short(page.words, campaign, now),
+            short: short(page.words, campaign, page.now),
             result: result(page.words, campaign),
             part: None,
             offer: None,
@@ -115,28 +113,16 @@ impl<'a> CampaignCard<'a> {
     }
 
     /// With what a member can press; an offer that they can accept is part of it.
-    fn for_member(
-        page: Frame<'a>,
-        campaign: &'a CampaignRecord,
-        part: MemberPart<'a>,
-        place: PartPlace,
-        now: Timestamp,
-    ) -> Self {
-        let offer = OfferView::of(page, campaign, part.state).filter(|_| campaign.takes_acceptances(now));
-        Self { part: Some(PartView::of(page, campaign, part, place, now)), offer, ..Self::of(page, campaign, now) }
+    fn for_member(page: Frame<'a>, campaign: &'a CampaignRecord, part: MemberPart<'a>, place: PartPlace) -> Self {
+        let offer = OfferView::of(page, campaign, part.state).filter(|_| campaign.takes_acceptances(page.now));
+        Self { part: Some(PartView::of(page, campaign, part, place)), offer, ..Self::of(page, campaign) }
     }
 }
 
 impl<'a> PartView<'a> {
-    fn of(
-        page: Frame<'a>,
-        campaign: &'a CampaignRecord,
-        part: MemberPart<'a>,
-        place: PartPlace,
-        now: Timestamp,
-    ) -> Self {
+    fn of(page: Frame<'a>, campaign: &'a CampaignRecord, part: MemberPart<'a>, place: PartPlace) -> Self {
         let words = &page.words.campaign;
-        let open = campaign.open_presses(part.state, part.us_state, now);
+        let open = campaign.open_presses(part.state, part.us_state, page.now);
         let named = part.us_state.filter(|state| !campaign.draft.is_for(Some(*state)));
         let button = |press: Press| {
             let (label, is_first) = match press {
@@ -149,10 +135,9 @@ impl<'a> PartView<'a> {
             (press.name(), label.as_str(), is_first)
         };
         Self {
-            slug: campaign.slug().as_str(),
             token: part.token,
             from_own_page: place == PartPlace::OwnPage,
-            said: said(page.words, campaign, part.state, now)
+            said: said(page.words, campaign, part.state, page.now)
                 .filter(|_| part.state.is_some() || place == PartPlace::CampaignPage)
                 .map(Phrase::as_str),
             how: campaign.how(page.language).filter(|_| part.state == Some(ParticipationState::Accepted)),
@@ -160,7 +145,7 @@ impl<'a> PartView<'a> {
                 let places = places(page.words, campaign);
                 words.part_other_state.put("states", places).put("state", page.words.state(state))
             }),
-            states: open.needs_state.then(|| states(page)),
+            needs_state: open.needs_state,
             state_hint: words.state_hint.put("states", places(page.words, campaign)).plain(),
             buttons: open.presses.into_iter().map(button).collect(),
         }
@@ -207,10 +192,9 @@ struct CampaignsPage<'a> {
 }
 
 /// All that everybody may see.
-pub fn campaigns(page: Frame<'_>, listed: &[CampaignRecord], now: Timestamp) -> String {
+pub fn campaigns(page: Frame<'_>, listed: &[CampaignRecord]) -> String {
     let (over, open): (Vec<_>, Vec<_>) = listed.iter().partition(|campaign| campaign.state == CampaignState::Closed);
-    let cards =
-        |campaigns: Vec<_>| campaigns.into_iter().map(|campaign| CampaignCard::of(page, campaign, now)).collect();
+    let cards = |campaigns: Vec<_>| campaigns.into_iter().map(|campaign| CampaignCard::of(page, campaign)).collect();
     rendered(page, &CampaignsPage { page, open: cards(open), over: cards(over) })
 }
 
@@ -223,7 +207,6 @@ pub struct CampaignView<'a> {
     pub done: Option<&'a str>,
     /// Why what was pressed changed nothing.
     pub refused: Option<&'a str>,
-    pub now: Timestamp,
 }
 
 #[derive(Template)]
@@ -248,10 +231,10 @@ struct CampaignPage<'a> {
 }
 
 pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
-    let CampaignView { campaign, reader, done, refused, now } = *view;
+    let CampaignView { campaign, reader, done, refused } = *view;
     let words = &page.words.campaign;
     // What a member whom it fits could press.
-    let open = campaign.open_presses(None, campaign.draft.states.first().copied(), now).presses;
+    let open = campaign.open_presses(None, campaign.draft.states.first().copied(), page.now).presses;
     let led_to = if open.contains(&Press::In) {
         Some((&words.stranger_in, &words.stranger_in_text))
     } else if open.contains(&Press::Accept) {
@@ -268,11 +251,11 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
         page,
         &CampaignPage {
             page,
-            card: CampaignCard::of(page, campaign, now),
+            card: CampaignCard::of(page, campaign),
             is_public: campaign.state.is_public() && matches!(reader, CampaignReader::Stranger),
             done,
             refused,
-            stands: stands(page.words, campaign, now),
+            stands: stands(page.words, campaign, page.now),
             step: step(page.words, campaign.state),
             until: (campaign.state == CampaignState::Gathering).then(|| day(page.words, campaign.draft.gather_until)),
             // Of what was given up only what it was about.
@@ -280,7 +263,7 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
             shows_count: !is_cancelled && campaign.state != CampaignState::Closed,
             part: match reader {
                 CampaignReader::Member(part) => {
-                    let part = PartView::of(page, campaign, part, PartPlace::CampaignPage, now);
+                    let part = PartView::of(page, campaign, part, PartPlace::CampaignPage);
                     Some(part).filter(|part| part.said.is_some())
                 }
                 CampaignReader::Stranger | CampaignReader::Left => None,
@@ -292,18 +275,12 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
 }
 
 /// Campaigns for a member, with what they can press: on their own page, or on the page that welcomes them.
-pub(super) struct MemberCards<'a>(pub(super) Vec<CampaignCard<'a>>);
-
-impl<'a> MemberCards<'a> {
-    pub(super) fn of(
-        page: Frame<'a>,
-        campaigns: &[(&'a CampaignRecord, MemberPart<'a>)],
-        place: PartPlace,
-        now: Timestamp,
-    ) -> Self {
-        let cards = campaigns.iter();
-        Self(cards.map(|(campaign, part)| CampaignCard::for_member(page, campaign, *part, place, now)).collect())
-    }
+pub(super) fn member_cards<'a>(
+    page: Frame<'a>,
+    campaigns: &[(&'a CampaignRecord, MemberPart<'a>)],
+    place: PartPlace,
+) -> Vec<CampaignCard<'a>> {
+    campaigns.iter().map(|(campaign, part)| CampaignCard::for_member(page, campaign, *part, place)).collect()
 }
 
 #[derive(Template)]
@@ -325,21 +302,12 @@ pub fn unsubscribe(page: Frame<'_>, kind: CampaignMail, done: bool) -> String {
     rendered(page, &UnsubscribePage { page, kind, done })
 }
 
-/// What the page to join on shows of campaigns.
-#[derive(Debug, Clone, Copy)]
-pub struct OpenCampaigns<'a> {
-    pub listed: &'a [CampaignRecord],
-    pub now: Timestamp,
+/// Those of the listed that are not over.
+pub(super) fn open(listed: &[CampaignRecord]) -> impl Iterator<Item = &CampaignRecord> {
+    listed.iter().filter(|campaign| campaign.state != CampaignState::Closed)
 }
 
-impl<'a> OpenCampaigns<'a> {
-    pub(super) fn open(self) -> impl Iterator<Item = &'a CampaignRecord> {
-        self.listed.iter().filter(|campaign| campaign.state != CampaignState::Closed)
-    }
-}
-
-/// The first of them, each in a line.
-pub(super) fn strip<'a>(page: Frame<'a>, campaigns: OpenCampaigns<'a>) -> Vec<CampaignCard<'a>> {
-    let open = campaigns.open();
-    open.take(IN_STRIP).map(|campaign| CampaignCard::of(page, campaign, campaigns.now)).collect()
+/// The first of them, each in a line on the page to join on.
+pub(super) fn strip<'a>(page: Frame<'a>, listed: &'a [CampaignRecord]) -> Vec<CampaignCard<'a>> {
+    open(listed).take(IN_STRIP).map(|campaign| CampaignCard::of(page, campaign)).collect()
 }

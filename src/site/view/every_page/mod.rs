@@ -1,20 +1,22 @@
 //! Every page in every shape and language: whole, our own, and with nothing of a caller's as markup.
 
-mod samples;
+pub(super) mod samples;
 
 #[cfg(test)]
 mod tests {
     use super::super::*;
-    use super::samples::{campaign_of, own_file};
+    use super::samples::{campaign_of, own_file, sign_up_of};
     use crate::config::UnionSettings;
     use crate::domain::campaign::participation::{BadPress, ParticipationState};
     use crate::domain::campaign::{CampaignMail, CampaignState};
     use crate::domain::catalog::category::{Category, CategorySet};
-    use crate::domain::person::{Answers, PersonState, RetentionTimes};
+    use crate::domain::person::{PersonState, RetentionTimes};
+    use crate::domain::sign_up::{SignUpAnswers, SignUpRecord, SignUpState, Silence};
     use crate::domain::time::Timestamp;
     use crate::domain::us_state::UsState;
     use crate::mail::ReadableMail;
     use crate::membership::form_throttle::FormGate;
+    use crate::sandbox::ReceivedMail;
     use crate::site::own_text::PolicyPage;
 
     const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='a' style=\"b\">";
@@ -22,7 +24,8 @@ mod tests {
     /// Every page in every shape, with the caller's texts given: kind ones to look at, hostile ones to test with.
     fn every_page(text: &str, language: Language) -> Vec<(&'static str, String)> {
         let union = &Union { name: format!("Consumer Union{text}"), ..UnionSettings::sample() };
-        let page = Frame::new(union, language, "/join");
+        let now = Timestamp::from_millis(1_794_743_200_000);
+        let page = Frame::new(union, language, "/join", now);
         let partner = format!("Acme Assistant{text}");
         let mut chosen = CategorySet::default();
         for category in [Category::MobileBills, Category::Internet, Category::Groceries] {
@@ -57,59 +60,41 @@ mod tests {
         let sent = [("email", form.email.clone()), ("otherComments", form.comments.clone())];
         let masked = format!("a•••@example.com{text}");
         let link = format!("https://union.example/joinusyd8z2z0xsrw1{text}");
-        let view = ConfirmView {
-            masked_address: &masked,
-            partner: Some(&partner),
-            us_state: Some(text).filter(|text| !text.is_empty()).or(Some("California")),
-            categories: &[("Mobile Plan", 420), ("Home Internet", 300), ("Mortgage", 1800)],
-            total: 2520,
-            comments: "Two cars, and a cat.\nRing after six.",
-            referrer: Some("k•••@e•••.com"),
-            seen: 1_800_000_000_000,
-            changed: true,
-            confirm_path: "/confirm/abc",
-            decline_path: "/decline/abc",
+        let sign_up = &sign_up_of(text);
+        let nothing = SignUpAnswers::default();
+        let bare = SignUpRecord { partner: None, referrer: None, answers: nothing, ..sign_up.clone() };
+        let confirming = |page, sign_up| {
+            let (confirm_path, decline_path) = ("/confirm/abc", "/decline/abc");
+            confirm(page, &ConfirmView { sign_up, changed: true, confirm_path, decline_path })
         };
-        let bare = ConfirmView {
-            partner: None,
-            us_state: None,
-            categories: &[],
-            total: 0,
-            comments: "",
-            referrer: None,
-            ..view
-        };
-        let entries: Vec<_> =
-            ["Confirm your sign-up with Consumer Union", "You are already a member of Consumer Union"]
-                .map(|subject| MailboxEntry {
-                    name: format!("20261114-091500-1.eml{text}"),
-                    to: format!("ana@example.com{text}"),
-                    subject: format!("{subject}{text}"),
-                    date: format!("Nov 14, 2026, 9:15 AM UTC{text}"),
-                })
-                .into();
-        let body = format!("Good day,\n\nconfirm here:\nhttps://union.example/confirm/abc\n\nThank you{text}");
         let mail = ReadableMail {
-            to: entries[0].to.clone(),
+            to: format!("ana@example.com{text}"),
             from: format!("Consumer Union <hello@union.example>{text}"),
-            subject: entries[0].subject.clone(),
-            date: entries[0].date.clone(),
-            text: body,
+            subject: format!("Confirm your sign-up with Consumer Union{text}"),
+            date: format!("Nov 14, 2026, 9:15 AM UTC{text}"),
+            text: format!("Good day,\n\nconfirm here:\nhttps://union.example/confirm/abc\n\nThank you{text}"),
             html: String::new(),
         };
-        let tried = Frame::new(union, language, "/sandbox/confirm/abc");
-        let shown_mail = ShownMail {
+        let entries = [(format!("20261114-091500-1.eml{text}"), mail.clone())];
+        let tried = Frame { path: "/sandbox/confirm/abc", ..page };
+        let received = ReceivedMail {
             id: 1,
             to: mail.to.clone(),
             from: mail.from.clone(),
             subject: mail.subject.clone(),
-            received: mail.date.clone(),
             text: mail.text.clone(),
-            html_path: "/sandbox/inbox/abc-1/html".to_owned(),
+            html: String::new(),
+            received_at: now,
+            confirm_link: None,
+            decline_link: None,
         };
         let file = own_file(text);
-        let refused = Answers { us_state: None, categories: chosen, comments: format!("Too long{text}") };
-        let now = Timestamp::from_millis(1_794_743_200_000);
+        let refused = JoinForm {
+            chosen,
+            comments: format!("Too long{text}"),
+            comments_error: Some("Shorten this.".to_owned()),
+            ..JoinForm::default()
+        };
         let states = [CampaignState::Gathering, CampaignState::Negotiating, CampaignState::Offered];
         let more = [CampaignState::Active, CampaignState::Closed, CampaignState::Cancelled];
         let all: Vec<_> = states.into_iter().chain(more).map(|state| campaign_of(text, state)).collect();
@@ -117,16 +102,13 @@ mod tests {
         let part = |state| MemberPart { token: "abc", state, us_state: Some(UsState::CA) };
         let nowhere = MemberPart { us_state: None, ..part(None) };
         let member = CampaignReader::Member;
-        let about = |campaign, reader| CampaignView { campaign, reader, done: None, refused: None, now };
+        let about = |campaign, reader| CampaignView { campaign, reader, done: None, refused: None };
         let shown = |campaign, reader| super::super::campaign(page, &about(campaign, reader));
         let refused_press = refusal(page.words, gathering, BadPress::StateMissing, None);
         let slug = gathering.slug();
-        let open_now = OpenCampaigns { listed: &all[..1], now };
-        let no_campaigns = OpenCampaigns { listed: &[], now };
         let join = |page, count, invited_by, gate: &FormGate, form: &JoinForm| {
-            super::super::join(page, count, invited_by, gate, form, no_campaigns)
+            super::super::join(page, count, invited_by, gate, form, &[])
         };
-        let nothing_next = NextCampaigns { campaigns: &[], now };
         let for_campaign = JoinForm { campaign: Some(slug.clone()), ..JoinForm::default() };
         let own = OwnView {
             file: &file,
@@ -134,41 +116,25 @@ mod tests {
             campaigns: &[(offered, part(Some(ParticipationState::In)))],
             rewarded: &[active, closed],
             done: Some("Your answers are saved."),
-            refused: Some(RefusedAnswers {
-                answers: &refused,
-                state_error: None,
-                comments_error: Some("Shorten this."),
-            }),
+            refused: Some(&refused),
             sign_ups_paused: false,
             times: RetentionTimes::DEFAULT,
-            now: Timestamp::from_millis(1_794_743_200_000),
         };
         let mut left = file.clone();
         left.person.state = PersonState::Left;
         let mut overpaid = file.clone();
         (overpaid.rewards.due_cents, overpaid.rewards.out_cents) = (-10_000, 0);
         let asks = FormGate::Asks("1.a.b".to_owned());
-        let declining = DeclineView {
-            state: DeclineState::Asks,
-            is_member: false,
-            masked_address: &masked,
-            partner: Some(&partner),
-            facts: view,
-            path: "/not-me/abc",
-            again_path: "/confirm/abc",
-            can_take_back: false,
-            no_again: false,
-            no_partner: false,
-            silent_until: None,
-            saved: false,
+        let declining = |sign_up: SignUpRecord| {
+            let saved = sign_up.state == SignUpState::Declined;
+            decline(page, &DeclineView { sign_up: &sign_up, again_path: "/confirm/abc", saved })
         };
-        let withdrawn = DeclineView {
-            state: DeclineState::Withdrawn,
+        let withdrawn = || SignUpRecord {
+            state: SignUpState::Declined,
             can_take_back: true,
-            no_partner: true,
-            silent_until: Some(Timestamp::from_millis(1_794_743_200_000)),
-            saved: true,
-            ..declining
+            silence: Silence { partner: true, ..Silence::default() },
+            silent_until: Some(now),
+            ..sign_up.clone()
         };
         let invited = format!("yd8z2z0xsrw1{text}");
         let (open, nobody) = (&FormGate::Open, InvitedBy::Nobody);
@@ -186,22 +152,19 @@ mod tests {
             ("join-meant", join(page, Some(1), nobody, open, &meant)),
             ("check-inbox", check_inbox(page, &form.email, &sent, false)),
             ("check-inbox-may-wait", check_inbox(page, &form.email, &sent, true)),
-            ("confirm", confirm(page, &view)),
-            ("confirm-bare", confirm(page, &bare)),
-            ("share-first", share(page, Welcome::FirstTime, &link, Some(12_346), nothing_next)),
-            ("share-campaign", {
-                let next = NextCampaigns { campaigns: &[(gathering, nowhere)], now };
-                share(page, Welcome::FirstTime, &link, None, next)
-            }),
-            ("share-again", share(page, Welcome::Again, &link, None, nothing_next)),
+            ("confirm", confirming(page, sign_up)),
+            ("confirm-bare", confirming(page, &bare)),
+            ("share-first", share(page, Welcome::FirstTime, &link, Some(12_346), &[])),
+            ("share-campaign", share(page, Welcome::FirstTime, &link, None, &[(gathering, nowhere)])),
+            ("share-again", share(page, Welcome::Again, &link, None, &[])),
             ("me-sign-in", {
                 let error = format!("Write a whole address.{text}");
                 let (error, note) = (Some(error.as_str()), Some("Sign in."));
                 sign_in(page, SignInView { email: &form.email, error, note, campaign: Some(slug) })
             }),
-            ("join-campaigns", super::super::join(page, None, nobody, open, &for_campaign, open_now)),
-            ("campaigns", campaigns(page, &all[..5], now)),
-            ("campaigns-none", campaigns(page, &[], now)),
+            ("join-campaigns", super::super::join(page, None, nobody, open, &for_campaign, &all[..1])),
+            ("campaigns", campaigns(page, &all[..5])),
+            ("campaigns-none", campaigns(page, &[])),
             ("campaign-gathering", shown(gathering, CampaignReader::Stranger)),
             ("campaign-left", shown(gathering, CampaignReader::Left)),
             ("campaign-in", {
@@ -232,13 +195,13 @@ mod tests {
             ("me-erase", erase(page, "abc", &overpaid, false)),
             ("me-erase-refused", erase(page, "abc", &file, true)),
             ("me-erased", erased(page, false)),
-            ("decline", decline(page, &declining)),
-            ("decline-member", decline(page, &DeclineView { is_member: true, ..declining })),
-            ("decline-bare", decline(page, &DeclineView { partner: None, ..declining })),
-            ("declined", decline(page, &withdrawn)),
-            ("declined-member", decline(page, &DeclineView { is_member: true, can_take_back: false, ..withdrawn })),
-            ("decline-confirmed", decline(page, &DeclineView { state: DeclineState::Confirmed, ..withdrawn })),
-            ("decline-lapsed", decline(page, &DeclineView { state: DeclineState::Lapsed, ..withdrawn })),
+            ("decline", declining(sign_up.clone())),
+            ("decline-member", declining(SignUpRecord { is_member: true, ..sign_up.clone() })),
+            ("decline-bare", declining(bare.clone())),
+            ("declined", declining(withdrawn())),
+            ("declined-member", declining(SignUpRecord { is_member: true, can_take_back: false, ..withdrawn() })),
+            ("decline-confirmed", declining(SignUpRecord { state: SignUpState::Confirmed, ..withdrawn() })),
+            ("decline-lapsed", declining(SignUpRecord { state: SignUpState::Expired, ..withdrawn() })),
             ("about", policy(page, PolicyPage::About, Some(12_345), RetentionTimes::DEFAULT)),
             ("privacy", policy(page, PolicyPage::Privacy, None, RetentionTimes::DEFAULT)),
             ("terms", policy(page, PolicyPage::Terms, None, RetentionTimes::DEFAULT)),
@@ -252,9 +215,9 @@ mod tests {
             ("mailbox", mailbox(page, &entries)),
             ("mailbox-empty", mailbox(page, &[])),
             ("opened-mail", opened_mail(page, &mail, "/dev/mailbox/1/html")),
-            ("sandbox-inbox", inbox(tried, &partner, 100, &[shown_mail])),
-            ("sandbox-inbox-empty", inbox(tried, &partner, 100, &[])),
-            ("sandbox-confirm", confirm(tried, &view)),
+            ("sandbox-inbox", inbox(tried, &partner, 100, &[received], "abc")),
+            ("sandbox-inbox-empty", inbox(tried, &partner, 100, &[], "abc")),
+            ("sandbox-confirm", confirming(tried, sign_up)),
             ("sandbox-elsewhere", super::super::outcome(tried, Outcome::NotInSandbox, Home::Sandbox)),
         ]
     }
@@ -345,7 +308,8 @@ mod tests {
     fn a_union_without_an_address_asks_nobody_to_write() {
         let bare = Union { contact_email: None, postal_address: None, ..UnionSettings::sample() };
         for language in Language::ALL {
-            let html = policy(Frame::new(&bare, language, "/"), PolicyPage::Privacy, None, RetentionTimes::DEFAULT);
+            let page = Frame::new(&bare, language, "/", Timestamp::from_millis(0));
+            let html = policy(page, PolicyPage::Privacy, None, RetentionTimes::DEFAULT);
             assert!(!html.contains("mailto:") && !html.contains("Mill Street"));
         }
         for (name, html) in every_page("", Language::English) {

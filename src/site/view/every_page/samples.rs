@@ -2,10 +2,10 @@
 
 use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::demand::DemandSheet;
-use crate::domain::campaign::draft::CampaignDraft;
-use crate::domain::campaign::offer::Offer;
-use crate::domain::campaign::record::{CampaignId, CampaignRecord};
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::tests::{campaign, offered};
 use crate::domain::catalog::category::CategorySet;
+use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::choices::KeptChoices;
 use crate::domain::person::{
@@ -14,8 +14,12 @@ use crate::domain::person::{
 };
 use crate::domain::referral::ReferralCode;
 use crate::domain::reward::ledger::{CampaignStanding, RewardHistory, RewardStanding};
-use crate::domain::sign_up::{Channel, PENDING_FOR, SignUpId, SignUpState};
+use crate::domain::sign_up::{
+    Channel, NamedReferrer, PENDING_FOR, SignUpAnswers, SignUpId, SignUpRecord, SignUpState, Silence,
+};
+use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
 
 /// A member with every kind of text that others can bring.
 pub(super) fn own_file(text: &str) -> PersonFile {
@@ -116,57 +120,48 @@ fn rewards_of(at: Timestamp) -> RewardStanding {
     }
 }
 
+/// A sign-up through a partner's assistant, with every answer.
+pub(in crate::site::view) fn sign_up_of(text: &str) -> SignUpRecord {
+    let code = ReferralCode::from_canonical("yd8z2z0xsrw1").unwrap();
+    SignUpRecord {
+        state: SignUpState::Pending,
+        email: EmailAddress::parse("ana@example.com").unwrap(),
+        code,
+        partner: Some(format!("Acme Assistant{text}")),
+        answers: SignUpAnswers {
+            us_state: Some(UsState::CA),
+            categories: Some(CategorySet::from_slugs("mobile_bills,mortgage")),
+            comments: Some(Comments::new(format!("Two cars, and a cat.\nRing after six.{text}").into()).unwrap()),
+        },
+        referrer: Some(NamedReferrer { code, email: EmailAddress::parse("kim@example.com").ok() }),
+        updated_at: Timestamp::from_millis(1_800_000_000_000),
+        is_member: false,
+        language: None,
+        campaign: None,
+        can_take_back: false,
+        silence: Silence::default(),
+        silent_until: None,
+    }
+}
+
 /// A campaign with an offer, with the operator's own texts.
 pub(super) fn campaign_of(text: &str, state: CampaignState) -> CampaignRecord {
-    let draft = r#"
-        slug = "internet-2027"
-        category = "internet"
-        states = ["CA", "OR"]
-        gather_until = 2027-01-31
-        [text.en]
-        title = "Home internet, winter 2027"
-        summary = "Faster for less: one price for all who are in."
-        [text.es]
-        title = "Internet en casa, invierno de 2027"
-        summary = "Más rápido por menos: un precio para todos los que se suman."
-    "#;
-    let offer = r#"
-        supplier = "Example Fiber"
-        annual_saving = 240
-        term_months = 12
-        decide_by = 2027-03-15
-        complaints = "help@fiber.example"
-        benchmark = { price = "$68 a month", source = "FCC urban rate survey", date = 2026-12-01 }
-        [text.en]
-        price = "$48 a month"
-        exit_fee = "None"
-        details = "300 Mbit/s, router included."
-        how = "Example Fiber emails you a code. Order with it on their page."
-        [text.es]
-        price = "$48 al mes"
-        exit_fee = "Ninguno"
-        details = "300 Mbit/s, con el router incluido."
-        how = "Example Fiber te manda un código por correo. Haz tu pedido con él en su página."
-        benchmark_price = "$68 al mes"
-    "#;
-    let mut draft = CampaignDraft::parse(draft).unwrap();
-    draft.slug = format!("internet-{}", state.name()).parse().unwrap();
-    draft.texts.iter_mut().for_each(|(_, texts)| texts.title.push_str(text));
-    draft.texts.iter_mut().for_each(|(_, texts)| texts.summary.push_str(text));
-    let mut offer = Offer::parse(offer).unwrap();
-    offer.texts.iter_mut().for_each(|(_, texts)| texts.price.push_str(text));
-    offer.complaints.push_str(text);
-    let at = Timestamp::from_millis(1_794_743_200_000);
-    CampaignRecord {
-        id: CampaignId(1),
-        state,
-        draft,
-        offer: (!state.gathers()).then_some(offer),
-        was_public: true,
-        created_at: at,
-        active_at: None,
-        closed_at: Some(at),
-        terms: None,
-        sheet: Some((at, DemandSheet { members_in: 1230, accepted: 610, ..DemandSheet::default() })),
+    let mut campaign = if state.gathers() { campaign(state) } else { offered(state) };
+    campaign.draft.slug = format!("internet-{}", state.name()).parse().unwrap();
+    campaign.draft.states = vec![UsState::CA, UsState::OR];
+    for (_, texts) in &mut campaign.draft.texts {
+        texts.title.push_str(text);
+        texts.summary.push_str(text);
     }
+    if let Some(offer) = &mut campaign.offer {
+        for (_, texts) in &mut offer.texts {
+            texts.price.push_str(text);
+            texts.details = Some("300 Mbit/s, router included.".to_owned());
+        }
+        offer.complaints.push_str(text);
+    }
+    let at = Timestamp::from_millis(1_794_743_200_000);
+    campaign.closed_at = Some(at);
+    campaign.sheet = Some((at, DemandSheet { members_in: 1230, accepted: 610, ..DemandSheet::default() }));
+    campaign
 }

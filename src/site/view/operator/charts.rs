@@ -7,7 +7,7 @@ use super::scale::{compact, part, round_up};
 use super::tiles::TileMap;
 
 /// The width of every chart, in its own units.
-const WIDTH: u64 = 360;
+pub(super) const WIDTH: u64 = 360;
 
 /// The line chart's plot: its height, and the room for the labels of its scale.
 const PLOT_HEIGHT: u64 = 150;
@@ -16,7 +16,7 @@ const TOP: u64 = 14;
 
 /// A row of bars: its text, and below it one thin bar for each part.
 const TEXT_HEIGHT: u64 = 18;
-const BAR_HEIGHT: u64 = 9;
+pub(super) const BAR_HEIGHT: u64 = 9;
 const ROW_GAP: u64 = 12;
 
 /// Letters of a label and its value that fit beside each other, and those that a label always has.
@@ -40,10 +40,6 @@ impl Chart {
             Self::Tiles(_) => TileMap::HEIGHT,
             Self::Steps(chart) => chart.height,
         }
-    }
-
-    pub(super) const fn width(&self) -> u64 {
-        WIDTH
     }
 }
 
@@ -109,7 +105,6 @@ pub(super) struct BarRow {
 pub(super) struct ChartBar {
     pub(super) y: u64,
     pub(super) width: u64,
-    pub(super) height: u64,
     pub(super) tone: Tone,
 }
 
@@ -136,6 +131,13 @@ pub(super) struct BarItem {
     pub(super) parts: Vec<(u64, Tone)>,
 }
 
+impl BarItem {
+    /// With one bar.
+    pub(super) fn one(label: impl Into<String>, value: String, length: u64, tone: Tone) -> Self {
+        Self { label: label.into(), value, parts: vec![(length, tone)] }
+    }
+}
+
 /// Rows of bars, each as long as its share of `most`.
 pub(super) fn bars(items: Vec<BarItem>, most: u64) -> Chart {
     let mut y = 0;
@@ -147,19 +149,13 @@ pub(super) fn bars(items: Vec<BarItem>, most: u64) -> Chart {
         for (amount, tone) in parts {
             // What there is can be seen, however little it is.
             let width = part(amount, most, WIDTH).max(if amount > 0 { 2 } else { 0 });
-            bars.push(ChartBar { y, width, height: BAR_HEIGHT, tone });
+            bars.push(ChartBar { y, width, tone });
             y += BAR_HEIGHT + 2;
         }
         y += ROW_GAP;
         rows.push(BarRow { text_y, label: shortened(&label, &value), value, bars });
     }
     Chart::Bars(BarChart { rows, height: y.saturating_sub(ROW_GAP).max(1) })
-}
-
-impl BarChart {
-    pub(super) const fn width(&self) -> u64 {
-        WIDTH
-    }
 }
 
 #[derive(Debug)]
@@ -183,12 +179,6 @@ pub(super) struct StepCell {
     pub(super) x: u64,
     pub(super) width: u64,
     pub(super) class: &'static str,
-}
-
-impl StepChart {
-    pub(super) const fn width(&self) -> u64 {
-        WIDTH
-    }
 }
 
 /// Rows of steps: label, how far it is in a word, and how many of `count` steps it has taken; none where it was given up.
@@ -255,7 +245,7 @@ mod tests {
 
     #[test]
     fn bars_are_as_long_as_their_share() {
-        let item = |amount| BarItem { label: "x".repeat(99), value: String::new(), parts: vec![(amount, Tone::Plain)] };
+        let item = |amount| BarItem::one("x".repeat(99), String::new(), amount, Tone::Plain);
         let Chart::Bars(chart) = bars([0, 1, 50, 100, u64::MAX].map(item).into(), 100) else { panic!() };
         let widths: Vec<_> = chart.rows.iter().map(|row| row.bars[0].width).collect();
         assert_eq!(widths, [0, 3, 180, 360, 360]);

@@ -9,7 +9,7 @@ use askama::Template;
 
 use self::charts::Chart;
 use self::pictures::{Picture, PictureContent, pictures, rewards};
-pub(in crate::site) use self::pictures::{coarse, title};
+pub(in crate::site) use self::pictures::{accepted, coarse, title};
 use crate::domain::catalog::Catalog;
 use crate::domain::time::Timestamp;
 use crate::operator::overview::Overview;

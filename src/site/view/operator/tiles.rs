@@ -4,7 +4,7 @@ use super::scale::{compact, part};
 use crate::domain::us_state::UsState;
 
 /// A tile of the map, and the next one.
-const TILE: u64 = 31;
+pub(super) const TILE: u64 = 31;
 const TILE_STEP: u64 = 33;
 
 #[derive(Debug)]
@@ -29,10 +29,6 @@ impl TileMap {
 }
 
 impl Tile {
-    pub(super) const fn size(&self) -> u64 {
-        TILE
-    }
-
     pub(super) const fn middle(&self) -> u64 {
         self.x + self.width / 2
     }

@@ -9,8 +9,8 @@ use crate::operator::overview::Overview;
 use crate::site::view::operator::charts::{BarItem, Chart, Tone, bars};
 use crate::site::view::operator::tiles::tiles;
 
-/// A count of members, where they are not too few to tell.
-fn told(members: Option<u64>) -> String {
+/// A count of members; of few only that they are few.
+fn count_words(members: Option<u64>) -> String {
     members.map_or_else(|| format!("<{SMALLEST}"), grouped)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn states(overview: &Overview) -> Picture {
             let most = format!(
                 "Most members live in {}: {} of {}.",
                 first.name,
-                told(first.members),
+                count_words(first.members),
                 grouped(overview.members)
             );
             match named.len() {
@@ -33,13 +33,13 @@ pub(super) fn states(overview: &Overview) -> Picture {
         None => format!("No state has {SMALLEST} members or more yet."),
     };
     if let Some(others) = rows.iter().find(|row| row.code == OTHERS) {
-        summary.push_str(&format!(" Not on the map: {}, {} together.", others.name, told(others.members)));
+        summary.push_str(&format!(" Not on the map: {}, {} together.", others.name, count_words(others.members)));
     }
     let shown = if rows.is_empty() {
         PictureContent::Nothing { hint: "Once there are members, this is a map of where they live.", command: None }
     } else {
         let of = |code: &str| rows.iter().find(|row| row.code == code).and_then(|row| row.members);
-        let table = rows.iter().map(|cell| row(cell.name.clone(), [told(cell.members)]));
+        let table = rows.iter().map(|cell| row(cell.name.clone(), [count_words(cell.members)]));
         PictureContent::Chart(Chart::Tiles(tiles(of)), vec![DataTable::new(["State", "Members"], table)])
     };
     Picture { id: "states", title: "Where members live", summary, shown }
@@ -78,14 +78,14 @@ pub(super) fn demand(overview: &Overview, catalog: &Catalog) -> Picture {
         let most = rows.iter().filter_map(|(.., all)| *all).max().unwrap_or(0);
         let items = rows.iter().take(CHART_ROWS).map(|(label, members, _, all)| {
             let value = match all {
-                Some(all) => format!("{} · {}", told(*members), dollars(*all)),
-                None => told(*members),
+                Some(all) => format!("{} · {}", count_words(*members), dollars(*all)),
+                None => count_words(*members),
             };
-            BarItem { label: label.clone(), value, parts: vec![(all.unwrap_or(0), Tone::Plain)] }
+            BarItem::one(label, value, all.unwrap_or(0), Tone::Plain)
         });
         let table = rows.iter().map(|(label, members, each, all)| {
             let each = each.map_or_else(|| "–".to_owned(), |each| dollars(each.into()));
-            row(label.clone(), [told(*members), each, all.map_or_else(|| "–".to_owned(), dollars)])
+            row(label.clone(), [count_words(*members), each, all.map_or_else(|| "–".to_owned(), dollars)])
         });
         let table = DataTable::new(["Bill", "Members", "Saving each, a year", "Saving of all, a year"], table);
         PictureContent::Chart(bars(items.collect(), most), vec![table])
@@ -108,11 +108,10 @@ pub(super) fn referrals(overview: &Overview) -> Picture {
         PictureContent::Nothing { hint: "Every member has a referral link on their own page, /me.", command: None }
     } else {
         let most = top_referrers.iter().map(|(_, members)| *members).max().unwrap_or(0);
-        let items = top_referrers.iter().take(CHART_ROWS).map(|(code, members)| BarItem {
-            label: code.to_string(),
-            value: counted(*members, "member"),
-            parts: vec![(*members, Tone::Plain)],
-        });
+        let items = top_referrers
+            .iter()
+            .take(CHART_ROWS)
+            .map(|(code, members)| BarItem::one(code.as_str(), counted(*members, "member"), *members, Tone::Plain));
         let rows = top_referrers.iter().map(|(code, members)| row(code.to_string(), [grouped(*members)]));
         PictureContent::Chart(bars(items.collect(), most), vec![DataTable::new(["Referral code", "Members"], rows)])
     };

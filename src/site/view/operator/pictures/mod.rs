@@ -5,8 +5,8 @@ mod service;
 
 use self::members::{demand, referrals, states};
 pub(super) use self::service::rewards;
+pub(in crate::site) use self::service::{accepted, coarse, title};
 use self::service::{campaigns, mail, partners};
-pub(in crate::site) use self::service::{coarse, title};
 use super::charts::{BarItem, Chart, Tone, bars, lines};
 use crate::domain::catalog::Catalog;
 use crate::domain::figure::{counted, grouped};
@@ -179,11 +179,7 @@ fn funnel(overview: &Overview) -> Picture {
             Some(share) => format!("{} · {share}", grouped(count)),
             None => grouped(count),
         };
-        let item = |(label, count, tone): (&str, u64, Tone)| BarItem {
-            label: label.to_owned(),
-            value: value(count),
-            parts: vec![(count, tone)],
-        };
+        let item = |(label, count, tone): (&str, u64, Tone)| BarItem::one(label, value(count), count, tone);
         let rows = steps.iter().map(|(label, count, _)| (*label, *count)).chain([("Left the union", left)]);
         let rows = rows.map(|(label, count)| row(label, [grouped(count), share(count, signed_up).unwrap_or_default()]));
         let table = DataTable::new(["Last 30 days", "People", "Of the sign-ups"], rows);

@@ -77,11 +77,8 @@ pub(super) fn mail(overview: &Overview) -> Picture {
         ("Complaints (7 days)", complained, u32::MAX, Tone::Warning),
     ];
     let most = states.iter().map(|(_, count, ..)| *count).max().unwrap_or(0);
-    let item = |(label, count, most, tone): (&str, u64, u32, Tone)| BarItem {
-        label: label.to_owned(),
-        value: capped(count, most),
-        parts: vec![(count, tone)],
-    };
+    let item =
+        |(label, count, most, tone): (&str, u64, u32, Tone)| BarItem::one(label, capped(count, most), count, tone);
     let totals = states.iter().map(|(label, count, most, _)| row(*label, [capped(*count, *most)]));
     let senders = overview.senders.iter().map(|sender| {
         let reputation = &sender.reputation;
@@ -135,6 +132,11 @@ pub(in crate::site) fn coarse(members: u64) -> String {
     if members == 0 { "<5".to_owned() } else { grouped(members) }
 }
 
+/// Members who accepted, as the last sheet has it.
+pub(in crate::site) fn accepted(campaign: &CampaignRecord) -> String {
+    coarse(campaign.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted))
+}
+
 pub(super) fn campaigns(overview: &Overview) -> Picture {
     let campaigns = &overview.campaigns;
     let by_state = CampaignState::ALL.iter().filter_map(|state| {
@@ -160,10 +162,8 @@ pub(super) fn campaigns(overview: &Overview) -> Picture {
             (title(campaign).to_owned(), value, taken)
         });
         let rows = campaigns.iter().map(|campaign| {
-            let accepted = campaign.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted);
-            let next = campaign.next_words(overview.read_at);
-            let cells = [campaign.state.name().to_owned(), coarse(campaign.counted_in()), coarse(accepted), next];
-            row(title(campaign), cells)
+            let (state, next) = (campaign.state.name().to_owned(), campaign.next_words(overview.read_at));
+            row(title(campaign), [state, coarse(campaign.counted_in()), accepted(campaign), next])
         });
         let table = DataTable::new(["Campaign", "State", "In", "Accepted", "Next"], rows);
         PictureContent::Chart(steps(items.collect(), STEPS.len() as u64), vec![table])
@@ -206,11 +206,7 @@ pub(in crate::site::view::operator) fn rewards(overview: &Overview) -> Picture {
         ];
         let length = |cents: i64| u64::try_from(cents).unwrap_or(0);
         let most = sums.iter().map(|(_, cents, _)| length(*cents)).max().unwrap_or(0);
-        let item = |(label, cents, tone): (&str, i64, Tone)| BarItem {
-            label: label.to_owned(),
-            value: money(cents),
-            parts: vec![(length(cents), tone)],
-        };
+        let item = |(label, cents, tone): (&str, i64, Tone)| BarItem::one(label, money(cents), length(cents), tone);
         let money_rows = sums.iter().map(|(label, cents, _)| row(*label, [money(*cents)]));
         let people = [("On hold", on_the_way.on_hold), ("Waiting for a full group", on_the_way.waiting)];
         let people = people.map(|(label, count)| row(label, [format!("{at_least}{}", grouped(count))]));
