@@ -94,19 +94,12 @@ fn run(
             checkpoints.idle();
             inbox.blocking_recv()
         });
-        loop {
-            match next {
-                Some(Queued::Job(job)) => batch.push(job),
-                Some(Queued::Close) | None => open = false,
-            }
-            if !open || batch.len() >= most {
-                break;
-            }
-            match inbox.try_recv() {
-                Ok(message) => next = Some(message),
-                Err(_) => break,
-            }
+        while let Some(Queued::Job(job)) = next {
+            batch.push(job);
+            next = if batch.len() < most { inbox.try_recv().ok() } else { None };
         }
+        // Waiting for a job gave none, or the queue was closed.
+        open = next.is_none() && !batch.is_empty();
         if !batch.is_empty() {
             batches.count(batch.len());
             commit(connection, file, &mut batch);
@@ -133,10 +126,11 @@ fn commit(connection: &mut Connection, file: &OpenedFile, batch: &mut Vec<Waitin
             let kept = kept();
             batch.drain(..).for_each(|job| job.answer(kept.clone()));
         }
-        Err(error) if batch.len() == 1 => batch.drain(..).for_each(|job| job.answer(Err(failed(&error)))),
         // A database that another process keeps locked will not open for the single ones either: each would wait out
         // the whole time-out again.
-        Err(error) if super::is_busy(&error) => batch.drain(..).for_each(|job| job.answer(Err(failed(&error)))),
+        Err(error) if batch.len() == 1 || super::is_busy(&error) => {
+            batch.drain(..).for_each(|job| job.answer(Err(failed(&error))));
+        }
         Err(_) => {
             for mut job in batch.drain(..) {
                 match try_commit(connection, std::slice::from_mut(&mut job), Isolation::Savepoints) {
@@ -190,14 +184,16 @@ fn attempt(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Iso
         if isolation == Isolation::None {
             let before = connection.total_changes();
             match job.apply(connection) {
-                Applied::Done => {}
-                Applied::Undecided if connection.total_changes() == before => {}
-                Applied::Undecided | Applied::Failed => return Ok(Tried::NeedsSavepoints),
+                Ok(()) => {}
+                // It did nothing, and the database is well.
+                Err(Failure::Unusable(_) | Failure::Overtaken) if connection.total_changes() == before => {}
+                // It wrote what may not stand, or SQLite met an error, and the transaction may be gone with it.
+                Err(_) => return Ok(Tried::NeedsSavepoints),
             }
             continue;
         }
         run_sql(connection, "SAVEPOINT unit")?;
-        if !matches!(job.apply(connection), Applied::Done) {
+        if job.apply(connection).is_err() {
             // Some errors, a full disk among them, may roll the whole transaction back: then the savepoint is gone,
             // this fails, and each job gets a transaction of its own.
             run_sql(connection, "ROLLBACK TO unit")?;
@@ -205,15 +201,6 @@ fn attempt(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Iso
         run_sql(connection, "RELEASE unit")?;
     }
     run_sql(connection, "COMMIT").map(|()| Tried::Committed)
-}
-
-/// What a unit did, as far as its transaction is concerned.
-enum Applied {
-    Done,
-    /// It did nothing that may stand; the database is fine.
-    Undecided,
-    /// SQLite met an error; the transaction may be gone with it.
-    Failed,
 }
 
 /// A unit of work, its outcome so far and the caller who waits for it.
@@ -224,12 +211,8 @@ struct WaitingJob {
 }
 
 impl WaitingJob {
-    fn apply(&mut self, connection: &mut Connection) -> Applied {
-        match self.outcome.insert(statement::apply(&mut *self.job, connection)) {
-            Ok(()) => Applied::Done,
-            Err(Failure::Unusable(_) | Failure::Overtaken) => Applied::Undecided,
-            Err(Failure::Sqlite(_) | Failure::Postgres(_) | Failure::Away(_) | Failure::Lost(_)) => Applied::Failed,
-        }
+    fn apply(&mut self, connection: &mut Connection) -> &Result<(), Failure> {
+        self.outcome.insert(statement::apply(&mut *self.job, connection))
     }
 
     /// Tells the caller, once the transaction is committed or lost.
