@@ -42,7 +42,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     fn check(&self, for_room: bool) -> StoreReply<'_, ()>;
 
-    fn figures(&self) -> StoreReply<'_, StoreFigures>;
+    fn figures(&self) -> StoreFigures;
 
     fn close(&self) -> StoreReply<'_, ()>;
 
@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// What monitoring reads about this node's part of the store; returns at once, whatever the database does.
-    pub fn figures(&self) -> StoreReply<'_, StoreFigures> {
+    pub fn figures(&self) -> StoreFigures {
         self.engine.figures()
     }
 

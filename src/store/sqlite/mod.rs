@@ -158,8 +158,8 @@ impl Engine for SqliteStore {
         }
     }
 
-    fn figures(&self) -> StoreReply<'_, StoreFigures> {
-        Reply::now(Ok(StoreFigures { writer: self.writer.figures(), pools: vec![self.readers.figures()] }))
+    fn figures(&self) -> StoreFigures {
+        StoreFigures { writer: self.writer.figures(), pools: vec![self.readers.figures()] }
     }
 
     fn close(&self) -> StoreReply<'_, ()> {
