@@ -69,7 +69,7 @@ pub(super) async fn call(
         },
         Err(error) => {
             if let Some(cause) = error.cause() {
-                snapshot.app().report_store(Some(id.as_str()), cause);
+                snapshot.app.report_store(Some(id.as_str()), cause);
             }
             match error {
                 HttpError::Operation(error) => {
