@@ -303,7 +303,7 @@ impl std::fmt::Debug for Row<'_> {
 impl Row<'_> {
     fn foreign(&self, column: usize) -> Failure {
         let name = self.0.name(column);
-        Failure::Unusable(format!("the column {name} holds a value that is not ours"))
+        Failure::Unusable(format!("the column {name} holds an unexpected value"))
     }
 
     /// The value of the column, as the requested type.
