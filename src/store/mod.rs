@@ -21,6 +21,7 @@ use std::sync::Arc;
 use crate::reply::Reply;
 
 pub use self::audit::Act;
+use self::audit::AuditedJob;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 use self::sql::{How, Job, JobDone, JobReply, Unit, result_of};
 use crate::random::NoRandom;
@@ -88,7 +89,9 @@ impl Store {
 
     fn run_job(&self, how: How, job: Box<dyn Job>) -> JobReply<'_> {
         match &self.act {
-            Some(act) if !how.only_reads() => self.engine.run(How::Transaction, audit::audited(job, Arc::clone(act))),
+            Some(act) if !how.only_reads() => {
+                self.engine.run(How::Transaction, Box::new(AuditedJob { job, act: Arc::clone(act) }))
+            }
             _ => self.engine.run(how, job),
         }
     }

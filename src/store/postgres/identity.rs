@@ -19,13 +19,9 @@ pub(super) async fn check(pool: &Pool, prepare: Prepare) -> Result<(), PostgresO
         let is_restored = prepare == Prepare::Make && pool.ask(|connection| Box::pin(is_restored(connection))).await?;
         return if is_restored { Err(PostgresOpenError::Restored) } else { Ok(()) };
     }
-    match pool.ask(|connection| Box::pin(claim(connection))).await? {
-        Some(identity) => {
-            pool.expect(identity);
-            Ok(())
-        }
-        None => Err(PostgresOpenError::Restored),
-    }
+    let claimed = pool.ask(|connection| Box::pin(claim(connection))).await?;
+    pool.expect(claimed.ok_or(PostgresOpenError::Restored)?);
+    Ok(())
 }
 
 /// The identity, if it is the one that was noted.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 
 use super::address::{Address, place, quoted};
-use super::connection::{ExpectedIdentity, PgConnection, database_identity, is_broken, is_of_class};
+use super::connection::{ExpectedIdentity, Parameter, PgConnection, database_identity, is_broken, is_of_class};
 use crate::reply::BoxFuture;
 use crate::store::StoreError;
 use crate::store::queue::PoolFigures;
@@ -376,21 +376,19 @@ const SET_UP: &str = concat!(
 
 impl Connector {
     async fn connect(&self, index: usize) -> Result<PgConnection, String> {
+        let failed = |error: tokio_postgres::Error| describe(&error);
         let connected = self.address.hosts[index].connect(self.address.tls.clone()).await;
-        let (client, connection) = connected.map_err(|error| describe(&error))?;
+        let (client, connection) = connected.map_err(failed)?;
         // When it breaks, whoever waits for an answer on it is told.
         let task = tokio::spawn(async move {
             let _told_elsewhere = connection.await;
         });
         let connection = PgConnection::new(client, task);
         let schema = self.address.schema.as_deref().map(quoted);
-        let row = connection
-            .client
-            .query_one(SET_UP, &[&STATEMENT_TIMEOUT, &LOCK_TIMEOUT, &schema, &self.plans])
-            .await
-            .map_err(|error| describe(&error))?;
-        let read_only: bool = row.try_get("read_only").map_err(|error| describe(&error))?;
-        let identity: String = row.try_get("identity").map_err(|error| describe(&error))?;
+        let values: [Parameter<'_>; 4] = [&STATEMENT_TIMEOUT, &LOCK_TIMEOUT, &schema, &self.plans];
+        let row = connection.client.query_one(SET_UP, &values).await.map_err(failed)?;
+        let read_only: bool = row.try_get("read_only").map_err(failed)?;
+        let identity: String = row.try_get("identity").map_err(failed)?;
         match self.expected.get() {
             _ if read_only => Err("it is read-only, a standby perhaps".to_owned()),
             Some(expected) if *expected != identity => Err(RESTORED.to_owned()),

@@ -26,7 +26,13 @@ pub async fn find_sandbox(live: &Address) -> Result<SandboxPlace, StoreError> {
     let found = ask_once(live.clone(), |connection| Box::pin(find(connection))).await;
     let no_place = || StoreError::Unavailable("PostgreSQL: no schema of search_path is there".to_owned());
     let (schema, is_there) = found.map_err(StoreError::of_a_read)?.ok_or_else(no_place)?;
-    Ok(SandboxPlace { address: live.in_schema(checked(schema)?), is_there })
+    if schema.len() > LONGEST_NAME {
+        let most = LONGEST_NAME - ENDING.len();
+        return Err(StoreError::Unavailable(format!(
+            "PostgreSQL: the name of the schema is too long for a sandbox beside it; it may have {most} bytes"
+        )));
+    }
+    Ok(SandboxPlace { address: live.in_schema(schema), is_there })
 }
 
 /// The same, and makes the schema where there is none; its tables are made by whoever opens it.
@@ -37,16 +43,6 @@ pub async fn make_sandbox(live: &Address) -> Result<Address, StoreError> {
         ask_once(live.clone(), |connection| Box::pin(make(connection, schema.clone()))).await?;
     }
     Ok(address)
-}
-
-fn checked(schema: String) -> Result<String, StoreError> {
-    if schema.len() <= LONGEST_NAME {
-        return Ok(schema);
-    }
-    let most = LONGEST_NAME - ENDING.len();
-    Err(StoreError::Unavailable(format!(
-        "PostgreSQL: the name of the schema is too long for a sandbox beside it; it may have {most} bytes"
-    )))
 }
 
 /// The schema's name, and whether it exists.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, params_from_iter};
 
-use super::{SqliteOpenError, schema};
+use super::{SqliteOpenError, beside, schema};
 use crate::domain::time::Timestamp;
 use crate::private_files::folder_of;
 use crate::reply::Reply;
@@ -82,10 +82,9 @@ pub(super) fn place(unfinished: &Path, path: &Path) -> Result<(), Failure> {
 /// SQLite would take what another database of that name left behind for this one's.
 pub(super) fn refuse_leftovers(path: &Path) -> Result<(), SqliteOpenError> {
     for end in ["-wal", "-shm", "-journal"] {
-        let mut leftover = path.as_os_str().to_owned();
-        leftover.push(end);
-        if Path::new(&leftover).exists() {
-            return Err(SqliteOpenError::Leftover { path: leftover.into() });
+        let path = beside(path, end);
+        if path.exists() {
+            return Err(SqliteOpenError::Leftover { path });
         }
     }
     Ok(())

@@ -118,7 +118,7 @@ fn commit(connection: &mut Connection, file: &OpenedFile, batch: &mut Vec<Waitin
     let kept = || file.is_in_place().map_err(|moved| StoreError::Unknown(moved.to_string()));
     let tried = match try_commit(connection, batch, Isolation::None) {
         // Something was written that must not stand: all again, this time so that it can be undone alone.
-        Ok(Tried::NeedsSavepoints) => try_commit(connection, batch, Isolation::Savepoints),
+        Ok(false) => try_commit(connection, batch, Isolation::Savepoints),
         tried => tried,
     };
     match tried {
@@ -159,16 +159,10 @@ enum Isolation {
     Savepoints,
 }
 
-/// What became of a transaction that met no error of its own.
-enum Tried {
-    Committed,
-    /// A unit failed after it had written; nothing was committed.
-    NeedsSavepoints,
-}
-
-fn try_commit(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Isolation) -> rusqlite::Result<Tried> {
+/// Whether the batch was committed. Without savepoints it is not where a unit failed after it had written.
+fn try_commit(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Isolation) -> rusqlite::Result<bool> {
     let tried = attempt(connection, batch, isolation);
-    if !matches!(tried, Ok(Tried::Committed)) && !connection.is_autocommit() {
+    if !matches!(tried, Ok(true)) && !connection.is_autocommit() {
         run_sql(connection, "ROLLBACK")?;
     }
     tried
@@ -178,7 +172,7 @@ fn run_sql(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map(|_| ())
 }
 
-fn attempt(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Isolation) -> rusqlite::Result<Tried> {
+fn attempt(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Isolation) -> rusqlite::Result<bool> {
     run_sql(connection, "BEGIN IMMEDIATE")?;
     for job in batch {
         if isolation == Isolation::None {
@@ -188,7 +182,7 @@ fn attempt(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Iso
                 // It did nothing, and the database is well.
                 Err(Failure::Unusable(_) | Failure::Overtaken) if connection.total_changes() == before => {}
                 // It wrote what may not stand, or SQLite met an error, and the transaction may be gone with it.
-                Err(_) => return Ok(Tried::NeedsSavepoints),
+                Err(_) => return Ok(false),
             }
             continue;
         }
@@ -200,7 +194,7 @@ fn attempt(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Iso
         }
         run_sql(connection, "RELEASE unit")?;
     }
-    run_sql(connection, "COMMIT").map(|()| Tried::Committed)
+    run_sql(connection, "COMMIT").map(|()| true)
 }
 
 /// A unit of work, its outcome so far and the caller who waits for it.
@@ -276,25 +270,21 @@ mod tests {
             let (mut batch, answers) = queue(&[(10, false)]);
             commit(&mut connection, &file, &mut batch);
             for answer in answers {
-                let told = answer.take().unwrap_err();
+                let told = taken(answer).unwrap_err();
                 assert!(matches!(told, StoreError::Unavailable(_)) && told.to_string().contains("moved"), "{told}");
             }
         }
         assert_eq!(kept(&connection), 0, "nothing was written where it would be lost");
     }
 
-    struct Answer(oneshot::Receiver<JobDone>);
-
-    impl Answer {
-        fn take(mut self) -> Result<u64, StoreError> {
-            result_of(self.0.try_recv().unwrap())
-        }
+    fn taken(mut answer: oneshot::Receiver<JobDone>) -> Result<u64, StoreError> {
+        result_of(answer.try_recv().unwrap())
     }
 
-    fn queue(sizes: &[(usize, bool)]) -> (Vec<WaitingJob>, Vec<Answer>) {
+    fn queue(sizes: &[(usize, bool)]) -> (Vec<WaitingJob>, Vec<oneshot::Receiver<JobDone>>) {
         let queued = sizes.iter().map(|&(size, refused)| {
             let (waiter, answer) = oneshot::channel();
-            (WaitingJob { job: <dyn Job>::of(Note { size, refused }), outcome: None, waiter }, Answer(answer))
+            (WaitingJob { job: <dyn Job>::of(Note { size, refused }), outcome: None, waiter }, answer)
         });
         queued.unzip()
     }
@@ -308,7 +298,7 @@ mod tests {
         let (folder, mut connection) = notes(1000);
         let (mut batch, answers) = queue(&[(10, false), (10, true), (10, false)]);
         commit(&mut connection, &opened(&folder), &mut batch);
-        let answers: Vec<_> = answers.into_iter().map(|answer| answer.take().is_ok()).collect();
+        let answers: Vec<_> = answers.into_iter().map(|answer| taken(answer).is_ok()).collect();
         assert_eq!(answers, [true, false, true]);
         assert_eq!(kept(&connection), 2);
     }
@@ -318,7 +308,7 @@ mod tests {
         let (folder, mut connection) = notes(20);
         let (mut batch, answers) = queue(&[(100, false), (1_000_000, false), (100, false), (100, false)]);
         commit(&mut connection, &opened(&folder), &mut batch);
-        let answers: Vec<_> = answers.into_iter().map(Answer::take).collect();
+        let answers: Vec<_> = answers.into_iter().map(taken).collect();
         assert!(answers[1].as_ref().is_err_and(|error| error.to_string().contains("full")), "{answers:?}");
         assert!([0, 2, 3].iter().all(|i| answers[*i].is_ok()), "{answers:?}");
         assert_eq!(kept(&connection), 3, "every answered unit is there, and nothing else");
