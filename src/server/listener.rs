@@ -54,7 +54,7 @@ const LAST_CALL: Duration = Duration::from_millis(200);
 const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A pause after the kernel refused a connection (out of file descriptors, usually), so as not to spin.
-const REFUSED_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until `stop` is ready, then lets the requests in flight finish.
 pub async fn serve(

@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+use super::listener::REFUSED_PAUSE;
 use super::{HttpService, NodeResources, process_figures, routes};
 use crate::app::{BATCH_ENDS, Core, MailFigures, Readiness, RecordFigures, SourceTotals, StoreFigures};
 use crate::domain::mail::budget::FORM;
@@ -32,9 +33,6 @@ const READER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the store may take to show that it keeps writes, for whoever waits behind others who ask too.
 const READY_TIMEOUT: Duration = Duration::from_millis(2500);
-
-/// A pause after the kernel refused a connection, so as not to spin.
-const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 
 /// What is counted where somebody reads the metrics.
 #[derive(Debug)]
