@@ -296,8 +296,8 @@ impl Core {
     }
 
     /// And of this node's part in them, which it knows by itself.
-    pub async fn store_figures(&self) -> StoreFigures {
-        self.store.figures().await.unwrap_or_default()
+    pub fn store_figures(&self) -> StoreFigures {
+        self.store.figures()
     }
 
     /// How things are while the store can be used. Requests within a second of each other get the same answer, and while the

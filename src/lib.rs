@@ -29,7 +29,7 @@
 //!
 //! Beside them stand [`clock`], the one place that reads the time; [`error`], what can go wrong; [`log`] and [`metrics`],
 //! what the operator reads; [`random`], the one source of random bytes; [`reply`], an answer that may be there already; `loopback`, whether a host is this machine;
-//! `private_files`, files and folders that only their owner may look into.
+//! `private_files`, files and folders that only their owner may look into; `certificates`, servers' certificates judged by a rule of ours.
 //!
 //! ARCHITECTURE.md says what each layer must never do; `tests/it/once/architecture.rs` holds them to it.
 
@@ -38,6 +38,7 @@
 
 pub mod app;
 pub mod campaigns;
+mod certificates;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -138,10 +138,21 @@ impl Exposition {
         self.put(format_args!("{close} {figure}\n"));
     }
 
-    /// A name with one figure.
-    pub fn single(&mut self, name: &'static str, kind: Kind, help: &str, figure: impl Display) {
-        self.begin(name, kind, help);
+    pub fn gauge(&mut self, name: &'static str, help: &str, figure: impl Display) {
+        self.begin(name, Kind::Gauge, help);
         self.line("", &[], figure);
+    }
+
+    pub fn counter(&mut self, name: &'static str, help: &str, figure: impl Display) {
+        self.begin(name, Kind::Counter, help);
+        self.line("", &[], figure);
+    }
+
+    /// One series of the name begun last for each value of a label.
+    pub fn series<L: AsRef<str>, F: Display>(&mut self, label: &str, figures: impl IntoIterator<Item = (L, F)>) {
+        for (value, figure) in figures {
+            self.line("", &[(label, value.as_ref())], figure);
+        }
     }
 
     /// The series of one histogram of the name begun last: how many there were up to each end, and past the last one, not

@@ -10,12 +10,12 @@ use super::terminal::progress::Bar;
 use super::{block_on, files, open_records, print_line};
 use crate::clock::Clock;
 use crate::config::Records;
-use crate::store::WRITE_BATCH;
 use crate::store::audit::AppendAudit;
 use crate::store::migration::Prepare;
 use crate::store::postgres::PostgresTransfer;
 use crate::store::sqlite::SqliteTransfer;
-use crate::store::transfer::{self, MoveError, Phase, Progress, Sum, TransferSource, TransferTarget};
+use crate::store::transfer::{self, MoveError, Phase, Progress, Sum, Transfer};
+use crate::store::{StoreError, WRITE_BATCH};
 
 #[derive(Debug, Args)]
 pub(super) struct MoveSettings {
@@ -90,7 +90,8 @@ async fn carry(from: &Records, to: &Records, settings: &MoveSettings) -> anyhow:
             copied.with_context(|| format!("the records stay in {from} and were not moved to {to}"))?
         }
     };
-    source.retire(&to.to_string(), Clock::start().now().time).await.with_context(|| {
+    let retired = source.retire(&to.to_string(), Clock::start().now().time).await;
+    retired.map_err(StoreError::from).with_context(|| {
         format!(
             "the copy in {to} is whole, but {from} still takes changes: start neither, and run the same command again"
         )
@@ -104,7 +105,7 @@ async fn carry(from: &Records, to: &Records, settings: &MoveSettings) -> anyhow:
     report(from, to, &sums, settings)
 }
 
-async fn open_source(records: &Records) -> anyhow::Result<Box<dyn TransferSource>> {
+async fn open_source(records: &Records) -> anyhow::Result<Box<dyn Transfer>> {
     Ok(match records {
         Records::Sqlite(file) if !file.exists() => {
             bail!("there are no records at {records}; give their data folder with --data, or the file in --from")
@@ -116,7 +117,7 @@ async fn open_source(records: &Records) -> anyhow::Result<Box<dyn TransferSource
     })
 }
 
-async fn open_target(records: &Records) -> anyhow::Result<Box<dyn TransferTarget>> {
+async fn open_target(records: &Records) -> anyhow::Result<Box<dyn Transfer>> {
     Ok(match records {
         // One that is there is looked at as it is: if it is not this very copy, it is refused.
         Records::Sqlite(file) if file.exists() => Box::new(SqliteTransfer::open_target(file, file)?),

@@ -110,11 +110,7 @@ impl Network {
 
     /// What one organization is given: a /48 of IPv6, a /24 of IPv4.
     pub fn site(self) -> Self {
-        self.within(48).unwrap_or_else(|| {
-            let mut octets = self.0;
-            octets[15] = 0;
-            Self(octets)
-        })
+        self.wider(48, 15)
     }
 
     pub fn octets(&self) -> &[u8; 16] {
@@ -123,9 +119,14 @@ impl Network {
 
     /// A network so wide that there are few of them: a /16 of IPv4, a /32 of IPv6.
     fn region(self) -> Self {
-        self.within(32).unwrap_or_else(|| {
+        self.wider(32, 14)
+    }
+
+    /// The IPv6 network of `bits`, or the IPv4 network of what stands before the octet `end`.
+    fn wider(self, bits: u32, end: usize) -> Self {
+        self.within(bits).unwrap_or_else(|| {
             let mut octets = self.0;
-            octets[14..].fill(0);
+            octets[end..].fill(0);
             Self(octets)
         })
     }

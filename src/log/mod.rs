@@ -79,6 +79,7 @@ impl Log {
         clock: Clock,
         mut out: impl Write + Send + 'static,
     ) -> std::io::Result<Self> {
+        let (alive, ended) = mpsc::channel();
         let writer = LogWriter {
             level,
             format,
@@ -86,16 +87,14 @@ impl Log {
             refusals: Mutex::default(),
             wake: Condvar::new(),
             clock,
-            ended: Mutex::default(),
+            ended: Mutex::new(Some(ended)),
         };
         let log = Self(Arc::new(writer), "");
         let writer = log.clone();
-        let (alive, ended) = mpsc::channel();
         std::thread::Builder::new().name("log".to_owned()).spawn(move || {
             writer.write_out(&mut out);
             drop(alive);
         })?;
-        *log.0.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
         Ok(log)
     }
 
@@ -236,10 +235,7 @@ impl Log {
             drop(state);
             if dropped > 0 {
                 let text = format!("{dropped} lines of the log could not be written and were dropped");
-                let mut note = String::new();
-                // Writing to a string cannot fail.
-                let _infallible = self.write_event(&mut note, Severity::Error, None, &text);
-                taken.extend_from_slice(note.as_bytes());
+                taken.extend_from_slice(self.error_line(&text).as_bytes());
             }
             // A log that cannot be written, on a full disk perhaps, says so once it can: the lines are counted as dropped.
             if out.write_all(&taken).and_then(|()| out.flush()).is_err() {

@@ -113,9 +113,8 @@ fn starts_at(address: IpAddr) -> io::Result<IpAddr> {
 mod tests {
     use super::*;
 
-    fn checked(address: &str, allowed: &[&str]) -> Result<(), Forbidden> {
-        let allowed: Vec<IpNet> = allowed.iter().map(|network| network.parse().unwrap()).collect();
-        check(address.parse::<IpAddr>().unwrap().to_canonical(), &allowed)
+    fn checked(address: &str) -> Result<(), Forbidden> {
+        check(address.parse::<IpAddr>().unwrap().to_canonical(), &[])
     }
 
     #[test]
@@ -170,7 +169,7 @@ mod tests {
             "fec0::1",
             "ff02::1",
         ] {
-            assert_eq!(checked(closed, &[]), Err(Forbidden::NotPublic), "{closed}");
+            assert_eq!(checked(closed), Err(Forbidden::NotPublic), "{closed}");
         }
         for open in [
             "1.0.0.0",
@@ -192,17 +191,8 @@ mod tests {
             "2606:4700::1111",
             "3fff:1000::1",
         ] {
-            assert_eq!(checked(open, &[]), Ok(()), "{open}");
+            assert_eq!(checked(open), Ok(()), "{open}");
         }
-    }
-
-    #[test]
-    fn what_the_operator_names_is_open_all_the_same_and_nothing_beside_it() {
-        assert_eq!(checked("10.1.2.3", &["192.168.0.0/16", "10.1.0.0/16"]), Ok(()));
-        assert_eq!(checked("::ffff:10.1.2.3", &["10.1.0.0/16"]), Ok(()));
-        assert_eq!(checked("10.2.2.3", &["10.1.0.0/16"]), Err(Forbidden::NotPublic));
-        assert_eq!(checked("fd00::1", &["fd00::/8"]), Ok(()));
-        assert_eq!(checked("fd00::1", &["10.0.0.0/8"]), Err(Forbidden::NotPublic));
     }
 
     #[test]

@@ -59,10 +59,6 @@ impl CatalogSnapshot {
         self.documents.get_or_init(|| Documents::new(&self.app.union))
     }
 
-    pub(super) fn app(&self) -> &Arc<App> {
-        &self.app
-    }
-
     /// The same for another catalog.
     pub(super) fn with_catalog(&self, catalog: Catalog) -> Self {
         let (app, branding) = (self.app.with_catalog(catalog), Arc::clone(&self.branding));

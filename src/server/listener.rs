@@ -54,7 +54,7 @@ const LAST_CALL: Duration = Duration::from_millis(200);
 const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A pause after the kernel refused a connection (out of file descriptors, usually), so as not to spin.
-const REFUSED_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until `stop` is ready, then lets the requests in flight finish.
 pub async fn serve(
@@ -66,6 +66,11 @@ pub async fn serve(
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let (closing, closed) = watch::channel(false);
     let mut stop = pin!(stop);
+    let begin = |stream, peer, is_reserve, place| {
+        if let Some(connection) = Connection::of(peer, &service, is_reserve) {
+            tokio::spawn(attend(stream, connection, Arc::clone(&service), tls.clone(), closed.clone(), place));
+        }
+    };
     loop {
         let place = tokio::select! {
             place = Arc::clone(&places).acquire_owned() => place,
@@ -77,12 +82,7 @@ pub async fn serve(
             () = &mut stop => break,
         };
         match accepted {
-            Ok((stream, peer)) => {
-                let is_reserve = places.available_permits() < RESERVE;
-                if let Some(connection) = Connection::of(peer, &service, is_reserve) {
-                    tokio::spawn(attend(stream, connection, Arc::clone(&service), tls.clone(), closed.clone(), place));
-                }
-            }
+            Ok((stream, peer)) => begin(stream, peer, places.available_permits() < RESERVE, place),
             Err(error) => {
                 service.app.log.problem(None, &format!("a connection could not be taken in: {error}"));
                 tokio::time::sleep(REFUSED_PAUSE).await;
@@ -92,9 +92,7 @@ pub async fn serve(
     // Whoever is in the kernel's queue was told that they are connected; they are served too.
     while let Some((stream, peer)) = waiting(&listener).await {
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { break };
-        if let Some(connection) = Connection::of(peer, &service, false) {
-            tokio::spawn(attend(stream, connection, Arc::clone(&service), tls.clone(), closed.clone(), place));
-        }
+        begin(stream, peer, false, place);
     }
     drop(listener);
     tokio::time::sleep(LAST_CALL).await;

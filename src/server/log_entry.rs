@@ -1,4 +1,4 @@
-//! What a request leaves behind, in the log and in the metrics.
+//! The log line of a request, and its count in the metrics.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

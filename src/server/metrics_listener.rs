@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+use super::listener::REFUSED_PAUSE;
 use super::{HttpService, NodeResources, process_figures, routes};
 use crate::app::{BATCH_ENDS, Core, MailFigures, Readiness, RecordFigures, SourceTotals, StoreFigures};
 use crate::domain::mail::budget::FORM;
@@ -32,9 +33,6 @@ const READER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the store may take to show that it keeps writes, for whoever waits behind others who ask too.
 const READY_TIMEOUT: Duration = Duration::from_millis(2500);
-
-/// A pause after the kernel refused a connection, so as not to spin.
-const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 
 /// What is counted where somebody reads the metrics.
 #[derive(Debug)]
@@ -99,46 +97,45 @@ async fn answer(service: &HttpService, request: &Request<Incoming>) -> Response<
 async fn page(service: &HttpService) -> String {
     let (app, now, mut page) = (&service.app, service.clock.now(), Exposition::default());
     let (records, readiness) = tokio::join!(app.record_figures(), ready(app, now.tick));
-    let store = app.store_figures().await;
     page.begin("build_info", Kind::Gauge, "The program that runs.");
     let (version, revision) = (env!("CARGO_PKG_VERSION"), env!("UNIONHALL_REVISION"));
     page.line("", &[("version", version), ("revision", revision)], 1);
     let is_ready = u8::from(readiness.is_some());
-    page.single("ready", Kind::Gauge, "1 while the store keeps writes, as /readyz says.", is_ready);
+    page.gauge("ready", "1 while the store keeps writes, as /readyz says.", is_ready);
     if let Some(readiness) = readiness {
         let paused = u8::from(readiness.sign_ups == "paused");
-        page.single("sign_ups_paused", Kind::Gauge, "1 while the operator takes no sign-ups.", paused);
+        page.gauge("sign_ups_paused", "1 while the operator takes no sign-ups.", paused);
     }
     if let Some(watched) = &service.watched {
         watched.requests.write(&mut page);
         let help = "Requests refused with a 5xx because the operator paused sign-ups; in requests_total, too.";
         let paused = watched.paused.load(Ordering::Relaxed);
-        page.single("requests_paused_total", Kind::Counter, help, paused);
+        page.counter("requests_paused_total", help, paused);
         watched.resources.write(&mut page);
     }
     let in_flight = service.in_flight.load(Ordering::Relaxed);
-    page.single("requests_in_flight", Kind::Gauge, "Requests under way.", in_flight);
+    page.gauge("requests_in_flight", "Requests under way.", in_flight);
     let connections = service.connections.load(Ordering::Relaxed);
-    page.single("connections", Kind::Gauge, "Open connections.", connections);
+    page.gauge("connections", "Open connections.", connections);
     write_limits(app, &mut page);
-    page.single("store_up", Kind::Gauge, "1 while the store answers what is asked here.", u8::from(records.is_some()));
-    page.single("store_errors_total", Kind::Counter, "Times that the store failed a request.", app.store_errors());
-    write_store(&store, &mut page);
+    page.gauge("store_up", "1 while the store answers what is asked here.", u8::from(records.is_some()));
+    page.counter("store_errors_total", "Times that the store failed a request.", app.store_errors());
+    write_store(&app.store_figures(), &mut page);
     write_mail(app, &mut page);
     write_webhooks(app, &mut page);
     if let Some(RecordFigures { members, mail, sources, last_backup, bytes }) = records {
-        page.single("members", Kind::Gauge, "Members of the union, over all nodes.", members);
+        page.gauge("members", "Members of the union, over all nodes.", members);
         if let Some(bytes) = bytes {
-            page.single("database_bytes", Kind::Gauge, "Size of the database.", bytes);
+            page.gauge("database_bytes", "Size of the database.", bytes);
         }
         let help = "When the last backup was made that unionhall knows of, in seconds since 1970; 0: none.";
         let last_backup = last_backup.map_or(0, |at| at.as_millis() / 1000);
-        page.single("last_backup_timestamp_seconds", Kind::Gauge, help, last_backup);
+        page.gauge("last_backup_timestamp_seconds", help, last_backup);
         write_sources(sources, &mut page);
         write_outbox(&mail, now.time, &mut page);
     }
     let dropped = app.log.lines_dropped();
-    page.single("log_lines_dropped_total", Kind::Counter, "Lines that the log's reader was too slow for.", dropped);
+    page.counter("log_lines_dropped_total", "Lines that the log's reader was too slow for.", dropped);
     process_figures::write(service.started, &mut page);
     page.into_text()
 }
@@ -160,9 +157,7 @@ fn write_sources(mut sources: Vec<SourceTotals>, page: &mut Exposition) {
     };
     let mut series = |name, help, figure: fn(&SourceTotals) -> u64| {
         page.begin(name, Kind::Counter, help);
-        for totals in &sources {
-            page.line("", &[("partner", &partner(totals))], figure(totals));
-        }
+        page.series("partner", sources.iter().map(|totals| (partner(totals), figure(totals))));
     };
     series("sign_ups_total", "Sign-ups, by the partner that made them, over all nodes.", |totals| totals.signed_up);
     series("confirmations_total", "People who became members, by partner.", |totals| totals.confirmed);
@@ -186,20 +181,18 @@ async fn ready(app: &Core, now: Tick) -> Option<Readiness> {
 
 fn write_limits(app: &Core, page: &mut Exposition) {
     page.begin("rate_limited_total", Kind::Counter, "Requests and tool calls refused by a limit, by its class.");
-    for class in Class::ALL {
-        page.line("", &[("class", class.name())], app.rate_limited(class));
-    }
+    page.series("class", Class::ALL.map(|class| (class.name(), app.rate_limited(class))));
     let limits = app.limiter_status();
     let shared = u8::from(limits.scope == Scope::Shared);
-    page.single("limits_shared", Kind::Gauge, "1 while limits are counted with the other nodes.", shared);
+    page.gauge("limits_shared", "1 while limits are counted with the other nodes.", shared);
     let help = "Requests decided by this node alone because Redis was late or away.";
-    page.single("limits_fallbacks_total", Kind::Counter, help, limits.fallbacks);
+    page.counter("limits_fallbacks_total", help, limits.fallbacks);
 }
 
 /// How this node writes, and its connections to the database.
 fn write_store(store: &StoreFigures, page: &mut Exposition) {
     let StoreFigures { writer, pools } = store;
-    page.single("writer_queue", Kind::Gauge, "Writes that wait for the next commit.", writer.waiting);
+    page.gauge("writer_queue", "Writes that wait for the next commit.", writer.waiting);
     page.begin("writer_batch_size", Kind::Histogram, "Writes that shared a commit.");
     page.histogram(&[], BATCH_ENDS.iter().map(|end| *end as f64), &writer.batches, writer.jobs);
     page.begin("pool_connections", Kind::Gauge, "Connections to the database, by what they are for.");
@@ -208,64 +201,38 @@ fn write_store(store: &StoreFigures, page: &mut Exposition) {
         page.line("", &[("pool", pool.name), ("state", "idle")], pool.idle);
     }
     page.begin("pool_connections_max", Kind::Gauge, "Connections to the database that there may be.");
-    for pool in pools {
-        page.line("", &[("pool", pool.name)], pool.most);
-    }
+    page.series("pool", pools.iter().map(|pool| (pool.name, pool.most)));
     page.begin("pool_waiting", Kind::Gauge, "Units of work that wait for a connection to the database.");
-    for pool in pools {
-        if let Some(waiting) = pool.waiting {
-            page.line("", &[("pool", pool.name)], waiting);
-        }
-    }
+    page.series("pool", pools.iter().filter_map(|pool| Some((pool.name, pool.waiting?))));
 }
 
 /// What this node sends.
 fn write_webhooks(app: &Core, page: &mut Exposition) {
-    page.begin(
-        "webhook_attempts_total",
-        Kind::Counter,
-        "Attempts to tell a partner's endpoint, by what became of them.",
-    );
-    for (outcome, count) in app.webhooks.counts() {
-        page.line("", &[("outcome", outcome)], count);
-    }
+    let help = "Attempts to tell a partner's endpoint, by what became of them.";
+    page.begin("webhook_attempts_total", Kind::Counter, help);
+    page.series("outcome", app.webhooks.counts());
 }
 
 fn write_mail(app: &Core, page: &mut Exposition) {
     let Delivery::Sent(mail) = &app.mail else { return };
     page.begin("mail_total", Kind::Counter, "Mail that left the outbox, by how.");
-    for (outcome, count) in mail.counts() {
-        page.line("", &[("outcome", outcome)], count);
-    }
-    let help = "Times that a mail did not go and was put off.";
-    page.single("mail_deferred_total", Kind::Counter, help, mail.deferred());
-    let help = "Mail that was held because its source had its share of the day.";
-    page.single("mail_held_total", Kind::Counter, help, mail.held());
+    page.series("outcome", mail.counts());
+    page.counter("mail_deferred_total", "Times that a mail did not go and was put off.", mail.deferred());
+    page.counter("mail_held_total", "Mail that was held because its source had its share of the day.", mail.held());
     let failing = u8::from(mail.is_failing());
-    page.single("mail_failing", Kind::Gauge, "1 while mail does not go and is tried again.", failing);
+    page.gauge("mail_failing", "1 while mail does not go and is tried again.", failing);
 }
 
 /// What is in the outbox of all nodes.
 fn write_outbox(figures: &MailFigures, now: Timestamp, page: &mut Exposition) {
-    page.single(
-        "outbox_waiting",
-        Kind::Gauge,
-        "Mail that waits to be sent, over all nodes; counted up to 10,000.",
-        figures.waiting,
-    );
+    page.gauge("outbox_waiting", "Mail that waits to be sent, over all nodes; counted up to 10,000.", figures.waiting);
     let help = "How much of the mail that waits is about campaigns; counted up to 10,000.";
-    page.single("outbox_waiting_about_campaigns", Kind::Gauge, help, figures.about_campaigns);
+    page.gauge("outbox_waiting_about_campaigns", help, figures.about_campaigns);
     let age = figures.oldest.map_or(0, |oldest| now.since(oldest).as_secs());
-    page.single(
+    page.gauge(
         "outbox_oldest_seconds",
-        Kind::Gauge,
         "How long the oldest mail that waits has waited, of those that were counted.",
         age,
     );
-    page.single(
-        "outbox_held",
-        Kind::Gauge,
-        "Mail that is held until the operator decides; counted up to 10,000.",
-        figures.held,
-    );
+    page.gauge("outbox_held", "Mail that is held until the operator decides; counted up to 10,000.", figures.held);
 }

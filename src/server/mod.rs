@@ -230,7 +230,7 @@ impl HttpService {
                         true => &Box::pin(self.sandbox.answers(&snapshot, found, &head.headers, now)).await?,
                         false => &snapshot,
                     };
-                    *answered_there = snapshot.app().is_sandbox();
+                    *answered_there = snapshot.app.is_sandbox();
                     let exchange = Exchange { service: self, snapshot, peer, client, now, id: &id, path, trace };
                     route(exchange, found, Request::from_parts(head, body)).await
                 };

@@ -1,4 +1,4 @@
-//! A mistake of ours while a request is answered costs that request, and no other.
+//! Panics while a request is answered.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use std::task::Poll;
 #[derive(Debug)]
 pub(super) struct Panicked;
 
-/// A panic is a mistake of ours; it costs its own request and no other.
+/// A panic is a mistake of ours; it costs its own request, and no other.
 pub(super) async fn unless_it_panics<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Result<T, Panicked> {
     std::future::poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
         Ok(poll) => poll.map(Ok),

@@ -12,7 +12,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::domain::time::Timestamp;
 use crate::http::connection::tls::Tls;
-use crate::metrics::{Exposition, Kind};
+use crate::metrics::Exposition;
 
 /// What a node stands on, and may run out of.
 #[derive(Debug, Default)]
@@ -28,35 +28,35 @@ pub struct NodeResources {
 impl NodeResources {
     pub(super) fn write(&self, page: &mut Exposition) {
         let help = "How often a backup is made, as UNIONHALL_BACKUP_EVERY says.";
-        page.single("backup_interval_seconds", Kind::Gauge, help, self.backup_every.as_secs());
+        page.gauge("backup_interval_seconds", help, self.backup_every.as_secs());
         if let Ok(disk) = statvfs(&self.folder) {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            page.single("disk_free_bytes", Kind::Gauge, "Room on the disk of the data folder.", free);
+            page.gauge("disk_free_bytes", "Room on the disk of the data folder.", free);
             let size = disk.f_blocks.saturating_mul(disk.f_frsize);
-            page.single("disk_size_bytes", Kind::Gauge, "Size of the disk of the data folder.", size);
+            page.gauge("disk_size_bytes", "Size of the disk of the data folder.", size);
         }
         if let Some(tls) = &self.tls {
             let help = "When the certificate that is served expires, in seconds since 1970.";
             let end = tls.expires_at().as_millis() / 1000;
-            page.single("certificate_expiry_timestamp_seconds", Kind::Gauge, help, end);
+            page.gauge("certificate_expiry_timestamp_seconds", help, end);
         }
     }
 }
 
 pub(super) fn write(started: Timestamp, page: &mut Exposition) {
     let since = started.as_millis() / 1000;
-    page.single("process_start_time_seconds", Kind::Gauge, "When the process began, in seconds since 1970.", since);
+    page.gauge("process_start_time_seconds", "When the process began, in seconds since 1970.", since);
     if let Some(bytes) = resident_bytes() {
-        page.single("process_resident_memory_bytes", Kind::Gauge, "Memory that the process holds.", bytes);
+        page.gauge("process_resident_memory_bytes", "Memory that the process holds.", bytes);
     }
     if let Some(seconds) = cpu_seconds() {
-        page.single("process_cpu_seconds_total", Kind::Counter, "Time of processors that was used.", seconds);
+        page.counter("process_cpu_seconds_total", "Time of processors that was used.", seconds);
     }
     if let Some(files) = open_files() {
-        page.single("process_open_fds", Kind::Gauge, "Open files, connections among them.", files);
+        page.gauge("process_open_fds", "Open files, connections among them.", files);
     }
     if let Some(most) = getrlimit(Resource::Nofile).current {
-        page.single("process_max_fds", Kind::Gauge, "Files that may be open.", most);
+        page.gauge("process_max_fds", "Files that may be open.", most);
     }
 }
 

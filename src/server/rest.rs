@@ -10,7 +10,7 @@ use super::Exchange;
 use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
 use crate::domain::sign_up::Channel;
 use crate::error::Error;
-use crate::http::request::authorization;
+use crate::http::request::authorization::{self, KeySearch};
 use crate::http::request::body::{self, SentBody};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -69,15 +69,13 @@ pub(super) async fn call(
         },
         Err(error) => {
             if let Some(cause) = error.cause() {
-                snapshot.app().report_store(Some(id.as_str()), cause);
+                snapshot.app.report_store(Some(id.as_str()), cause);
             }
+            let search = KeySearch { headers: &head.headers, query: head.uri.query() };
             match error {
-                HttpError::Operation(error) => {
-                    HttpError::from(error.knowing(authorization::misplaced(&head.headers, head.uri.query())))
-                }
-                other => other,
+                HttpError::Operation(error) => HttpError::from(error.knowing(search.misplaced())).answer(),
+                other => other.answer(),
             }
-            .answer()
         }
     };
     if let Some(budget) = outcome.budget {

@@ -67,7 +67,7 @@ impl<'a> Exchange<'a> {
         'a: 'v,
     {
         let Self { snapshot, peer, client, now, id, path, .. } = *self;
-        let home = if snapshot.app().is_sandbox() { Home::Sandbox } else { Home::Join };
+        let home = if snapshot.app.is_sandbox() { Home::Sandbox } else { Home::Join };
         let site = &snapshot.site;
         let reader = Reader::of(request.uri(), request.headers(), site.secure);
         let invited_by = invitation::handed_on(request.uri());

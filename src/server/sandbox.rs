@@ -81,7 +81,7 @@ impl SandboxRouter {
         match self.snapshot(live, now.tick).await {
             Ok(Some(snapshot)) if is_page => Ok(snapshot),
             Ok(Some(snapshot)) => {
-                let looked_up = snapshot.app().recognize(authorization::of(headers), now.time);
+                let looked_up = snapshot.app.recognize(authorization::of(headers), now.time);
                 // Where it cannot say, or not soon, the key is as unknown as one that was made up.
                 let is_answered_there = match tokio::time::timeout(LOOKED_UP_FOR, looked_up).await {
                     Ok(Ok(())) => true,
@@ -125,7 +125,7 @@ impl SandboxRouter {
         *looked = Some((now, found.as_ref().map(|_| ()).map_err(|error| *error)));
         let Some(app) = found? else { return Ok(None) };
         // The catalog may have been read again since the start.
-        let app = app.with_catalog(live.app().union.catalog.clone());
+        let app = app.with_catalog(live.app.union.catalog.clone());
         let snapshot = Arc::new(CatalogSnapshot::new(
             app,
             Arc::clone(&live.branding),

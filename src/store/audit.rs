@@ -137,13 +137,9 @@ pub(crate) async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<
 }
 
 /// A change that is recorded as an act, together with its effect.
-pub(super) fn audited(job: Box<dyn Job>, act: Arc<Act>) -> Box<dyn Job> {
-    Box::new(AuditedJob { job, act })
-}
-
-struct AuditedJob {
-    job: Box<dyn Job>,
-    act: Arc<Act>,
+pub(super) struct AuditedJob {
+    pub job: Box<dyn Job>,
+    pub act: Arc<Act>,
 }
 
 impl Job for AuditedJob {

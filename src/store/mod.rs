@@ -21,6 +21,7 @@ use std::sync::Arc;
 use crate::reply::Reply;
 
 pub use self::audit::Act;
+use self::audit::AuditedJob;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 use self::sql::{How, Job, JobDone, JobReply, Unit, result_of};
 use crate::random::NoRandom;
@@ -42,7 +43,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     fn check(&self, for_room: bool) -> StoreReply<'_, ()>;
 
-    fn figures(&self) -> StoreReply<'_, StoreFigures>;
+    fn figures(&self) -> StoreFigures;
 
     fn close(&self) -> StoreReply<'_, ()>;
 
@@ -88,7 +89,9 @@ impl Store {
 
     fn run_job(&self, how: How, job: Box<dyn Job>) -> JobReply<'_> {
         match &self.act {
-            Some(act) if !how.only_reads() => self.engine.run(How::Transaction, audit::audited(job, Arc::clone(act))),
+            Some(act) if !how.only_reads() => {
+                self.engine.run(How::Transaction, Box::new(AuditedJob { job, act: Arc::clone(act) }))
+            }
             _ => self.engine.run(how, job),
         }
     }
@@ -115,7 +118,7 @@ impl Store {
     }
 
     /// What monitoring reads about this node's part of the store; returns at once, whatever the database does.
-    pub fn figures(&self) -> StoreReply<'_, StoreFigures> {
+    pub fn figures(&self) -> StoreFigures {
         self.engine.figures()
     }
 

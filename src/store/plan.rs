@@ -3,7 +3,6 @@
 //! (`postgres/plan.rs`).
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::StoreError;
@@ -31,200 +30,140 @@ const SMALL: [&str; 18] = [
     "webhook_endpoints",
 ];
 
-/// A statement that may read a table from one end.
+/// Statements that may read a table from one end, for one reason.
+struct AllowedScans {
+    why: &'static str,
+    /// The most rows that each may read, in a debug build where there are more.
+    most: i32,
+    /// The table, and a part of the statement, with single spaces and parameters as SQLite writes them.
+    of: &'static [(&'static str, &'static str)],
+}
+
+/// What a statement may read of a table.
+#[derive(Clone, Copy)]
 pub(super) struct AllowedScan {
-    /// A part of the statement, with single spaces and parameters as SQLite writes them.
-    statement: &'static str,
     pub(super) table: &'static str,
     pub(super) why: &'static str,
-    /// The most rows that it may read, in a debug build where there are more.
     pub(super) most: i32,
 }
 
-const ALLOWED: &[AllowedScan] = &[
-    AllowedScan {
-        statement: "SELECT EXISTS (SELECT 1 FROM member_changes)",
-        table: "member_changes",
+const ALLOWED: &[AllowedScans] = &[
+    AllowedScans {
         why: "looks for one row",
         most: 1,
+        of: &[
+            ("member_changes", "SELECT EXISTS (SELECT 1 FROM member_changes)"),
+            ("account_changes", "SELECT EXISTS (SELECT 1 FROM member_changes)"),
+        ],
     },
-    AllowedScan {
-        statement: "SELECT EXISTS (SELECT 1 FROM member_changes)",
-        table: "account_changes",
-        why: "looks for one row",
-        most: 1,
-    },
-    AllowedScan {
-        statement: "FROM member_changes ORDER BY id LIMIT",
-        table: "member_changes",
+    AllowedScans {
         why: "the oldest, as many as a step takes",
         most: 1000,
+        of: &[
+            ("member_changes", "FROM member_changes ORDER BY id LIMIT"),
+            ("account_changes", "FROM account_changes ORDER BY id LIMIT"),
+            ("idempotency_keys", "FROM idempotency_keys ORDER BY id LIMIT"),
+            ("inbox", "FROM inbox ORDER BY id LIMIT"),
+        ],
     },
-    AllowedScan {
-        statement: "FROM account_changes ORDER BY id LIMIT",
-        table: "account_changes",
-        why: "the oldest, as many as a step takes",
-        most: 1000,
-    },
-    AllowedScan {
-        statement: "FROM member_changes WHERE change = 1 GROUP BY key_id",
-        table: "member_changes",
+    AllowedScans {
         why: "what happened since the last roll-up, a minute ago",
-        most: 100000,
+        most: 100_000,
+        of: &[
+            ("member_changes", "FROM member_changes WHERE change = 1 GROUP BY key_id"),
+            ("member_changes", "UPDATE member_changes SET referrer_id = NULL"),
+        ],
     },
-    AllowedScan {
-        statement: "UPDATE member_changes SET referrer_id = NULL",
-        table: "member_changes",
-        why: "what happened since the last roll-up, a minute ago",
-        most: 100000,
-    },
-    AllowedScan { statement: "FROM sign_ups ORDER BY id DESC LIMIT 1", table: "sign_ups", why: "the newest", most: 1 },
-    AllowedScan { statement: "FROM people ORDER BY id DESC LIMIT 1", table: "people", why: "the newest", most: 1 },
-    AllowedScan {
-        statement: "SELECT max(id) FROM campaign_history",
-        table: "campaign_history",
+    AllowedScans {
         why: "the newest",
         most: 1,
+        of: &[
+            ("sign_ups", "FROM sign_ups ORDER BY id DESC LIMIT 1"),
+            ("people", "FROM people ORDER BY id DESC LIMIT 1"),
+            ("campaign_history", "SELECT max(id) FROM campaign_history"),
+            ("demand_sheets", "SELECT max(id) FROM demand_sheets"),
+            ("payouts", "SELECT max(batch_id) FROM payouts WHERE state = 'out'"),
+        ],
     },
-    AllowedScan { statement: "SELECT max(id) FROM demand_sheets", table: "demand_sheets", why: "the newest", most: 1 },
-    AllowedScan {
-        statement: "FROM idempotency_keys ORDER BY id LIMIT",
-        table: "idempotency_keys",
-        why: "the oldest, as many as a step takes",
-        most: 1000,
-    },
-    AllowedScan {
-        statement: "FROM inbox ORDER BY id LIMIT",
-        table: "inbox",
-        why: "the oldest, as many as a step takes",
-        most: 1000,
-    },
-    AllowedScan {
-        statement: "SELECT max(batch_id) FROM payouts WHERE state = 'out'",
-        table: "payouts",
-        why: "the newest",
-        most: 1,
-    },
-    AllowedScan { statement: "FROM regroupings ORDER BY id LIMIT 1", table: "regroupings", why: "the oldest", most: 1 },
-    AllowedScan {
-        statement: "FROM requalifications ORDER BY person_id LIMIT 1",
-        table: "requalifications",
+    AllowedScans { why: "the oldest", most: 1, of: &[("regroupings", "FROM regroupings ORDER BY id LIMIT 1")] },
+    AllowedScans {
         why: "the first",
         most: 1,
+        of: &[("requalifications", "FROM requalifications ORDER BY person_id LIMIT 1")],
     },
-    AllowedScan {
-        statement: "SELECT count(*) AS mails, min(created_at) AS oldest",
-        table: "outbox",
+    AllowedScans {
         why: "what is counted, up to a bound",
         most: 10000,
+        of: &[
+            ("outbox", "SELECT count(*) AS mails, min(created_at) AS oldest"),
+            ("outbox", "WHERE held_at IS NOT NULL ORDER BY held_at LIMIT ?1) o LEFT JOIN sign_ups"),
+        ],
     },
-    AllowedScan {
-        statement: "WHERE held_at IS NOT NULL ORDER BY held_at LIMIT ?1) o LEFT JOIN sign_ups",
-        table: "outbox",
-        why: "what is counted, up to a bound",
-        most: 10000,
-    },
-    AllowedScan {
-        statement: "FROM outbox o ORDER BY o.id LIMIT 10000",
-        table: "outbox",
+    AllowedScans {
         why: "what `mail list` shows",
         most: 10000,
+        of: &[("outbox", "FROM outbox o ORDER BY o.id LIMIT 10000")],
     },
-    AllowedScan {
-        statement: "WHERE o.held_at IS NOT NULL AND NOT o.held_suspended AND o.leased_by IS NULL",
-        table: "outbox",
+    AllowedScans {
         why: "all that is held, for it is released or deleted",
         most: WHOLE,
+        of: &[
+            ("outbox", "WHERE o.held_at IS NOT NULL AND NOT o.held_suspended AND o.leased_by IS NULL"),
+            ("sign_ups", "WHERE o.held_at IS NOT NULL AND NOT o.held_suspended AND o.leased_by IS NULL"),
+        ],
     },
-    AllowedScan {
-        statement: "WHERE o.held_at IS NOT NULL AND NOT o.held_suspended AND o.leased_by IS NULL",
-        table: "sign_ups",
-        why: "all that is held, for it is released or deleted",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "AND s.key_id = ?1 AND o.leased_by IS NULL",
-        table: "sign_ups",
+    AllowedScans {
         why: "everything once, when an operator decides on a key's mail",
         most: WHOLE,
+        of: &[
+            ("sign_ups", "AND s.key_id = ?1 AND o.leased_by IS NULL"),
+            ("outbox", "AND s.key_id = ?1 AND o.leased_by IS NULL"),
+        ],
     },
-    AllowedScan {
-        statement: "DELETE FROM campaign_mails WHERE id IN (SELECT m.id FROM campaign_mailings g",
-        table: "campaign_mails",
+    AllowedScans {
         why: "those of mailings that are over, 500 at once; PostgreSQL looks for each where there are many more",
         most: 50_000,
+        of: &[("campaign_mails", "DELETE FROM campaign_mails WHERE id IN (SELECT m.id FROM campaign_mailings g")],
     },
-    AllowedScan {
-        statement: "FROM outbox WHERE campaign_mail_id IS NOT NULL AND given_up_at IS NULL AND held_at IS NULL LIMIT",
-        table: "outbox",
+    AllowedScans {
         why: "what is counted, up to a bound",
         most: 1000,
+        of: &[(
+            "outbox",
+            "FROM outbox WHERE campaign_mail_id IS NOT NULL AND given_up_at IS NULL AND held_at IS NULL LIMIT",
+        )],
     },
-    AllowedScan {
-        statement: "AND s.key_id = ?1 AND o.leased_by IS NULL",
-        table: "outbox",
-        why: "everything once, when an operator decides on a key's mail",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "UPDATE outbox SET leased_until = 0, leased_by = NULL WHERE leased_by = ?1",
-        table: "outbox",
+    AllowedScans {
         why: "everything once, when a worker stops",
         most: WHOLE,
+        of: &[("outbox", "UPDATE outbox SET leased_until = 0, leased_by = NULL WHERE leased_by = ?1")],
     },
-    AllowedScan {
-        statement: "WHERE leased_by = ?1 AND settled_at IS NULL",
-        table: "webhook_deliveries",
+    AllowedScans {
         why: "what is not settled, once, when a worker stops",
         most: WHOLE,
+        of: &[("webhook_deliveries", "WHERE leased_by = ?1 AND settled_at IS NULL")],
     },
-    AllowedScan {
-        statement: "UPDATE outbox SET held_at = ?1 WHERE held_at IS NULL",
-        table: "outbox",
+    AllowedScans {
         why: "everything once, after a restore",
         most: WHOLE,
+        of: &[
+            ("outbox", "UPDATE outbox SET held_at = ?1 WHERE held_at IS NULL"),
+            ("outbox", "UPDATE outbox SET held_suspended = FALSE WHERE held_suspended"),
+            ("outbox", "WHERE leased_until <> 0"),
+            ("webhook_deliveries", "WHERE leased_until <> 0"),
+            ("partner_events", "UPDATE partner_events SET position = NULL WHERE position IS NOT NULL"),
+            ("sign_ins", "DELETE FROM sign_ins"),
+        ],
     },
-    AllowedScan {
-        statement: "UPDATE outbox SET held_suspended = FALSE WHERE held_suspended",
-        table: "outbox",
-        why: "everything once, after a restore",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "WHERE leased_until <> 0",
-        table: "outbox",
-        why: "everything once, after a restore",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "WHERE leased_until <> 0",
-        table: "webhook_deliveries",
-        why: "everything once, after a restore",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "UPDATE partner_events SET position = NULL WHERE position IS NOT NULL",
-        table: "partner_events",
-        why: "everything once, after a restore",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "DELETE FROM sign_ins",
-        table: "sign_ins",
-        why: "everything once, after a restore",
-        most: WHOLE,
-    },
-    AllowedScan {
-        statement: "FROM referrers WHERE members > 0 ORDER BY members DESC, person_id LIMIT",
-        table: "referrers",
+    AllowedScans {
         why: "as many as are shown",
         most: 1000,
+        of: &[("referrers", "FROM referrers WHERE members > 0 ORDER BY members DESC, person_id LIMIT")],
     },
-    AllowedScan {
-        statement: "NOT part.hold_checked AND part.accepted_at IS NOT NULL LIMIT",
-        table: "participations",
+    AllowedScans {
         why: "what is counted, up to a bound",
         most: 100_000,
+        of: &[("participations", "NOT part.hold_checked AND part.accepted_at IS NOT NULL LIMIT")],
     },
 ];
 
@@ -235,9 +174,9 @@ pub(super) const OF_SMALL: i32 = 1000;
 const WHOLE: i32 = i32::MAX;
 
 /// The statements whose plans were checked, and what each may read.
-static CHECKED: LazyLock<Mutex<HashMap<String, Option<&'static AllowedScan>>>> = LazyLock::new(Mutex::default);
+static CHECKED: LazyLock<Mutex<HashMap<String, Option<AllowedScan>>>> = LazyLock::new(Mutex::default);
 
-fn checked() -> MutexGuard<'static, HashMap<String, Option<&'static AllowedScan>>> {
+fn checked() -> MutexGuard<'static, HashMap<String, Option<AllowedScan>>> {
     CHECKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -246,31 +185,35 @@ pub(super) fn is_checked(sql: &str) -> bool {
 }
 
 /// What a checked statement may read.
-pub(super) fn allowed(sql: &str) -> Option<&'static AllowedScan> {
+pub(super) fn allowed(sql: &str) -> Option<AllowedScan> {
     checked().get(sql).copied().flatten()
 }
 
 /// Refuses a statement that scans more than it may. `scans` has, for each table, what is scanned: the table itself or an index.
 pub fn judge(sql: &str, scans: BTreeMap<String, String>) -> Result<(), StoreError> {
     let words = words(sql).replace('$', "?");
-    let (mut allowed, mut refused) = (None::<&AllowedScan>, String::new());
+    let (mut allowed, mut refused) = (None::<AllowedScan>, String::new());
     for (table, what) in scans {
         if SMALL.contains(&table.as_str()) {
             continue;
         }
-        match ALLOWED.iter().find(|allowed| allowed.table == table && words.contains(allowed.statement)) {
+        match find_allowed(&table, &words) {
             Some(found) => allowed = allowed.into_iter().chain([found]).max_by_key(|allowed| allowed.most),
-            None => {
-                let _infallible = write!(refused, " {what}");
-            }
+            None => refused = format!("{refused} {what}"),
         }
     }
     if !refused.is_empty() {
-        let told = format!("a statement reads all of{refused} (store/plan.rs): {words}");
-        return Err(StoreError::Unavailable(told));
+        return Err(StoreError::Unavailable(format!("a statement reads all of{refused} (store/plan.rs): {words}")));
     }
     checked().insert(sql.to_owned(), allowed);
     Ok(())
+}
+
+fn find_allowed(of: &str, words: &str) -> Option<AllowedScan> {
+    ALLOWED.iter().find_map(|AllowedScans { why, most, of: scans }| {
+        let (table, _) = scans.iter().find(|(table, statement)| *table == of && words.contains(statement))?;
+        Some(AllowedScan { table, why, most: *most })
+    })
 }
 
 /// The statement in one line.

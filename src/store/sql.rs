@@ -317,7 +317,7 @@ impl std::fmt::Debug for Row<'_> {
 impl Row<'_> {
     fn foreign(&self, column: usize) -> Failure {
         let name = self.0.name(column);
-        Failure::Unusable(format!("the column {name} holds a value that is not ours"))
+        Failure::Unusable(format!("the column {name} holds an unexpected value"))
     }
 
     /// The value of the column, as the requested type.
@@ -334,41 +334,31 @@ impl Row<'_> {
 }
 
 /// Why a unit of work failed, before callers outside see it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The records are not as the unit expects them, or the unit is wrong; the database is well.
+    #[error("{0}")]
     Unusable(String),
     /// Another unit changed what this one was about to change: look again.
+    #[error("others kept changing the same rows")]
     Overtaken,
     /// There is no connection: nothing was sent.
+    #[error("{0}")]
     Away(String),
     /// It was sent, and no answer came.
+    #[error("{0}")]
     Lost(String),
-    Sqlite(rusqlite::Error),
-    Postgres(tokio_postgres::Error),
-}
-
-impl From<rusqlite::Error> for Failure {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
-    }
-}
-
-impl From<tokio_postgres::Error> for Failure {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Postgres(error)
-    }
+    #[error("{}", describe_sqlite(.0))]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("PostgreSQL: {}", describe(.0))]
+    Postgres(#[from] tokio_postgres::Error),
 }
 
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Unusable(why) => Self::Unavailable(why),
-            Failure::Overtaken => Self::Unavailable("others kept changing the same rows".to_owned()),
-            Failure::Away(why) => Self::Unavailable(why),
             Failure::Lost(why) => Self::Unknown(why),
-            Failure::Sqlite(error) => Self::Unavailable(describe_sqlite(&error)),
-            Failure::Postgres(error) => Self::Unavailable(format!("PostgreSQL: {}", describe(&error))),
+            known => Self::Unavailable(known.to_string()),
         }
     }
 }

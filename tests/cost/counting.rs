@@ -41,7 +41,7 @@ impl Engine for Counting {
         self.counted().check(for_room)
     }
 
-    fn figures(&self) -> StoreReply<'_, StoreFigures> {
+    fn figures(&self) -> StoreFigures {
         self.counted().figures()
     }
 

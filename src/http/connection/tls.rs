@@ -87,10 +87,8 @@ fn expiry_of(chain: &[CertificateDer<'_>], certificate: &Path) -> Result<Timesta
 
 fn read_chain(certificate: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let unreadable = |source| TlsError::Certificate { path: certificate.to_owned(), source };
-    let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)
-        .map_err(unreadable)?
-        .collect::<Result<_, _>>()
-        .map_err(unreadable)?;
+    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = chain.map_err(unreadable)?;
     if chain.is_empty() { Err(TlsError::NoCertificate { path: certificate.to_owned() }) } else { Ok(chain) }
 }
 

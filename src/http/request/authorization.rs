@@ -29,7 +29,7 @@ pub fn of(headers: &HeaderMap) -> Option<&[u8]> {
     }
 }
 
-/// Where a key may have been sent that nobody reads; looked for only when somebody is to be told.
+/// Where a key may have been sent that is not read there; looked for only when the caller is refused.
 #[derive(Debug, Clone, Copy)]
 pub struct KeySearch<'a> {
     pub headers: &'a HeaderMap,
@@ -37,19 +37,15 @@ pub struct KeySearch<'a> {
 }
 
 impl KeySearch<'_> {
+    /// Where a key seems to have been sent. What is in it is not looked at.
     pub fn misplaced(self) -> Option<KeyPlace> {
-        misplaced(self.headers, self.query)
+        if OTHERS.iter().any(|name| self.headers.contains_key(name)) {
+            return Some(KeyPlace::OtherHeader);
+        }
+        let mut names = self.query?.split('&').take(PARTS).filter_map(|part| part.split('=').next());
+        let is_known = |name: &str| IN_QUERIES.iter().any(|known| known.eq_ignore_ascii_case(name));
+        names.any(is_known).then_some(KeyPlace::Query)
     }
-}
-
-/// Where a key seems to have been sent that nobody reads. What is in it is not looked at.
-pub fn misplaced(headers: &HeaderMap, query: Option<&str>) -> Option<KeyPlace> {
-    if OTHERS.iter().any(|name| headers.contains_key(name)) {
-        return Some(KeyPlace::OtherHeader);
-    }
-    let mut names = query?.split('&').take(PARTS).filter_map(|part| part.split('=').next());
-    let is_known = |name: &str| IN_QUERIES.iter().any(|known| known.eq_ignore_ascii_case(name));
-    names.any(is_known).then_some(KeyPlace::Query)
 }
 
 #[cfg(test)]
@@ -58,6 +54,7 @@ mod tests {
 
     #[test]
     fn keys_in_the_wrong_place_are_seen() {
+        let misplaced = |headers: &HeaderMap, query: Option<&str>| KeySearch { headers, query }.misplaced();
         let mut headers = HeaderMap::new();
         assert_eq!(misplaced(&headers, None), None);
         assert_eq!(misplaced(&headers, Some("a=1&keys=2&token2=x")), None);

@@ -7,12 +7,11 @@
 //! That limiter counts all the time. A request takes a place there first, and gives it back when Redis refuses it or its caller
 //! leaves; without a place Redis is not asked, so that of a crowd in flight Redis counts no more than this node can admit. While
 //! memory has room for the bucket, no 60 seconds of this node's clock admit more than the limit through this node, whatever Redis
-//! answers: nothing, too late, or as one that was emptied. All nodes together admit the limit, one more for each request that one
-//! of them decided alone or that Redis lost, and never more than the limit times their number.
+//! answers. All nodes together admit the limit, one more for each request that one of them decided alone or that Redis lost, and
+//! never more than the limit times their number.
 //!
-//! What Redis counts has its place in memory, too, also if the answer is late: nothing counts twice. Redis is stricter than memory
-//! only by what it cannot know. It counts a check when it comes to it: usually within the time-out, but those that it left unread
-//! while it stood still as if they had been made when it went on. And it counts a check whose caller left after it was sent.
+//! Nothing counts twice, even if the answer is late. Redis is stricter than memory only by what it cannot know: it counts checks
+//! that it left unread while it stood still as if they had been made when it went on, and those whose caller left meanwhile.
 //!
 //! A Redis key is the prefix, the version of its form, the class and the address or the id of a partner's key. It expires
 //! within 76 seconds of its last request, and never while an admitted one still counts. It holds the groups of the window, a
@@ -270,14 +269,12 @@ impl Shared {
             .set_response_timeout(None);
         // The driver's limit is on each step of connecting; ours is on all of them.
         let connecting = self.target.client.get_multiplexed_async_connection_with_config(&config);
-        let mut connection = match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, connecting).await {
-            Ok(connected) => connected.map_err(Trouble::Failed)?,
-            Err(_) => return Err(Trouble::Late(REDIS_CONNECT_TIMEOUT)),
-        };
-        match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, self.script.load_async(&mut connection)).await {
-            Ok(loaded) => loaded.map_err(Trouble::Failed)?,
-            Err(_) => return Err(Trouble::Late(REDIS_CONNECT_TIMEOUT)),
-        };
+        let late = |_| Trouble::Late(REDIS_CONNECT_TIMEOUT);
+        let connected = tokio::time::timeout(REDIS_CONNECT_TIMEOUT, connecting).await.map_err(late)?;
+        let mut connection = connected.map_err(Trouble::Failed)?;
+        let loading = self.script.load_async(&mut connection);
+        let loaded = tokio::time::timeout(REDIS_CONNECT_TIMEOUT, loading).await.map_err(late)?;
+        loaded.map_err(Trouble::Failed)?;
         let (script, prefix) = (Arc::clone(&self.script), self.target.prefix.clone());
         let mut runner = BatchRunner { connection, script, prefix, manner: self.manner };
         // Two keys: one of a cluster, even one that has them all, would refuse the first batch of many.

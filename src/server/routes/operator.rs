@@ -1,43 +1,32 @@
 //! The routes of the operator's page.
 
 use super::{Handler, Route, get};
-use crate::site;
+use crate::site::operator::{audit, campaigns, mail, overview, partners, people, rewards, sign_in, style};
 
 /// Those of every page below `/operator`. While the page is off none of them is there.
 pub(super) fn routes() -> impl Iterator<Item = Route> {
     [
-        get("/operator", page!(site::operator::overview::show)),
-        get("/operator/style.css", page!(site::operator::style)),
-        get("/operator/enter/{token}", page!(site::operator::sign_in::show_link))
-            .posted(page!(site::operator::sign_in::enter)),
-        get("/operator/sign-out", page!(site::operator::sign_in::home))
-            .posted(page!(site::operator::sign_in::sign_out)),
-        get("/operator/audit", page!(site::operator::audit::show)),
-        get("/operator/mail", page!(site::operator::mail::show)).posted(page!(site::operator::mail::decide)),
-        get("/operator/people", page!(site::operator::people::show)).posted(page!(site::operator::people::look_up)),
-        get("/operator/people/erase", page!(site::operator::people::show)).posted(page!(site::operator::people::erase)),
-        get("/operator/partners", page!(site::operator::partners::list)),
-        get("/operator/partners/issue", page!(site::operator::partners::list))
-            .posted(page!(site::operator::partners::issue)),
-        get("/operator/partners/rotate", page!(site::operator::partners::list))
-            .posted(page!(site::operator::partners::rotate)),
-        get("/operator/partners/revoke", page!(site::operator::partners::list))
-            .posted(page!(site::operator::partners::revoke)),
-        get("/operator/partners/suspend", page!(site::operator::partners::list))
-            .posted(page!(site::operator::partners::suspend)),
-        get("/operator/partners/{partner}", page!(site::operator::partners::show)),
-        get("/operator/campaigns", page!(site::operator::campaigns::list)),
-        get("/operator/campaigns/{slug}", page!(site::operator::campaigns::show))
-            .posted(page!(site::operator::campaigns::step)),
-        get("/operator/rewards", page!(site::operator::rewards::show)),
-        get("/operator/rewards/batch", page!(site::operator::rewards::show))
-            .posted(page!(site::operator::rewards::make_batch)),
-        get("/operator/rewards/batches/{number}", page!(site::operator::rewards::show))
-            .posted(page!(site::operator::rewards::download)),
-        get("/operator/rewards/settle", page!(site::operator::rewards::show))
-            .posted(page!(site::operator::rewards::settle)),
-        get("/operator/sign-ups", page!(site::operator::sign_in::home))
-            .posted(page!(site::operator::overview::switch_sign_ups)),
+        get("/operator", page!(overview::show)),
+        get("/operator/style.css", page!(style)),
+        get("/operator/enter/{token}", page!(sign_in::show_link)).posted(page!(sign_in::enter)),
+        get("/operator/sign-out", page!(sign_in::home)).posted(page!(sign_in::sign_out)),
+        get("/operator/audit", page!(audit::show)),
+        get("/operator/mail", page!(mail::show)).posted(page!(mail::decide)),
+        get("/operator/people", page!(people::show)).posted(page!(people::look_up)),
+        get("/operator/people/erase", page!(people::show)).posted(page!(people::erase)),
+        get("/operator/partners", page!(partners::list)),
+        get("/operator/partners/issue", page!(partners::list)).posted(page!(partners::issue)),
+        get("/operator/partners/rotate", page!(partners::list)).posted(page!(partners::rotate)),
+        get("/operator/partners/revoke", page!(partners::list)).posted(page!(partners::revoke)),
+        get("/operator/partners/suspend", page!(partners::list)).posted(page!(partners::suspend)),
+        get("/operator/partners/{partner}", page!(partners::show)),
+        get("/operator/campaigns", page!(campaigns::list)),
+        get("/operator/campaigns/{slug}", page!(campaigns::show)).posted(page!(campaigns::step)),
+        get("/operator/rewards", page!(rewards::show)),
+        get("/operator/rewards/batch", page!(rewards::show)).posted(page!(rewards::make_batch)),
+        get("/operator/rewards/batches/{number}", page!(rewards::show)).posted(page!(rewards::download)),
+        get("/operator/rewards/settle", page!(rewards::show)).posted(page!(rewards::settle)),
+        get("/operator/sign-ups", page!(sign_in::home)).posted(page!(overview::switch_sign_ups)),
     ]
     .into_iter()
 }

@@ -124,13 +124,11 @@ impl Address {
         }
         let direct = config.get_ssl_negotiation() == SslNegotiation::Direct;
         let tls = tls::connector(trust, &ours.files, direct)?;
+        let seconds = number("connect_timeout", ours.connect_timeout.as_deref(), "write it in seconds")?;
         let connect_timeout =
-            seconds("connect_timeout", ours.connect_timeout.as_deref())?.unwrap_or(POSTGRES_CONNECT_TIMEOUT);
-        let user_timeout = match ours.tcp_user_timeout.as_deref().map(str::parse) {
-            None => TCP_USER_TIMEOUT,
-            Some(Ok(millis)) => Duration::from_millis(millis),
-            Some(Err(_)) => return Err(wrong("tcp_user_timeout", "it is not a number", "write it in milliseconds")),
-        };
+            seconds.filter(|seconds| *seconds > 0).map_or(POSTGRES_CONNECT_TIMEOUT, Duration::from_secs);
+        let millis = number("tcp_user_timeout", ours.tcp_user_timeout.as_deref(), "write it in milliseconds")?;
+        let user_timeout = millis.map_or(TCP_USER_TIMEOUT, Duration::from_millis);
         ours.check_target()?;
         let hosts = (0..config.get_hosts().len().max(config.get_hostaddrs().len()))
             .map(|index| one_host(&config, index, mode, connect_timeout, user_timeout))
@@ -202,12 +200,8 @@ fn wrong(option: &'static str, problem: &str, remedy: &'static str) -> BadAddres
     BadOption { option, problem: problem.to_owned(), remedy }.into()
 }
 
-fn seconds(option: &'static str, text: Option<&str>) -> Result<Option<Duration>, BadAddress> {
-    match text.map(str::parse) {
-        None | Some(Ok(0)) => Ok(None),
-        Some(Ok(seconds)) => Ok(Some(Duration::from_secs(seconds))),
-        Some(Err(_)) => Err(wrong(option, "it is not a number", "write it in seconds")),
-    }
+fn number(option: &'static str, text: Option<&str>, remedy: &'static str) -> Result<Option<u64>, BadAddress> {
+    text.map(|text| text.parse().map_err(|_| wrong(option, "it is not a number", remedy))).transpose()
 }
 
 /// The text behind `%20` and its like. libpq leaves a plus as it is, and so do we.
@@ -224,14 +218,10 @@ fn reason(error: &tokio_postgres::Error) -> String {
 fn one_host(all: &Config, index: usize, mode: SslMode, connect_timeout: Duration, user_timeout: Duration) -> Config {
     let mut one = Config::new();
     match all.get_hosts().get(index) {
-        Some(Host::Tcp(name)) => {
-            one.host(name);
-        }
-        Some(Host::Unix(path)) => {
-            one.host_path(path);
-        }
-        None => {}
-    }
+        Some(Host::Tcp(name)) => one.host(name),
+        Some(Host::Unix(path)) => one.host_path(path),
+        None => &mut one,
+    };
     if let Some(address) = all.get_hostaddrs().get(index) {
         one.hostaddr(*address);
     }

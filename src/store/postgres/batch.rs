@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::connection::PgConnection;
-use super::pool::{Pool, SHARES, Work, is_locked, is_of_the_unit};
+use super::pool::{BATCH_CONNECTIONS, Pool, Work, is_locked, is_of_the_unit};
 use crate::reply::{BoxFuture, Reply};
 pub use crate::store::postgres::pool::LOCK_TRIES;
 use crate::store::queue::{BatchCounts, PoolFigures, Queue, Queued, Waiter, WriterFigures};
@@ -29,7 +29,7 @@ const JOB_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The most jobs of one kind that run one by one at a time, including those beside the batches: a connection stays free for
 /// batches.
-const MAX_SINGLES: usize = SHARES.batched - 1 - MAX_BESIDE;
+const MAX_SINGLES: usize = BATCH_CONNECTIONS - 1 - MAX_BESIDE;
 const MAX_BESIDE: usize = 1;
 
 /// The most jobs that wait for one of those places.

@@ -97,22 +97,14 @@ impl PgConnection {
     }
 
     /// The driver's own rows, for what is tuned by hand.
-    pub async fn query(
-        &self,
-        sql: &'static str,
-        values: &[Parameter<'_>],
-    ) -> Result<Vec<tokio_postgres::Row>, Failure> {
+    pub async fn query(&self, sql: &'static str, values: &[Parameter<'_>]) -> Result<Vec<PgRow>, Failure> {
         let statement = self.prepared(sql).await?;
         Ok(self.client.query(&statement, values).await?)
     }
 
     /// Begins a transaction, takes locks and asks a question under them, in one round trip (pipelining). The question sees
     /// everything that was committed before the locks were given.
-    pub async fn begin_locked(
-        &self,
-        lock: PgStatement<'_>,
-        question: PgStatement<'_>,
-    ) -> Result<Vec<tokio_postgres::Row>, Failure> {
+    pub async fn begin_locked(&self, lock: PgStatement<'_>, question: PgStatement<'_>) -> Result<Vec<PgRow>, Failure> {
         let (lock, keys) = (self.prepared(lock.0).await?, lock.1);
         let (statement, values) = (self.prepared(question.0).await?, question.1);
         // In this order on the wire, whoever is polled first later.
@@ -173,7 +165,12 @@ impl PgConnection {
 
 /// Whether the connection broke, or the server went down under it.
 pub(super) fn is_broken(error: &tokio_postgres::Error) -> bool {
-    error.code().is_none_or(|state| ["57P", "08"].iter().any(|class| state.code().starts_with(class)))
+    error.code().is_none() || is_of_class(error, &["57P", "08"])
+}
+
+/// Whether the server gave a code of one of these classes.
+pub(super) fn is_of_class(error: &tokio_postgres::Error, classes: &[&str]) -> bool {
+    error.code().is_some_and(|state| classes.iter().any(|class| state.code().starts_with(class)))
 }
 
 fn parameters<'a>(values: &'a [Value<'_>]) -> Vec<Parameter<'a>> {
@@ -225,7 +222,7 @@ impl Sql for PgConnection {
     }
 }
 
-impl Columns for tokio_postgres::Row {
+impl Columns for PgRow {
     fn value(&self, column: usize) -> Result<Value<'_>, Failure> {
         Ok(self.try_get(column)?)
     }

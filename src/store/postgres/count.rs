@@ -5,10 +5,11 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::pool::{HotUnit, Pool};
+use super::connection::PgConnection;
+use super::pool::{Pool, Work};
 use crate::reply::Reply;
 use crate::store::queue::{PoolFigures, Waiter};
-use crate::store::sql::{Failure, How, Sql, Unit, expected, values};
+use crate::store::sql::{Failure, Sql, expected, values};
 use crate::store::{StoreError, StoreReply};
 use crate::supervise;
 
@@ -23,11 +24,11 @@ pub(super) struct PostgresCounter {
 
 struct Count;
 
-impl Unit for Count {
+impl Work for Count {
     type Done = u64;
-    const HOW: How = How::Read;
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<u64, Failure> {
+        let sql: &mut dyn Sql = connection;
         let count = "SELECT member_count FROM installation WHERE id = 1";
         expected(sql.row(count, values![], |row| row.get(0)).await?)
     }
@@ -50,8 +51,8 @@ impl PostgresCounter {
             return Reply::now(Err(StoreError::Unavailable("PostgreSQL: too many reads are waiting".to_owned())));
         }
         Reply::later(async move {
-            let closed = || Err(StoreError::Unavailable("PostgreSQL: the store is closed".to_owned()));
-            answer.await.unwrap_or_else(|_| closed())
+            let closed = |_| Err(StoreError::Unavailable("PostgreSQL: the store is closed".to_owned()));
+            answer.await.unwrap_or_else(closed)
         })
     }
 }
@@ -61,7 +62,7 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Waiter<u64>>) {
     let _vital = supervise::vital("the member count");
     let mut together: Vec<Waiter<u64>> = Vec::new();
     while inbox.recv_many(&mut together, WAITING).await > 0 {
-        let read = pool.run(&mut HotUnit(&Count)).await.map_err(StoreError::of_a_read);
+        let read = pool.run(&mut Count).await.map_err(StoreError::of_a_read);
         for waiter in together.drain(..) {
             // Who has gone needs no answer.
             let _gone = waiter.send(read.clone());

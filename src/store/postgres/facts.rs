@@ -1,9 +1,9 @@
 //! What an operator should know of the server, as it says itself.
 
 use super::address::Address;
-use super::connection::{ExpectedIdentity, PgConnection};
+use super::connection::PgConnection;
 use super::identity;
-use super::pool::{Pool, Work};
+use super::pool::ask_once;
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::sql::{Failure, Sql, expected, values};
@@ -25,36 +25,27 @@ pub struct PostgresFacts {
 
 /// Asks on a connection of its own, made as the service makes its own.
 pub async fn learn(address: Address) -> Result<PostgresFacts, StoreError> {
-    let pool = Pool::new(address, 1, ExpectedIdentity::default())?;
-    let learned = pool.run(&mut Learn).await.map_err(StoreError::of_a_read);
-    pool.close();
-    learned
+    ask_once(address, |connection| Box::pin(facts(connection))).await.map_err(StoreError::of_a_read)
 }
 
-struct Learn;
-
-impl Work for Learn {
-    type Done = PostgresFacts;
-
-    async fn apply(&mut self, connection: &mut PgConnection) -> Result<PostgresFacts, Failure> {
-        let ask = "
-            SELECT 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1) AS version,
-                   coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS encrypted,
-                   CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS time,
-                   (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit') AS synchronous_commit,
-                   current_setting('fsync') = 'on' AS fsync";
-        let is_restored = identity::is_restored(connection).await?;
-        let sql: &mut dyn Sql = connection;
-        let facts = sql.row(ask, values![], |row| {
-            Ok(PostgresFacts {
-                version: row.get("version")?,
-                encrypted: row.get("encrypted")?,
-                time: row.get("time")?,
-                synchronous_commit: row.get("synchronous_commit")?,
-                fsync: row.get("fsync")?,
-                is_restored,
-            })
-        });
-        expected(facts.await?)
-    }
+async fn facts(connection: &mut PgConnection) -> Result<PostgresFacts, Failure> {
+    let ask = "
+        SELECT 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1) AS version,
+               coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS encrypted,
+               CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS time,
+               (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit') AS synchronous_commit,
+               current_setting('fsync') = 'on' AS fsync";
+    let is_restored = identity::is_restored(connection).await?;
+    let sql: &mut dyn Sql = connection;
+    let facts = sql.row(ask, values![], |row| {
+        Ok(PostgresFacts {
+            version: row.get("version")?,
+            encrypted: row.get("encrypted")?,
+            time: row.get("time")?,
+            synchronous_commit: row.get("synchronous_commit")?,
+            fsync: row.get("fsync")?,
+            is_restored,
+        })
+    });
+    expected(facts.await?)
 }

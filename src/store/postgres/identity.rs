@@ -16,46 +16,25 @@ use crate::store::sql::{Failure, Sql, Unit, expected, values};
 pub(super) async fn check(pool: &Pool, prepare: Prepare) -> Result<(), PostgresOpenError> {
     if prepare != Prepare::Upgrade {
         // A command that may be the first to act on the records; others only look, or repair them.
-        let is_restored = prepare == Prepare::Make && pool.run(&mut LookForCopy).await?;
+        let is_restored = prepare == Prepare::Make && pool.ask(|connection| Box::pin(is_restored(connection))).await?;
         return if is_restored { Err(PostgresOpenError::Restored) } else { Ok(()) };
     }
-    match pool.run(&mut ClaimIdentity).await? {
-        Some(identity) => {
-            pool.expect(identity);
-            Ok(())
-        }
-        None => Err(PostgresOpenError::Restored),
-    }
+    let claimed = pool.ask(|connection| Box::pin(claim(connection))).await?;
+    pool.expect(claimed.ok_or(PostgresOpenError::Restored)?);
+    Ok(())
 }
 
 /// The identity, if it is the one that was noted.
-struct ClaimIdentity;
-
-impl Work for ClaimIdentity {
-    type Done = Option<String>;
-
-    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Option<String>, Failure> {
-        let claim = "UPDATE unionhall_schema SET identity = $1 WHERE version = 1 AND identity IS NULL";
-        let (here, sql) = (connection.identity().await?, connection as &mut dyn Sql);
-        sql.execute(claim, values![&here]).await?;
-        let noted = "SELECT identity FROM unionhall_schema WHERE version = 1";
-        let noted: String = expected(sql.row(noted, values![], |row| row.get(0)).await?)?;
-        Ok((noted == here).then_some(here))
-    }
+async fn claim(connection: &mut PgConnection) -> Result<Option<String>, Failure> {
+    let claim = "UPDATE unionhall_schema SET identity = $1 WHERE version = 1 AND identity IS NULL";
+    let (here, sql) = (connection.identity().await?, connection as &mut dyn Sql);
+    sql.execute(claim, values![&here]).await?;
+    let noted = "SELECT identity FROM unionhall_schema WHERE version = 1";
+    let noted: String = expected(sql.row(noted, values![], |row| row.get(0)).await?)?;
+    Ok((noted == here).then_some(here))
 }
 
-/// Whether the records are a copy that was not resumed.
-pub(super) struct LookForCopy;
-
-impl Work for LookForCopy {
-    type Done = bool;
-
-    async fn apply(&mut self, connection: &mut PgConnection) -> Result<bool, Failure> {
-        is_restored(connection).await
-    }
-}
-
-/// Whether the records are known to have been made in another database.
+/// Whether the records are known to have been made in another database, and were not resumed here.
 pub(super) async fn is_restored(connection: &mut PgConnection) -> Result<bool, Failure> {
     let here = connection.identity().await?;
     let sql: &mut dyn Sql = connection;
@@ -98,17 +77,7 @@ impl<U: Unit> Work for PgResume<'_, U> {
 }
 
 /// Notes where the records are, and changes nothing else.
-pub(super) struct NoteIdentity;
-
-impl Work for NoteIdentity {
-    type Done = ();
-
-    async fn apply(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
-        note(connection).await
-    }
-}
-
-async fn note(connection: &mut PgConnection) -> Result<(), Failure> {
+pub(super) async fn note(connection: &mut PgConnection) -> Result<(), Failure> {
     let (here, sql) = (connection.identity().await?, connection as &mut dyn Sql);
     sql.execute("UPDATE unionhall_schema SET identity = $1 WHERE version = 1", values![&here]).await.map(|_| ())
 }

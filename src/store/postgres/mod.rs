@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use self::batch::{AnyBatcher, Batched, Batcher};
 use self::connection::ExpectedIdentity;
 use self::count::PostgresCounter;
-use self::identity::{NoteIdentity, PgResume};
-use self::pool::{Pool, SHARES, Shares};
+use self::identity::PgResume;
+use self::pool::{OTHER_CONNECTIONS, Pool};
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sql::{Failure, How, Job, JobReply, Sql, Unit, expected, result_of, values};
 use super::{Engine, StoreError, StoreReply};
@@ -86,15 +86,14 @@ impl PostgresStore {
         batch: usize,
         migrations: &'static [Migration],
     ) -> Result<Self, PostgresOpenError> {
-        let shares = Shares::of(&address);
         let expected = ExpectedIdentity::default();
-        let pool = Pool::new(address.clone(), shares.rest, Arc::clone(&expected))?;
+        let pool = Pool::new(address.clone(), OTHER_CONNECTIONS, Arc::clone(&expected))?;
         schema::prepare(&pool, prepare, migrations).await?;
         // Nobody is harmed where simulated people come back.
         if address.schema.is_none() {
             identity::check(&pool, prepare).await?;
         }
-        let counter = PostgresCounter::start(Pool::new(address.clone(), shares.count, Arc::clone(&expected))?);
+        let counter = PostgresCounter::start(Pool::new(address.clone(), 1, Arc::clone(&expected))?);
         Ok(Self { address, expected, pool, batch, batchers: Mutex::default(), counter })
     }
 
@@ -105,7 +104,7 @@ impl PostgresStore {
             return None;
         }
         // A pool is refused only without a runtime, and it has one.
-        let pool = Pool::for_batches(self.address.clone(), SHARES.batched, Arc::clone(&self.expected)).ok()?;
+        let pool = Pool::for_batches(self.address.clone(), Arc::clone(&self.expected)).ok()?;
         let batcher = Arc::new(Batcher::start(pool, self.batch));
         self.batchers().push(Arc::clone(&batcher) as _);
         Some(batcher)
@@ -122,7 +121,7 @@ impl PostgresStore {
 
     /// Takes the records for complete, wherever they are now.
     pub async fn note_identity(&self) -> Result<(), StoreError> {
-        self.pool.run(&mut NoteIdentity).await
+        self.pool.ask(|connection| Box::pin(identity::note(connection))).await
     }
 }
 
@@ -149,7 +148,7 @@ impl Engine for PostgresStore {
         self.run(How::Transaction, <dyn Job>::of(if for_room { CHECK_FOR_ROOM } else { CHECK })).map(result_of)
     }
 
-    fn figures(&self) -> StoreReply<'_, StoreFigures> {
+    fn figures(&self) -> StoreFigures {
         let (mut writer, mut pools) = (WriterFigures::default(), Vec::new());
         for batcher in self.batchers().iter() {
             let (of_batches, pool) = batcher.figures();
@@ -157,7 +156,7 @@ impl Engine for PostgresStore {
             pools.push(pool);
         }
         pools.extend([self.counter.figures(), self.pool.figures("rest")]);
-        Reply::now(Ok(StoreFigures { writer, pools }))
+        StoreFigures { writer, pools }
     }
 
     fn close(&self) -> StoreReply<'_, ()> {

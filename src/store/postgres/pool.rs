@@ -12,30 +12,18 @@ use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 
 use super::address::{Address, place, quoted};
-use super::connection::{ExpectedIdentity, PgConnection, database_identity, is_broken};
+use super::connection::{ExpectedIdentity, Parameter, PgConnection, database_identity, is_broken, is_of_class};
+use crate::reply::BoxFuture;
 use crate::store::StoreError;
 use crate::store::queue::PoolFigures;
-use crate::store::sql::{Failure, How, Job, Unit, describe};
+use crate::store::sql::{Failure, Job, describe};
 
-/// Connections a node holds at the most, for each purpose apart: whatever holds up one leaves the others alone.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Shares {
-    /// For sign-ups and for confirmations each. Batches share one; the others are for those that a batch left undone.
-    pub batched: usize,
-    pub count: usize,
-    pub rest: usize,
-}
+/// The most connections of a node for sign-ups, and as many for confirmations: whatever holds up one purpose leaves the others
+/// alone. Batches share one; the others are for the units that a batch left undone.
+pub(super) const BATCH_CONNECTIONS: usize = 4;
 
-pub(super) const SHARES: Shares = Shares { batched: 4, count: 1, rest: 4 };
-
-/// The sandbox makes do with fewer: nobody's members wait there. Its sign-ups and confirmations are among the rest.
-const SANDBOX_SHARES: Shares = Shares { batched: 0, count: 1, rest: 4 };
-
-impl Shares {
-    pub(super) fn of(address: &Address) -> Self {
-        if address.schema.is_some() { SANDBOX_SHARES } else { SHARES }
-    }
-}
+/// The most connections for everything else but the member count, which has one.
+pub(super) const OTHER_CONNECTIONS: usize = 4;
 
 /// How long a unit of work may take once it has a connection.
 const UNIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -91,19 +79,31 @@ impl Work for Box<dyn Job + '_> {
     }
 }
 
-/// A unit of the hot path, without a box around it.
-pub(super) struct HotUnit<'u, U>(pub &'u U);
+/// Work that is a function of a connection, for what is rarely done.
+struct Question<F>(F);
 
-impl<U: Unit> Work for HotUnit<'_, U> {
-    type Done = U::Done;
+impl<T, F> Work for Question<F>
+where
+    T: Send,
+    F: for<'c> FnMut(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Failure>> + Send,
+{
+    type Done = T;
 
-    fn is_transaction(&self) -> bool {
-        U::HOW == How::Transaction
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<T, Failure> {
+        (self.0)(connection).await
     }
+}
 
-    fn apply(&mut self, connection: &mut PgConnection) -> impl Future<Output = Result<U::Done, Failure>> + Send {
-        self.0.apply(connection)
-    }
+/// Asks a question on a connection of its own, made as the service makes its own.
+pub(super) async fn ask_once<T, F>(address: Address, ask: F) -> Result<T, StoreError>
+where
+    T: Send,
+    F: for<'c> FnMut(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Failure>> + Send,
+{
+    let pool = Pool::new(address, 1, ExpectedIdentity::default())?;
+    let answer = pool.ask(ask).await;
+    pool.close();
+    answer
 }
 
 #[derive(Clone)]
@@ -117,12 +117,8 @@ impl Pool {
 
     /// For statements over a list. Each is planned once: for a short list PostgreSQL would rather plan it anew at each use, which
     /// takes several times as long as the work.
-    pub(super) fn for_batches(
-        address: Address,
-        connections: usize,
-        expected: ExpectedIdentity,
-    ) -> Result<Self, StoreError> {
-        Self::with_plans(address, connections, expected, "force_generic_plan")
+    pub(super) fn for_batches(address: Address, expected: ExpectedIdentity) -> Result<Self, StoreError> {
+        Self::with_plans(address, BATCH_CONNECTIONS, expected, "force_generic_plan")
     }
 
     fn with_plans(
@@ -144,6 +140,15 @@ impl Pool {
     /// Runs a unit of work on a connection of its own.
     pub(super) async fn run<W: Work>(&self, work: &mut W) -> Result<W::Done, StoreError> {
         self.attempt(work).await.map_err(StoreError::from)
+    }
+
+    /// Asks a question, or does a single statement, on a connection of the pool.
+    pub(super) async fn ask<T, F>(&self, ask: F) -> Result<T, StoreError>
+    where
+        T: Send,
+        F: for<'c> FnMut(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Failure>> + Send,
+    {
+        self.run(&mut Question(ask)).await
     }
 
     /// The same for a change: somebody waits for it, so rows that are locked are asked for a few times more. Others who wait for a
@@ -246,19 +251,22 @@ async fn perform<W: Work>(work: &mut W, connection: &mut PgConnection) -> Result
 /// A failure that leaves open whether a commit was done.
 fn lost(failure: Failure) -> Failure {
     match failure {
-        Failure::Postgres(error) if is_broken(&error) => Failure::Lost(format!("PostgreSQL: {}", describe(&error))),
+        Failure::Postgres(ref error) if is_broken(error) => Failure::Lost(failure.to_string()),
         known => known,
     }
 }
 
 /// Whether trying again at once may succeed: nothing was done.
 fn is_passing(failure: &Failure) -> bool {
+    let passing = [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
+    matches!(failure, Failure::Overtaken) || state(failure).is_some_and(|state| passing.contains(state))
+}
+
+/// PostgreSQL's code for what went wrong, if it gave one.
+fn state(failure: &Failure) -> Option<&SqlState> {
     match failure {
-        Failure::Overtaken => true,
-        Failure::Postgres(error) => {
-            matches!(error.code(), Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE))
-        }
-        Failure::Unusable(_) | Failure::Away(_) | Failure::Lost(_) | Failure::Sqlite(_) => false,
+        Failure::Postgres(error) => error.code(),
+        _ => None,
     }
 }
 
@@ -266,33 +274,27 @@ fn is_passing(failure: &Failure) -> bool {
 pub(super) fn is_of_the_unit(failure: &Failure) -> bool {
     match failure {
         Failure::Unusable(_) | Failure::Overtaken => true,
-        Failure::Postgres(error) => {
-            is_locked(failure) || {
-                error.code().is_some_and(|state| ["22", "23", "54"].iter().any(|class| state.code().starts_with(class)))
-            }
-        }
+        Failure::Postgres(error) => is_locked(failure) || is_of_class(error, &["22", "23", "54"]),
         Failure::Away(_) | Failure::Lost(_) | Failure::Sqlite(_) => false,
     }
 }
 
 /// Whether somebody else holds what it needed, and did not give it up in time.
 pub(super) fn is_locked(failure: &Failure) -> bool {
-    matches!(failure, Failure::Postgres(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE))
+    state(failure) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
-/// Whether the connection is to be thrown away: it is broken, or leads to a host that no longer takes writes.
+/// Whether the connection is to be thrown away: it is broken, leads to a host that no longer takes writes, or lost the statements
+/// that were prepared on it.
 fn is_of_connection(failure: &Failure) -> bool {
+    let useless =
+        [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FEATURE_NOT_SUPPORTED];
     match failure {
-        Failure::Postgres(error) => match error.code() {
-            None => true,
-            // The host no longer takes writes, goes down, or has forgotten what was prepared on the connection.
-            Some(state) => {
-                let forgotten = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FEATURE_NOT_SUPPORTED];
-                *state == SqlState::READ_ONLY_SQL_TRANSACTION
-                    || forgotten.contains(state)
-                    || ["57P", "08", "25P"].iter().any(|class| state.code().starts_with(class))
-            }
-        },
+        Failure::Postgres(error) => {
+            is_broken(error)
+                || is_of_class(error, &["25P"])
+                || error.code().is_some_and(|state| useless.contains(state))
+        }
         Failure::Away(_) | Failure::Lost(_) => true,
         Failure::Unusable(_) | Failure::Overtaken | Failure::Sqlite(_) => false,
     }
@@ -374,21 +376,19 @@ const SET_UP: &str = concat!(
 
 impl Connector {
     async fn connect(&self, index: usize) -> Result<PgConnection, String> {
+        let failed = |error: tokio_postgres::Error| describe(&error);
         let connected = self.address.hosts[index].connect(self.address.tls.clone()).await;
-        let (client, connection) = connected.map_err(|error| describe(&error))?;
+        let (client, connection) = connected.map_err(failed)?;
         // When it breaks, whoever waits for an answer on it is told.
         let task = tokio::spawn(async move {
             let _told_elsewhere = connection.await;
         });
         let connection = PgConnection::new(client, task);
         let schema = self.address.schema.as_deref().map(quoted);
-        let row = connection
-            .client
-            .query_one(SET_UP, &[&STATEMENT_TIMEOUT, &LOCK_TIMEOUT, &schema, &self.plans])
-            .await
-            .map_err(|error| describe(&error))?;
-        let read_only: bool = row.try_get("read_only").map_err(|error| describe(&error))?;
-        let identity: String = row.try_get("identity").map_err(|error| describe(&error))?;
+        let values: [Parameter<'_>; 4] = [&STATEMENT_TIMEOUT, &LOCK_TIMEOUT, &schema, &self.plans];
+        let row = connection.client.query_one(SET_UP, &values).await.map_err(failed)?;
+        let read_only: bool = row.try_get("read_only").map_err(failed)?;
+        let identity: String = row.try_get("identity").map_err(failed)?;
         match self.expected.get() {
             _ if read_only => Err("it is read-only, a standby perhaps".to_owned()),
             Some(expected) if *expected != identity => Err(RESTORED.to_owned()),

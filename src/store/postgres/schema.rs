@@ -60,20 +60,21 @@ pub enum PostgresOpenError {
 }
 
 /// What the tables are.
-struct FoundSchema {
-    version: i64,
-    serves: i64,
+pub(super) struct FoundSchema {
+    pub version: i64,
+    pub serves: i64,
 }
 
-/// Makes sure that the tables are there and of our time; makes or changes them if that is meant. Says whether the schema is
-/// exactly the one this program knows.
+/// Makes sure that the tables are there and of our time; makes or changes them if that is meant. What is found may be newer, and
+/// still serve this program.
 pub(super) async fn prepare(
     pool: &Pool,
     prepare: Prepare,
     migrations: &'static [Migration],
-) -> Result<Exactly, PostgresOpenError> {
+) -> Result<FoundSchema, PostgresOpenError> {
     let known = migrations.len() as i64;
-    let mut looked = pool.run(&mut Look(migrations)).await?;
+    // Without a lock: at nearly every start there is nothing to do.
+    let mut looked = pool.ask(|connection| Box::pin(look(connection, migrations))).await?;
     let migrate = match &looked {
         Ok(found) => found.version < known && matches!(prepare, Prepare::Upgrade | Prepare::Resume),
         Err(PostgresOpenError::Missing) => matches!(prepare, Prepare::Make | Prepare::Upgrade),
@@ -88,32 +89,12 @@ pub(super) async fn prepare(
             _ => PostgresOpenError::Store(failure.into()),
         })?;
     }
-    match looked {
-        Ok(FoundSchema { version, serves }) if serves > known => {
+    match looked? {
+        FoundSchema { version, serves } if serves > known => {
             Err(PostgresOpenError::Newer { found: version, serves, known })
         }
-        Ok(FoundSchema { version, .. }) if version < known => Err(PostgresOpenError::Older { found: version, known }),
-        Ok(FoundSchema { version, serves }) => {
-            Ok(if version == known { Exactly::This } else { Exactly::Newer { found: version, serves, known } })
-        }
-        Err(fault) => Err(fault),
-    }
-}
-
-/// Whether a schema that can be used is also the one that is known, column by column.
-pub(super) enum Exactly {
-    This,
-    Newer { found: i64, serves: i64, known: i64 },
-}
-
-/// Looks without a lock: at nearly every start there is nothing to do.
-struct Look(&'static [Migration]);
-
-impl Work for Look {
-    type Done = Result<FoundSchema, PostgresOpenError>;
-
-    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
-        look(connection, self.0).await
+        FoundSchema { version, .. } if version < known => Err(PostgresOpenError::Older { found: version, known }),
+        found => Ok(found),
     }
 }
 

@@ -1,16 +1,15 @@
 //! Whose certificate is believed (TLS), as libpq's `sslmode` says it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use tokio_postgres_rustls::MakeRustlsConnect;
-use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::ParsedCertificate;
-use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use tokio_rustls::rustls::{Error, RootCertStore};
+
+use crate::certificates::{ShownCertificate, client_judging};
 
 /// What is wrong with an option of the URL, and what would be right.
 #[derive(Debug, thiserror::Error)]
@@ -66,13 +65,8 @@ fn usual(name: &str) -> Option<PathBuf> {
 }
 
 pub(super) fn connector(trust: Trust, files: &Files, direct: bool) -> Result<MakeRustlsConnect, BadOption> {
-    let provider = Arc::new(ring::default_provider());
-    let verifier = Verifier { trust, roots: roots(trust, files)?, provider: Arc::clone(&provider) };
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(&error))?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier));
+    let roots = roots(trust, files)?;
+    let builder = client_judging(move |shown| judge(trust, &roots, shown)).map_err(|error| unusable(&error))?;
     let mut config = match files.client()? {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
@@ -141,56 +135,15 @@ fn roots(trust: Trust, files: &Files) -> Result<Roots, BadOption> {
     Ok(roots)
 }
 
-#[derive(Debug)]
-struct Verifier {
-    trust: Trust,
-    roots: Roots,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        _ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        if self.trust == Trust::Anyone {
-            return Ok(ServerCertVerified::assertion());
-        }
-        let parsed = ParsedCertificate::try_from(certificate)?;
-        // A server that signed its own certificate is trusted by that certificate: OpenSSL takes this for a chain of one.
-        if !self.roots.given.iter().any(|given| given == certificate) {
-            let algorithms = self.provider.signature_verification_algorithms.all;
-            verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots.anchors, intermediates, now, algorithms)?;
-        }
-        if self.trust == Trust::Name {
-            verify_server_name(&parsed, name)?;
-        }
-        Ok(ServerCertVerified::assertion())
+fn judge(trust: Trust, roots: &Roots, shown: &ShownCertificate<'_>) -> Result<(), Error> {
+    if trust == Trust::Anyone {
+        return Ok(());
     }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    let parsed = ParsedCertificate::try_from(shown.certificate)?;
+    // A server that signed its own certificate is trusted by that certificate: OpenSSL takes this for a chain of one.
+    if !roots.given.contains(shown.certificate) {
+        let ShownCertificate { intermediates, now, algorithms, .. } = *shown;
+        verify_server_cert_signed_by_trust_anchor(&parsed, &roots.anchors, intermediates, now, algorithms.all)?;
     }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
+    if trust == Trust::Name { verify_server_name(&parsed, shown.name) } else { Ok(()) }
 }

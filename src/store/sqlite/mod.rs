@@ -65,6 +65,13 @@ impl SqliteStore {
     }
 }
 
+/// The database, or a file that SQLite keeps beside it.
+fn beside(database: &Path, end: &str) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push(end);
+    path.into()
+}
+
 /// The file that was opened, whatever stands at its path later.
 #[derive(Debug, Clone)]
 struct OpenedFile {
@@ -143,11 +150,7 @@ impl Engine for SqliteStore {
 
     /// With its log, which may be the larger of the two for a while.
     fn database_bytes(&self) -> StoreReply<'_, u64> {
-        let size = |end: &str| {
-            let mut path = self.file.path.clone().into_os_string();
-            path.push(end);
-            std::fs::metadata(path).map_or(0, |file| file.len())
-        };
+        let size = |end| std::fs::metadata(beside(&self.file.path, end)).map_or(0, |file| file.len());
         Reply::now(Ok(size("") + size("-wal")))
     }
 
@@ -158,8 +161,8 @@ impl Engine for SqliteStore {
         }
     }
 
-    fn figures(&self) -> StoreReply<'_, StoreFigures> {
-        Reply::now(Ok(StoreFigures { writer: self.writer.figures(), pools: vec![self.readers.figures()] }))
+    fn figures(&self) -> StoreFigures {
+        StoreFigures { writer: self.writer.figures(), pools: vec![self.readers.figures()] }
     }
 
     fn close(&self) -> StoreReply<'_, ()> {

@@ -74,9 +74,7 @@ impl SqliteOpenError {
 fn refusal(path: &Path) -> Option<SqliteOpenError> {
     let may = |path: &Path, access| rustix::fs::accessat(CWD, path, access, AtFlags::EACCESS);
     for end in ["", "-wal", "-shm"] {
-        let mut file = path.as_os_str().to_owned();
-        file.push(end);
-        let path = PathBuf::from(file);
+        let path = super::beside(path, end);
         match (may(&path, Access::READ_OK), may(&path, Access::WRITE_OK)) {
             (Err(Errno::ACCESS), _) => return Some(SqliteOpenError::Denied { path }),
             (Ok(()), Err(_)) => return Some(SqliteOpenError::ReadOnly { path }),
@@ -110,21 +108,28 @@ pub(super) fn open(path: &Path, prepare: Prepare, migrations: &[Migration]) -> R
     // What is deleted is overwritten: who was erased leaves no bytes in the file.
     connection.pragma_update(None, "secure_delete", true).map_err(failed)?;
     // Before anything is changed: a table that is made anew would no longer refuse writes.
-    if let Some((place, at)) = moved(&connection).map_err(failed)? {
-        return Err(SqliteOpenError::Moved { path: path.to_owned(), place, at });
-    }
+    refuse_moved(&connection, path)?;
     migrate(&mut connection, path, prepare, migrations)?;
     Ok(connection)
 }
 
-/// Where the records went, if they went.
-fn moved(connection: &Connection) -> rusqlite::Result<Option<(String, Timestamp)>> {
-    let mut there = connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'moved'")?;
-    if !there.exists([])? {
-        return Ok(None);
+fn refuse_moved(connection: &Connection, path: &Path) -> Result<(), SqliteOpenError> {
+    let failed = |source| SqliteOpenError::opening(path, source);
+    if !has_table(connection, "moved").map_err(failed)? {
+        return Ok(());
     }
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?)));
-    connection.query_row("SELECT place, at FROM moved LIMIT 1", [], read).map(Some)
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(SqliteOpenError::Moved {
+            path: path.to_owned(),
+            place: row.get(0)?,
+            at: Timestamp::from_millis(row.get(1)?),
+        })
+    };
+    Err(connection.query_row("SELECT place, at FROM moved LIMIT 1", [], read).map_err(failed)?)
+}
+
+fn has_table(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1")?.exists([name])
 }
 
 /// Refuses what is not ours, what is empty, what is newer or of another build, and what was moved away.
@@ -142,10 +147,7 @@ pub(super) fn check_known(
         _ if found > known => return Err(SqliteOpenError::Newer { path: path.to_owned(), found, known }),
         _ => {}
     }
-    match moved(connection).map_err(failed)? {
-        Some((place, at)) => Err(SqliteOpenError::Moved { path: path.to_owned(), place, at }),
-        None => Ok(()),
-    }
+    refuse_moved(connection, path)
 }
 
 /// The last step of the schema that was taken.
@@ -186,8 +188,7 @@ fn check_build(
     migrations: &[Migration],
 ) -> Result<(), SqliteOpenError> {
     let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
-    let there = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'unionhall_schema'";
-    let noted = connection.prepare(there).and_then(|mut there| there.exists([])).map_err(failed)?;
+    let noted = has_table(connection, "unionhall_schema").map_err(failed)?;
     for (step, migration) in (1..=found).zip(migrations) {
         let taken = "SELECT fingerprint FROM unionhall_schema WHERE version = ?1";
         let taken = || connection.query_row(taken, [step as i64], |row| row.get::<_, String>(0)).optional();
@@ -270,17 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn others_databases_and_newer_ones_are_refused_unchanged() {
+    fn a_database_of_another_program_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("theirs.db");
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE notes (text TEXT)").unwrap();
         assert!(matches!(open(&path), Err(SqliteOpenError::Foreign { .. })));
         std::fs::write(folder.path().join("text.db"), "not a database at all, but a text".repeat(100)).unwrap();
         assert!(matches!(open(&folder.path().join("text.db")), Err(SqliteOpenError::Foreign { .. })));
-
-        let path = folder.path().join("newer.db");
-        open(&path).unwrap().pragma_update(None, "user_version", 999).unwrap();
-        let error = open(&path).unwrap_err();
-        assert!(error.to_string().contains("newer unionhall (schema 999"), "{error}");
     }
 }

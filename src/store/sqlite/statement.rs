@@ -208,6 +208,6 @@ mod tests {
         let (row, missing, foreign): <Ask as Unit>::Done = result_of(Ok(job)).unwrap();
         assert_eq!(row, Some((2, "one".to_owned(), 2)));
         assert!(missing.contains("Wrong number of parameters"), "a value that is missing is no NULL: {missing}");
-        assert_eq!(foreign, "the column figure holds a value that is not ours");
+        assert_eq!(foreign, "the column figure holds an unexpected value");
     }
 }

@@ -4,16 +4,13 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, params_from_iter};
 
-use super::{SqliteOpenError, schema};
+use super::{SqliteOpenError, beside, schema};
 use crate::domain::time::Timestamp;
 use crate::private_files::folder_of;
 use crate::reply::Reply;
 use crate::store::migration::{MIGRATIONS, Prepare};
-use crate::store::sql::{Failure, Value};
-use crate::store::transfer::{
-    Cell, Cells, TABLES, Table, TableColumns, TransferRows, TransferSource, TransferTarget, cells,
-};
-use crate::store::{StoreError, StoreReply};
+use crate::store::sql::{Failure, SqlReply, Value};
+use crate::store::transfer::{Cell, Cells, TABLES, Table, TableColumns, Transfer, cells};
 
 /// A file whose records are carried away, or to: held by a transaction that lets nobody else write.
 #[derive(Debug)]
@@ -85,10 +82,9 @@ pub(super) fn place(unfinished: &Path, path: &Path) -> Result<(), Failure> {
 /// SQLite would take what another database of that name left behind for this one's.
 pub(super) fn refuse_leftovers(path: &Path) -> Result<(), SqliteOpenError> {
     for end in ["-wal", "-shm", "-journal"] {
-        let mut leftover = path.as_os_str().to_owned();
-        leftover.push(end);
-        if Path::new(&leftover).exists() {
-            return Err(SqliteOpenError::Leftover { path: leftover.into() });
+        let path = beside(path, end);
+        if path.exists() {
+            return Err(SqliteOpenError::Leftover { path });
         }
     }
     Ok(())
@@ -98,8 +94,8 @@ pub(super) fn refused(why: &str) -> Failure {
     Failure::Unusable(format!("SQLite: {why}"))
 }
 
-impl TransferRows for SqliteTransfer {
-    fn select<'a>(&'a mut self, sql: String, after: Option<&'a Cell>) -> StoreReply<'a, Vec<Cells>> {
+impl Transfer for SqliteTransfer {
+    fn select<'a>(&'a mut self, sql: String, after: Option<&'a Cell>) -> SqlReply<'a, Vec<Cells>> {
         let select = || {
             let mut statement = self.connection()?.prepare_cached(&sql)?;
             let columns = statement.column_count();
@@ -110,27 +106,26 @@ impl TransferRows for SqliteTransfer {
             }
             Ok(all)
         };
-        answer(select())
+        Reply::now(select())
     }
 
-    fn columns(&mut self, table: &'static Table) -> StoreReply<'_, Vec<String>> {
+    fn columns(&mut self, table: &'static Table) -> SqlReply<'_, Vec<String>> {
         let columns = || {
             let mut statement = self.connection()?.prepare("SELECT name FROM pragma_table_info(?1)")?;
             let names = statement.query_map([table.name], |row| row.get(0))?;
             Ok(names.collect::<Result<_, _>>()?)
         };
-        answer(columns())
+        Reply::now(columns())
     }
 
     /// SQLite writes it down (AUTOINCREMENT), even of a row that is gone.
-    fn last_number(&mut self, table: &'static Table) -> StoreReply<'_, i64> {
+    fn last_number(&mut self, table: &'static Table) -> SqlReply<'_, i64> {
         let sql = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?1), 0)";
-        answer(self.connection().and_then(|connection| Ok(connection.query_row(sql, [table.name], |row| row.get(0))?)))
+        let last = || Ok(self.connection()?.query_row(sql, [table.name], |row| row.get(0))?);
+        Reply::now(last())
     }
-}
 
-impl TransferSource for SqliteTransfer {
-    fn retire<'a>(&'a mut self, place: &'a str, now: Timestamp) -> StoreReply<'a, ()> {
+    fn retire<'a>(&'a mut self, place: &'a str, now: Timestamp) -> SqlReply<'a, ()> {
         let retire = || {
             let connection = self.connection()?;
             connection.execute_batch("CREATE TABLE moved (place TEXT NOT NULL, at INTEGER NOT NULL) STRICT")?;
@@ -145,12 +140,10 @@ impl TransferSource for SqliteTransfer {
             }
             Ok(connection.execute_batch("COMMIT")?)
         };
-        answer(retire())
+        Reply::now(retire())
     }
-}
 
-impl TransferTarget for SqliteTransfer {
-    fn append<'a>(&'a mut self, table: &'a TableColumns, rows: &'a [Cells]) -> StoreReply<'a, ()> {
+    fn append<'a>(&'a mut self, table: &'a TableColumns, rows: &'a [Cells]) -> SqlReply<'a, ()> {
         let append = || {
             let TableColumns { table: Table { name, .. }, columns } = table;
             let places: Vec<_> = columns.split(',').map(|_| "?").collect();
@@ -162,24 +155,20 @@ impl TransferTarget for SqliteTransfer {
             }
             Ok(())
         };
-        answer(append())
+        Reply::now(append())
     }
 
-    fn number_after(&mut self, table: &'static Table, last: i64) -> StoreReply<'_, ()> {
+    fn number_after(&mut self, table: &'static Table, last: i64) -> SqlReply<'_, ()> {
         let write = || {
             let connection = self.connection()?;
             connection.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [table.name])?;
             connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", (table.name, last))?;
             Ok(())
         };
-        answer(write())
+        Reply::now(write())
     }
 
-    fn finish(&mut self) -> StoreReply<'_, ()> {
-        answer(self.put_in_place())
+    fn finish(&mut self) -> SqlReply<'_, ()> {
+        Reply::now(self.put_in_place())
     }
-}
-
-fn answer<'a, T>(done: Result<T, Failure>) -> StoreReply<'a, T> {
-    Reply::now(done.map_err(StoreError::from))
 }

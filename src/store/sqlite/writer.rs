@@ -94,19 +94,12 @@ fn run(
             checkpoints.idle();
             inbox.blocking_recv()
         });
-        loop {
-            match next {
-                Some(Queued::Job(job)) => batch.push(job),
-                Some(Queued::Close) | None => open = false,
-            }
-            if !open || batch.len() >= most {
-                break;
-            }
-            match inbox.try_recv() {
-                Ok(message) => next = Some(message),
-                Err(_) => break,
-            }
+        while let Some(Queued::Job(job)) = next {
+            batch.push(job);
+            next = if batch.len() < most { inbox.try_recv().ok() } else { None };
         }
+        // Waiting for a job gave none, or the queue was closed.
+        open = next.is_none() && !batch.is_empty();
         if !batch.is_empty() {
             batches.count(batch.len());
             commit(connection, file, &mut batch);
@@ -125,7 +118,7 @@ fn commit(connection: &mut Connection, file: &OpenedFile, batch: &mut Vec<Waitin
     let kept = || file.is_in_place().map_err(|moved| StoreError::Unknown(moved.to_string()));
     let tried = match try_commit(connection, batch, Isolation::None) {
         // Something was written that must not stand: all again, this time so that it can be undone alone.
-        Ok(Tried::NeedsSavepoints) => try_commit(connection, batch, Isolation::Savepoints),
+        Ok(false) => try_commit(connection, batch, Isolation::Savepoints),
         tried => tried,
     };
     match tried {
@@ -133,10 +126,11 @@ fn commit(connection: &mut Connection, file: &OpenedFile, batch: &mut Vec<Waitin
             let kept = kept();
             batch.drain(..).for_each(|job| job.answer(kept.clone()));
         }
-        Err(error) if batch.len() == 1 => batch.drain(..).for_each(|job| job.answer(Err(failed(&error)))),
         // A database that another process keeps locked will not open for the single ones either: each would wait out
         // the whole time-out again.
-        Err(error) if super::is_busy(&error) => batch.drain(..).for_each(|job| job.answer(Err(failed(&error)))),
+        Err(error) if batch.len() == 1 || super::is_busy(&error) => {
+            batch.drain(..).for_each(|job| job.answer(Err(failed(&error))));
+        }
         Err(_) => {
             for mut job in batch.drain(..) {
                 match try_commit(connection, std::slice::from_mut(&mut job), Isolation::Savepoints) {
@@ -165,16 +159,10 @@ enum Isolation {
     Savepoints,
 }
 
-/// What became of a transaction that met no error of its own.
-enum Tried {
-    Committed,
-    /// A unit failed after it had written; nothing was committed.
-    NeedsSavepoints,
-}
-
-fn try_commit(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Isolation) -> rusqlite::Result<Tried> {
+/// Whether the batch was committed. Without savepoints it is not where a unit failed after it had written.
+fn try_commit(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Isolation) -> rusqlite::Result<bool> {
     let tried = attempt(connection, batch, isolation);
-    if !matches!(tried, Ok(Tried::Committed)) && !connection.is_autocommit() {
+    if !matches!(tried, Ok(true)) && !connection.is_autocommit() {
         run_sql(connection, "ROLLBACK")?;
     }
     tried
@@ -184,36 +172,29 @@ fn run_sql(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map(|_| ())
 }
 
-fn attempt(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Isolation) -> rusqlite::Result<Tried> {
+fn attempt(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Isolation) -> rusqlite::Result<bool> {
     run_sql(connection, "BEGIN IMMEDIATE")?;
     for job in batch {
         if isolation == Isolation::None {
             let before = connection.total_changes();
             match job.apply(connection) {
-                Applied::Done => {}
-                Applied::Undecided if connection.total_changes() == before => {}
-                Applied::Undecided | Applied::Failed => return Ok(Tried::NeedsSavepoints),
+                Ok(()) => {}
+                // It did nothing, and the database is well.
+                Err(Failure::Unusable(_) | Failure::Overtaken) if connection.total_changes() == before => {}
+                // It wrote what may not stand, or SQLite met an error, and the transaction may be gone with it.
+                Err(_) => return Ok(false),
             }
             continue;
         }
         run_sql(connection, "SAVEPOINT unit")?;
-        if !matches!(job.apply(connection), Applied::Done) {
+        if job.apply(connection).is_err() {
             // Some errors, a full disk among them, may roll the whole transaction back: then the savepoint is gone,
             // this fails, and each job gets a transaction of its own.
             run_sql(connection, "ROLLBACK TO unit")?;
         }
         run_sql(connection, "RELEASE unit")?;
     }
-    run_sql(connection, "COMMIT").map(|()| Tried::Committed)
-}
-
-/// What a unit did, as far as its transaction is concerned.
-enum Applied {
-    Done,
-    /// It did nothing that may stand; the database is fine.
-    Undecided,
-    /// SQLite met an error; the transaction may be gone with it.
-    Failed,
+    run_sql(connection, "COMMIT").map(|()| true)
 }
 
 /// A unit of work, its outcome so far and the caller who waits for it.
@@ -224,12 +205,8 @@ struct WaitingJob {
 }
 
 impl WaitingJob {
-    fn apply(&mut self, connection: &mut Connection) -> Applied {
-        match self.outcome.insert(statement::apply(&mut *self.job, connection)) {
-            Ok(()) => Applied::Done,
-            Err(Failure::Unusable(_) | Failure::Overtaken) => Applied::Undecided,
-            Err(Failure::Sqlite(_) | Failure::Postgres(_) | Failure::Away(_) | Failure::Lost(_)) => Applied::Failed,
-        }
+    fn apply(&mut self, connection: &mut Connection) -> &Result<(), Failure> {
+        self.outcome.insert(statement::apply(&mut *self.job, connection))
     }
 
     /// Tells the caller, once the transaction is committed or lost.
@@ -293,25 +270,21 @@ mod tests {
             let (mut batch, answers) = queue(&[(10, false)]);
             commit(&mut connection, &file, &mut batch);
             for answer in answers {
-                let told = answer.take().unwrap_err();
+                let told = taken(answer).unwrap_err();
                 assert!(matches!(told, StoreError::Unavailable(_)) && told.to_string().contains("moved"), "{told}");
             }
         }
         assert_eq!(kept(&connection), 0, "nothing was written where it would be lost");
     }
 
-    struct Answer(oneshot::Receiver<JobDone>);
-
-    impl Answer {
-        fn take(mut self) -> Result<u64, StoreError> {
-            result_of(self.0.try_recv().unwrap())
-        }
+    fn taken(mut answer: oneshot::Receiver<JobDone>) -> Result<u64, StoreError> {
+        result_of(answer.try_recv().unwrap())
     }
 
-    fn queue(sizes: &[(usize, bool)]) -> (Vec<WaitingJob>, Vec<Answer>) {
+    fn queue(sizes: &[(usize, bool)]) -> (Vec<WaitingJob>, Vec<oneshot::Receiver<JobDone>>) {
         let queued = sizes.iter().map(|&(size, refused)| {
             let (waiter, answer) = oneshot::channel();
-            (WaitingJob { job: <dyn Job>::of(Note { size, refused }), outcome: None, waiter }, Answer(answer))
+            (WaitingJob { job: <dyn Job>::of(Note { size, refused }), outcome: None, waiter }, answer)
         });
         queued.unzip()
     }
@@ -325,7 +298,7 @@ mod tests {
         let (folder, mut connection) = notes(1000);
         let (mut batch, answers) = queue(&[(10, false), (10, true), (10, false)]);
         commit(&mut connection, &opened(&folder), &mut batch);
-        let answers: Vec<_> = answers.into_iter().map(|answer| answer.take().is_ok()).collect();
+        let answers: Vec<_> = answers.into_iter().map(|answer| taken(answer).is_ok()).collect();
         assert_eq!(answers, [true, false, true]);
         assert_eq!(kept(&connection), 2);
     }
@@ -335,7 +308,7 @@ mod tests {
         let (folder, mut connection) = notes(20);
         let (mut batch, answers) = queue(&[(100, false), (1_000_000, false), (100, false), (100, false)]);
         commit(&mut connection, &opened(&folder), &mut batch);
-        let answers: Vec<_> = answers.into_iter().map(Answer::take).collect();
+        let answers: Vec<_> = answers.into_iter().map(taken).collect();
         assert!(answers[1].as_ref().is_err_and(|error| error.to_string().contains("full")), "{answers:?}");
         assert!([0, 2, 3].iter().all(|i| answers[*i].is_ok()), "{answers:?}");
         assert_eq!(kept(&connection), 3, "every answered unit is there, and nothing else");

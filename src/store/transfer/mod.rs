@@ -10,8 +10,8 @@ mod tables;
 use ring::digest::{Context, SHA256};
 
 pub use self::tables::{TABLES, Table};
-use super::sql::{Columns, Failure, Value};
-use super::{StoreError, StoreReply};
+use super::StoreError;
+use super::sql::{Columns, Failure, SqlReply, Value};
 use crate::domain::time::Timestamp;
 
 /// A value, whatever a store makes of it.
@@ -61,25 +61,36 @@ pub(super) fn cells(row: &dyn Columns, columns: usize) -> Result<Cells, Failure>
     (0..columns).map(|column| row.value(column).map(Cell::from)).collect()
 }
 
-/// Records that can be read from one end to the other.
-pub trait TransferRows: Send {
+/// Records that nobody else can change while this is there. Nobody else sees any of a copy before it is finished.
+pub trait Transfer: Send {
     /// The rows of a question, with `$1` for the key after which they begin.
-    fn select<'a>(&'a mut self, sql: String, after: Option<&'a Cell>) -> StoreReply<'a, Vec<Cells>>;
+    fn select<'a>(&'a mut self, sql: String, after: Option<&'a Cell>) -> SqlReply<'a, Vec<Cells>>;
 
     /// The names of a table's columns.
-    fn columns(&mut self, table: &'static Table) -> StoreReply<'_, Vec<String>>;
+    fn columns(&mut self, table: &'static Table) -> SqlReply<'_, Vec<String>>;
 
     /// The last number that was given to a row of a numbered table, even if that row is gone.
-    fn last_number(&mut self, table: &'static Table) -> StoreReply<'_, i64>;
+    fn last_number(&mut self, table: &'static Table) -> SqlReply<'_, i64>;
+
+    fn append<'a>(&'a mut self, table: &'a TableColumns, rows: &'a [Cells]) -> SqlReply<'a, ()>;
+
+    /// Numbers go on after this one: links and message ids are made from them, and none may come back.
+    fn number_after(&mut self, table: &'static Table, last: i64) -> SqlReply<'_, ()>;
+
+    /// Makes the copy valid.
+    fn finish(&mut self) -> SqlReply<'_, ()>;
+
+    /// Refuses every write from now on, for good; `place` is where the records are now.
+    fn retire<'a>(&'a mut self, place: &'a str, now: Timestamp) -> SqlReply<'a, ()>;
 }
 
 /// Some rows of the table, in the order of their keys, after the one with that key.
-async fn rows<R: TransferRows + ?Sized>(
-    records: &mut R,
+async fn rows(
+    records: &mut dyn Transfer,
     TableColumns { table: Table { name, key, .. }, columns }: &TableColumns,
     after: Option<&Cell>,
     most: usize,
-) -> Result<Vec<Cells>, StoreError> {
+) -> Result<Vec<Cells>, Failure> {
     let rest = if after.is_some() { format!("WHERE {key} > $1") } else { String::new() };
     records.select(format!("SELECT {columns} FROM {name} {rest} ORDER BY {key} LIMIT {most}"), after).await
 }
@@ -92,7 +103,7 @@ pub struct TableColumns {
 }
 
 /// All tables as the source has them; the target has the same schema.
-async fn tables(source: &mut dyn TransferSource) -> Result<Vec<TableColumns>, MoveError> {
+async fn tables(source: &mut dyn Transfer) -> Result<Vec<TableColumns>, MoveError> {
     let mut all = Vec::with_capacity(TABLES.len());
     for table in TABLES {
         let mut columns = source.columns(table).await.map_err(from(table))?;
@@ -102,29 +113,12 @@ async fn tables(source: &mut dyn TransferSource) -> Result<Vec<TableColumns>, Mo
     Ok(all)
 }
 
-async fn count<R: TransferRows + ?Sized>(records: &mut R, table: &Table) -> Result<u64, StoreError> {
+async fn count(records: &mut dyn Transfer, table: &Table) -> Result<u64, Failure> {
     let counted = records.select(format!("SELECT count(*) FROM {}", table.name), None).await?;
     match counted.first().and_then(|row| row.first()) {
         Some(Cell::Number(count)) => Ok(count.unsigned_abs()),
-        _ => Err(StoreError::Unavailable("a table cannot be counted".to_owned())),
+        _ => Err(Failure::Unusable("a table cannot be counted".to_owned())),
     }
-}
-
-/// Records that nobody else can change while this is there.
-pub trait TransferSource: TransferRows {
-    /// Refuses every write from now on, for good; `place` is where the records are now.
-    fn retire<'a>(&'a mut self, place: &'a str, now: Timestamp) -> StoreReply<'a, ()>;
-}
-
-/// Where the records go. Nobody else sees any of it before it is finished.
-pub trait TransferTarget: TransferRows {
-    fn append<'a>(&'a mut self, table: &'a TableColumns, rows: &'a [Cells]) -> StoreReply<'a, ()>;
-
-    /// Numbers go on after this one: links and message ids are made from them, and none may come back.
-    fn number_after(&mut self, table: &'static Table, last: i64) -> StoreReply<'_, ()>;
-
-    /// Makes the copy valid.
-    fn finish(&mut self) -> StoreReply<'_, ()>;
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -170,8 +164,8 @@ const COPY_BATCH: usize = 2000;
 
 /// Copies everything and compares it. The target is finished; the source is not retired yet.
 pub async fn copy(
-    source: &mut dyn TransferSource,
-    target: &mut dyn TransferTarget,
+    source: &mut dyn Transfer,
+    target: &mut dyn Transfer,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Vec<Sum>, MoveError> {
     refuse_unless_empty(target).await?;
@@ -201,20 +195,20 @@ pub async fn copy(
     Ok(sums)
 }
 
-fn from(table: &Table) -> impl Fn(StoreError) -> MoveError + use<> {
+fn from(table: &Table) -> impl Fn(Failure) -> MoveError + use<> {
     let table = table.name;
-    move |error| MoveError::Source { table, error }
+    move |failure| MoveError::Source { table, error: failure.into() }
 }
 
-fn to(table: &Table) -> impl Fn(StoreError) -> MoveError + use<> {
+fn to(table: &Table) -> impl Fn(Failure) -> MoveError + use<> {
     let table = table.name;
-    move |error| MoveError::Target { table, error }
+    move |failure| MoveError::Target { table, error: failure.into() }
 }
 
 /// Whether the target holds these very records already: a move that was interrupted before its last step.
 pub async fn is_copied(
-    source: &mut dyn TransferSource,
-    target: &mut dyn TransferTarget,
+    source: &mut dyn Transfer,
+    target: &mut dyn Transfer,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Option<Vec<Sum>>, MoveError> {
     let mut sums = Vec::new();
@@ -238,7 +232,7 @@ pub async fn is_copied(
 }
 
 async fn compare(
-    target: &mut dyn TransferTarget,
+    target: &mut dyn Transfer,
     tables: &[TableColumns],
     sums: &[Sum],
     progress: &mut (dyn FnMut(Progress) + Send),
@@ -258,7 +252,7 @@ async fn compare(
 }
 
 /// A new store has rows in some tables already; the one about the installation is claimed by the first start.
-async fn refuse_unless_empty(target: &mut dyn TransferTarget) -> Result<(), MoveError> {
+async fn refuse_unless_empty(target: &mut dyn Transfer) -> Result<(), MoveError> {
     for table in TABLES.iter().filter(|table| !table.has_row) {
         if count(target, table).await.map_err(to(table))? > 0 {
             return Err(MoveError::NotEmpty(format!("there are rows in {}", table.name)));
@@ -285,7 +279,7 @@ impl<'a> Summing<'a> {
     }
 
     /// The next rows; none at the end.
-    async fn next<S: TransferRows + ?Sized>(&mut self, records: &mut S) -> Result<Option<Vec<Cells>>, StoreError> {
+    async fn next(&mut self, records: &mut dyn Transfer) -> Result<Option<Vec<Cells>>, Failure> {
         let rows = rows(records, self.table, self.last.as_ref(), COPY_BATCH).await?;
         let Some(last) = rows.last().and_then(|row| row.first()) else { return Ok(None) };
         self.last = Some(last.clone());

@@ -225,7 +225,7 @@ const LAYERS: &[Layer] = &[
     ),
     layer("installation", &["domain", "store"], NO_HTTP_NO_DATABASE),
     layer("lease_queue", &["clock", "domain", "store"], NO_HTTP_NO_DATABASE),
-    layer("http", &["domain", "error", "loopback"], NO_DATABASE),
+    layer("http", &["certificates", "domain", "error", "loopback"], NO_DATABASE),
     // It must never know who asks.
     layer(
         "outbound",
@@ -234,7 +234,7 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "store",
-        &["domain", "loopback", "private_files", "random", "reply", "supervise"],
+        &["certificates", "domain", "loopback", "private_files", "random", "reply", "supervise"],
         &["hyper::", "redis::", "clap::", "println!"],
     ),
     layer("limiter", &["domain", "reply"], &["hyper::", "rusqlite::", "tokio_postgres::", "clap::", "println!"]),
@@ -242,6 +242,7 @@ const LAYERS: &[Layer] = &[
     layer("clock", &["domain"], NO_HTTP_NO_DATABASE),
     layer("error", &["domain"], NO_HTTP_NO_DATABASE),
     layer("metrics", &[], &["Mutex", "RwLock", "hyper::", "tokio::", "clap::", "println!"]),
+    layer("certificates", &[], NO_HTTP_NO_DATABASE),
     layer("loopback", &[], PURE_BUT_ADDRESSES),
     layer("private_files", &[], NO_HTTP_NO_DATABASE),
     layer("random", &[], NO_HTTP_NO_DATABASE),

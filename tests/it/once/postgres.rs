@@ -388,14 +388,14 @@ fn confirmations_at_once_share_commits() {
         let database = Database::migrated().await;
         let node = open(&database).await;
         together((0..200).map(|n| node.sign_up(new(&format!("p{n}@example.com"), None), NOW))).await;
-        let commits = async || {
-            let writer = node.figures().await.unwrap().writer;
+        let commits = || {
+            let writer = node.figures().writer;
             (writer.batches.iter().sum::<u64>(), writer.jobs)
         };
-        let before = commits().await;
+        let before = commits();
         let asked: Vec<_> = (1..=200).map(|id| node.confirm(linked(id), SeenPage::default(), NOW)).collect();
         assert!(together(asked.into_iter()).await.iter().all(|done| matches!(done, Ok(Confirmation::Joined(_)))));
-        let after = commits().await;
+        let after = commits();
         assert_eq!(after.1 - before.1, 200);
         assert!(after.0 - before.0 <= 20, "{} batches for 200 confirmations", after.0 - before.0);
         assert_eq!(node.member_count().await, Ok(200));

@@ -37,7 +37,7 @@ impl Engine for EarningMeanwhile {
         self.0.check(for_room)
     }
 
-    fn figures(&self) -> StoreReply<'_, StoreFigures> {
+    fn figures(&self) -> StoreFigures {
         self.0.figures()
     }
 
