@@ -42,8 +42,7 @@ pub fn read(
     let mail = named(&said, tokens).ok_or(NoReport::Token)?;
     // The same mail twice is one report: an MTA that was not answered in time hands it on again.
     let hash = ring::digest::digest(&ring::digest::SHA256, report);
-    let id = base32::encode::<26>(hash.as_ref());
-    let once = Some(once(&String::from_utf8_lossy(&id), now));
+    let once = Some(once(&base32::text::<26>(hash.as_ref()), now));
     Ok(MailReport { mail, kind, once })
 }
 
