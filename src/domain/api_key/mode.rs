@@ -1,25 +1,18 @@
 //! Live or test: which records a key opens, and which a command works on.
 
-/// Live or test: which records a key opens. The two have keys of different lengths, so that no text is a key of both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Real members.
-    Live,
-    /// The sandbox: nobody in it is real, and nothing in it lasts.
-    Test,
+use crate::domain::json::named_enum;
+
+named_enum! {
+    /// Live or test: which records a key opens. The two have keys of different lengths, so that no text is a key of both.
+    pub enum Mode {
+        /// Real members.
+        Live = "live",
+        /// The sandbox: no one in it is real, and nothing in it lasts.
+        Test = "test",
+    }
 }
 
 impl Mode {
-    pub(super) const ALL: [Self; 2] = [Self::Test, Self::Live];
-
-    /// As documents and messages write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Test => "test",
-        }
-    }
-
     pub(super) const fn prefix(self) -> &'static str {
         match self {
             Self::Live => "uh_",
