@@ -102,7 +102,7 @@ async fn page(visit: Visit<'_>, changed: bool) -> PageResult {
         SignUpState::Expired => form_again(visit, &found).await,
         SignUpState::Declined if !record.can_take_back => form_again(visit, &found).await,
         SignUpState::Declined => {
-            let take_back = visit.place(format!("/not-me/{}", visit.app().membership.decline_token(&found)));
+            let take_back = visit.place(format!("/not-me/{}", visit.app().membership.token(Purpose::Decline, &found)));
             visit.outcome(StatusCode::GONE, Outcome::WasDeclined { take_back: &take_back })
         }
         SignUpState::Pending => ask(visit, &found, changed),
@@ -131,7 +131,7 @@ async fn form_again(visit: Visit<'_>, found: &LinkedSignUp) -> Answer {
 fn ask(visit: Visit<'_>, found: &LinkedSignUp, changed: bool) -> Answer {
     let facts = SignUpFacts::of(visit, found);
     let confirm_path = visit.place(format!("/confirm/{}", visit.parameter));
-    let decline_path = visit.place(format!("/not-me/{}", visit.app().membership.decline_token(found)));
+    let decline_path = visit.place(format!("/not-me/{}", visit.app().membership.token(Purpose::Decline, found)));
     let view = view::ConfirmView { changed, ..facts.view(&confirm_path, &decline_path) };
     visit.page(view::confirm(visit.frame(), &view))
 }

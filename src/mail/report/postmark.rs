@@ -46,11 +46,10 @@ struct PostmarkEvent {
 
 /// Whether a call is the operator's own; its body need not have come.
 pub fn prove(login: &PostmarkLogin, authorization: Option<&[u8]>) -> Result<(), Untaken> {
-    let sent = authorization.and_then(|value| value.split_at_checked(6)).filter(|(scheme, _)| {
-        // "Basic " in any case.
-        scheme.eq_ignore_ascii_case(b"basic ")
-    });
-    let sent = sent.map_or(&b""[..], |(_, login)| login);
+    let sent = match authorization.and_then(|value| value.split_at_checked(6)) {
+        Some((scheme, login)) if scheme.eq_ignore_ascii_case(b"basic ") => login,
+        _ => b"",
+    };
     if bool::from(login.0.as_bytes().ct_eq(sent)) { Ok(()) } else { Err(Untaken::Unproved) }
 }
 

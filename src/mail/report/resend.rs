@@ -37,10 +37,7 @@ impl ResendSecret {
 
     pub fn parse(text: &str) -> Result<Self, BadResendSecret> {
         let encoded = text.trim().strip_prefix("whsec_").ok_or(BadResendSecret)?;
-        let key = STANDARD.decode(encoded).map_err(|_| BadResendSecret)?;
-        if key.len() < Self::SHORTEST {
-            return Err(BadResendSecret);
-        }
+        let key = STANDARD.decode(encoded).ok().filter(|key| key.len() >= Self::SHORTEST).ok_or(BadResendSecret)?;
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
     }
 }
@@ -105,11 +102,8 @@ pub fn look(headers: SvixHeaders<'_>, now: Timestamp) -> Result<(), Untaken> {
     if at.since(now) > SKEW || now.since(at) > SKEW || id.is_empty() || id.len() > 100 {
         return Err(Untaken::Unproved);
     }
-    if signatures.split(' ').take(SIGNATURES).any(|text| decoded(text).is_some()) {
-        Ok(())
-    } else {
-        Err(Untaken::Unproved)
-    }
+    let is_signed = signatures.split(' ').take(SIGNATURES).any(|text| decoded(text).is_some());
+    if is_signed { Ok(()) } else { Err(Untaken::Unproved) }
 }
 
 /// The bytes of one signature.
