@@ -29,8 +29,7 @@ impl ReferralCode {
     }
 
     /// Reads what a person pasted as their friend's code: in any case, with white space or punctuation around it, or the whole
-    /// link, with whatever a sentence or a chat put behind it.
-    /// Anything else is no code, and a sign-up that carries it is simply not attributed.
+    /// link with text behind it. Anything else is no code, and a sign-up with it is simply not attributed.
     pub fn from_pasted(text: &str) -> Option<Self> {
         // A code holds no "u", so the last "joinus" is always the link's own.
         let lower = text.trim().to_ascii_lowercase();
