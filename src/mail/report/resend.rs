@@ -173,10 +173,7 @@ mod tests {
         for (event, kind) in [
             (r#"{"type":"email.complained","data":{"to":["a@b.example"]}}"#, Some(ReportKind::Complaint)),
             (r#"{"type":"email.delivery_delayed","data":{"to":["a@b.example"]}}"#, Some(ReportKind::SoftBounce)),
-            (
-                r#"{"type":"email.bounced","data":{"to":["a@b.example"],"bounce":{"type":"Transient"}}}"#,
-                Some(ReportKind::SoftBounce),
-            ),
+            (&body.replace("Permanent", "Transient"), Some(ReportKind::SoftBounce)),
             (r#"{"type":"email.bounced","data":{"to":["a@b.example"]}}"#, Some(ReportKind::SoftBounce)),
             (r#"{"type":"email.opened","data":{"to":["a@b.example"]}}"#, None),
             (r#"{"type":"contact.created","data":{}}"#, None),
