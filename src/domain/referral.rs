@@ -76,7 +76,7 @@ impl<'de> serde::Deserialize<'de> for RefCode {
 inline_schema!(RefCode, schemars::json_schema!({ "type": "string" }));
 
 /// Makes codes. The same address gets the same code on every node and at any time, and without the installation's
-/// secret nobody can tell which address a code belongs to.
+/// secret no one can tell which address a code belongs to.
 #[derive(Debug, Clone)]
 pub struct CodeMaker(hmac::Key);
 

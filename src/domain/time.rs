@@ -138,7 +138,7 @@ impl std::str::FromStr for Timestamp {
                 i64::try_from(date.to_datetime(Time::midnight()).duration_since(EPOCH).as_millis())
                     .map_err(|_| refuse())?
             }
-            // A time without an offset is refused: nobody knows whose it is.
+            // A time without an offset is refused: its zone is unknown.
             _ => text.parse::<jiff::Timestamp>().map_err(|_| refuse())?.as_millisecond(),
         };
         if millis < 0 { Err(refuse()) } else { Ok(Self(millis)) }

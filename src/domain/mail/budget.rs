@@ -34,7 +34,7 @@ pub const PROOFS_OF_A_SITE: u64 = 30;
 /// The name of the form among the sources, which are partners otherwise.
 pub const FORM: &str = "";
 
-/// A source, as the operator is told of it.
+/// A source, as operators read it.
 pub fn source_name(source: &str) -> &str {
     if source == FORM { "the form" } else { source }
 }
@@ -63,7 +63,7 @@ pub struct Reputation {
     pub confirmed_before: u64,
     pub confirmed: u64,
     pub declined: u64,
-    /// Hard bounces: to nobody.
+    /// Hard bounces.
     pub bounced: u64,
     pub complained: u64,
 }
@@ -124,7 +124,7 @@ impl MailBudget {
 }
 
 impl Reputation {
-    /// Declined, complained about, or to nobody.
+    /// Declined, bounced, or complained about.
     pub fn unwanted(&self) -> u64 {
         self.declined + self.bounced + self.complained
     }
