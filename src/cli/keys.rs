@@ -113,7 +113,7 @@ impl std::str::FromStr for NamedKey {
     type Err = NotAKeyId;
 
     fn from_str(text: &str) -> Result<Self, NotAKeyId> {
-        Ok(Self { id: text.parse()?, is_test: ApiKey::parse(text).is_ok_and(|key| key.is_test()) })
+        Ok(Self { id: text.parse()?, is_test: ApiKey::parse(text).is_ok_and(|key| key.mode() == Mode::Test) })
     }
 }
 

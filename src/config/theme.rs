@@ -53,7 +53,7 @@ fn parse(text: &str, folder: &Path) -> anyhow::Result<Theme> {
     match Colors::new(main, highlight) {
         Ok(colors) if wrong.is_empty() => Ok(Theme { colors, logo, card }),
         made => {
-            wrong.extend(made.err().into_iter().flatten().map(|why| why.to_string()));
+            wrong.extend(made.err().into_iter().flatten());
             bail!("{}", wrong.join("\n"))
         }
     }

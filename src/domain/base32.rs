@@ -15,6 +15,11 @@ pub fn encode<const CHARS: usize>(bytes: &[u8]) -> [u8; CHARS] {
     })
 }
 
+/// The same as a text.
+pub fn text<const CHARS: usize>(bytes: &[u8]) -> String {
+    encode::<CHARS>(bytes).into_iter().map(char::from).collect()
+}
+
 /// Reads back `N` bytes that [`encode`] wrote; nothing else, not even other bits in the last character.
 pub fn decode<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];

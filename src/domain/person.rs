@@ -37,7 +37,7 @@ impl AccountId {
     pub const ENTROPY: usize = 10;
 
     pub fn from_random(bytes: &[u8; Self::ENTROPY]) -> Self {
-        Self(String::from_utf8_lossy(&super::base32::encode::<16>(bytes)).into_owned())
+        Self(super::base32::text::<16>(bytes))
     }
 
     pub fn kept(text: &str) -> Self {
@@ -65,7 +65,7 @@ pub struct PersonRecord {
     pub joined_at: Option<Timestamp>,
     pub left_at: Option<Timestamp>,
     pub erased_at: Option<Timestamp>,
-    /// The code of whoever is credited for them.
+    /// The code of the member who is credited for them.
     pub referrer: Option<ReferralCode>,
     /// Members that they are credited for; at most a minute old.
     pub referred: u64,
@@ -82,7 +82,7 @@ pub struct PersonRecord {
     pub mail_choices: MailChoices,
     /// The one that they chose.
     pub language: Option<Language>,
-    /// Nobody is credited for them: somebody of their mailbox was a member, and is erased.
+    /// No one is credited for them: a member with their mailbox was erased.
     pub uncredited: bool,
     /// The source that they joined through; none before they did.
     pub source: Option<String>,

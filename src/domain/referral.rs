@@ -29,8 +29,7 @@ impl ReferralCode {
     }
 
     /// Reads what a person pasted as their friend's code: in any case, with white space or punctuation around it, or the whole
-    /// link, with whatever a sentence or a chat put behind it.
-    /// Anything else is no code, and a sign-up that carries it is simply not attributed.
+    /// link with text behind it. Anything else is no code, and a sign-up with it is simply not attributed.
     pub fn from_pasted(text: &str) -> Option<Self> {
         // A code holds no "u", so the last "joinus" is always the link's own.
         let lower = text.trim().to_ascii_lowercase();
@@ -77,7 +76,7 @@ impl<'de> serde::Deserialize<'de> for RefCode {
 inline_schema!(RefCode, schemars::json_schema!({ "type": "string" }));
 
 /// Makes codes. The same address gets the same code on every node and at any time, and without the installation's
-/// secret nobody can tell which address a code belongs to.
+/// secret no one can tell which address a code belongs to.
 #[derive(Debug, Clone)]
 pub struct CodeMaker(hmac::Key);
 

@@ -3,13 +3,13 @@
 use super::language::Words;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// A letter to nobody yet, with the words and the link in it.
+/// A letter with the words and the link in it, and no recipient yet.
 pub fn by_mail(words: &Words, union: &str, link: &str) -> String {
     let subject = words.share.subject.put("union", union).plain();
     format!("mailto:?subject={}&body={}", encoded(&subject), encoded(&message(words, union, link)))
 }
 
-/// The ways from a page: links that open a message to nobody yet, and the message for the system's own share sheet.
+/// The ways from a page: links that open a message without a recipient, and the message for the system's own share sheet.
 #[derive(Debug)]
 pub struct ShareWays {
     pub by_mail: String,

@@ -1,7 +1,7 @@
 //! People, their sign-ups and the states both go through.
 //!
 //! A person is `invited` until a sign-up of theirs is confirmed, then a `member`, and `left` once they leave. Every
-//! sign-up is a record of its own: what a person confirms is the sign-up they were mailed about, so nobody else's
+//! sign-up is a record of its own: what a person confirms is the sign-up they were mailed about, so no one else's
 //! submission can change a member's answers.
 
 use crate::domain::time::DAY;
@@ -86,7 +86,7 @@ pub struct NewSignUp {
     pub lane: Lane,
     /// It came with a proof of work: its mail passes the budget.
     pub proven: bool,
-    /// The address is of a kind that is thrown away: nobody is credited for it.
+    /// The address is of a kind that is thrown away: no one is credited for it.
     pub disposable: bool,
     /// Of the page that the form was filled in on; none where a partner asked.
     pub language: Option<Language>,
@@ -104,7 +104,7 @@ named_enum! {
     }
 }
 
-/// What a program calls itself. Nobody has checked it.
+/// What a program calls itself, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientName(Arc<str>);
 
@@ -129,36 +129,25 @@ impl ClientName {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     pub channel: Channel,
-    /// Only where MCP told one.
+    /// Only where MCP named one.
     pub client: Option<ClientName>,
     /// The hash of the notice that was shown.
     pub notice: Arc<str>,
 }
 
-/// How a sign-up was decided about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DecidedHow {
-    /// With the button that the mailed link leads to.
-    Button,
-    /// With the mail program's own button (RFC 8058).
-    OneClick,
-    /// By leaving: what still waited was withdrawn.
-    Leaving,
-    /// By taking "this wasn't me" back.
-    TakenBack,
-    /// By the operator, who ended what a leaked key had signed up.
-    Operator,
-}
-
-impl DecidedHow {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Button => "button",
-            Self::OneClick => "one-click",
-            Self::Leaving => "leaving",
-            Self::TakenBack => "taken-back",
-            Self::Operator => "operator",
-        }
+named_enum! {
+    /// How a sign-up was decided.
+    pub enum DecidedHow {
+        /// With the button that the mailed link leads to.
+        Button = "button",
+        /// With the mail program's own button (RFC 8058).
+        OneClick = "one-click",
+        /// By leaving: pending sign-ups were withdrawn.
+        Leaving = "leaving",
+        /// By taking "this wasn't me" back.
+        TakenBack = "taken-back",
+        /// By the operator, who ended what a leaked key had signed up.
+        Operator = "operator",
     }
 }
 
@@ -173,7 +162,7 @@ pub struct SeenPage {
     pub language: Option<Language>,
 }
 
-/// What whoever holds a mail's link wants not to be sent.
+/// Mail that the holder of a mail's link does not want.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Silence {
     /// That somebody signed a member up again.
@@ -184,8 +173,8 @@ pub struct Silence {
     pub mailbox: bool,
 }
 
-/// What a reader changes about it: a box that their page showed as ticked and that is not ticked any more is lifted. What the page
-/// did not show stays, whoever asked for it meanwhile.
+/// What a reader changes about it: a box that their page showed ticked and that no longer is gets lifted. What the page did not
+/// show stays.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SilenceChange {
     pub add: Silence,
@@ -204,7 +193,7 @@ impl SilenceChange {
     }
 }
 
-/// Posts of the form that may wait for one person: nobody can know that the same hand filled them in, so none touches another.
+/// Posts of the form that may wait for one person. They may be from different people, so none changes another.
 pub const POSTS_PENDING: usize = 3;
 
 /// The partner a sign-up came through, and the key it used.
@@ -267,7 +256,7 @@ pub enum Confirmation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMember {
     pub code: ReferralCode,
-    /// Theirs, or else that of whoever filled in the form.
+    /// Theirs, or else the form's.
     pub language: Option<Language>,
     /// As they count now: those that they sent, and those that were kept of them.
     pub answers: SignUpAnswers,
@@ -305,13 +294,13 @@ pub struct SignUpRecord {
     pub code: ReferralCode,
     pub partner: Option<String>,
     pub answers: SignUpAnswers,
-    /// Whoever is credited if this is confirmed.
+    /// The person who is credited if this is confirmed.
     pub referrer: Option<NamedReferrer>,
     /// When its answers were last sent.
     pub updated_at: Timestamp,
     /// Whether its person is a member now.
     pub is_member: bool,
-    /// The person's, or else that of whoever filled in the form.
+    /// The person's, or else the form's.
     pub language: Option<Language>,
     /// The campaign whose page it was begun at.
     pub campaign: Option<CampaignSlug>,
@@ -344,7 +333,7 @@ impl PendingPlace {
     pub const START: Self = Self { expires_at: Timestamp::from_millis(0), id: SignUpId(0) };
 }
 
-/// Whoever a sign-up names as its referrer.
+/// The person that a sign-up names as its referrer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedReferrer {
     pub code: ReferralCode,

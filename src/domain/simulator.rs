@@ -1,9 +1,10 @@
-//! Addresses that act by themselves in the sandbox, so that a partner sees every outcome without a person: `confirm@simulator.test`
-//! and its like. Live keys and the form refuse them: no mail server answers for a name below `.test`.
+//! Addresses such as `confirm@simulator.test` that act by themselves in the sandbox, so that a partner sees every outcome without
+//! a person. Live keys and the form refuse them: no mail server answers for a name below `.test`.
 
 use std::time::Duration;
 
 use super::email::EmailAddress;
+use super::json::named_enum;
 use super::partner::CLOSES_AFTER;
 
 const HOST: &str = "simulator.test";
@@ -14,26 +15,27 @@ pub const SLOW_FOR: Duration = Duration::from_secs(60);
 /// How long it takes the sign-up of `close@` to close, where others take a week.
 pub const SIMULATED_CLOSES_AFTER: Duration = Duration::from_secs(60);
 
-/// When whoever met the simulated limit may come again, in seconds.
+/// How long the simulated limit asks callers to wait, in seconds.
 pub const LIMITED_FOR: u32 = 30;
 
-/// What an address does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Simulated {
-    /// Presses the button of its mail at once.
-    Confirm,
-    /// Says "this wasn't me".
-    Decline,
-    /// Does not exist, says its mail server.
-    Bounce,
-    /// Confirms after [`SLOW_FOR`].
-    Slow,
-    /// Never confirms, and its sign-up closes after [`SIMULATED_CLOSES_AFTER`].
-    Close,
-    /// The operation answers that there were too many requests.
-    Limit,
-    /// The operation answers that nothing could be saved.
-    Fail,
+named_enum! {
+    /// What an address does, by the name before the @.
+    pub enum Simulated {
+        /// Presses the button of its mail at once.
+        Confirm = "confirm",
+        /// Says "this wasn't me".
+        Decline = "decline",
+        /// Does not exist, says its mail server.
+        Bounce = "bounce",
+        /// Confirms after [`SLOW_FOR`].
+        Slow = "slow",
+        /// Never confirms, and its sign-up closes after [`SIMULATED_CLOSES_AFTER`].
+        Close = "close",
+        /// The operation answers that there were too many requests.
+        Limit = "limit",
+        /// The operation answers that nothing could be saved.
+        Fail = "fail",
+    }
 }
 
 impl Simulated {
@@ -43,16 +45,7 @@ impl Simulated {
             return None;
         }
         let name = email.local_part().split('+').next().unwrap_or_default();
-        Some(match name.to_ascii_lowercase().as_str() {
-            "confirm" => Self::Confirm,
-            "decline" => Self::Decline,
-            "bounce" => Self::Bounce,
-            "slow" => Self::Slow,
-            "close" => Self::Close,
-            "limit" => Self::Limit,
-            "fail" => Self::Fail,
-            _ => return None,
-        })
+        Self::from_name(&name.to_ascii_lowercase())
     }
 }
 
@@ -66,7 +59,7 @@ pub fn is_free(email: &EmailAddress) -> bool {
     email.scope().is_some() && is_simulators(email)
 }
 
-/// After which time a sign-up that nobody confirmed is closed for its partner.
+/// How long until an unconfirmed sign-up is closed for its partner.
 pub fn closes_after(email: &EmailAddress) -> Duration {
     match Simulated::of(email).filter(|_| is_free(email)) {
         Some(Simulated::Close) => SIMULATED_CLOSES_AFTER,

@@ -31,13 +31,22 @@ pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D, what: &'static st
     deserializer.deserialize_str(Text(what))
 }
 
+/// What the TOML parser says is wrong, with the line it is about.
+pub(super) fn toml_mistake(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().replace('\n', " ");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message,
+    }
+}
+
 /// A field of a CSV file, as RFC 4180 has it.
 pub fn csv_field(text: &str) -> Cow<'_, str> {
     let is_plain = !text.contains(['"', ',', '\r', '\n']);
     if is_plain { text.into() } else { format!("\"{}\"", text.replace('"', "\"\"")).into() }
 }
 
-/// Drops NUL characters, which not every store can keep; nobody types them on purpose.
+/// Drops NUL characters, which not every store can keep.
 pub(crate) fn without_nuls(text: Cow<'_, str>) -> String {
     if text.contains('\0') { text.replace('\0', "") } else { text.into_owned() }
 }
@@ -48,8 +57,7 @@ pub(crate) fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// In quotation marks and in one line, for what somebody else wrote: what a reader would not see is written as JSON does (`\\u001b`),
-/// and nobody else makes lines of ours.
+/// Quotes text from outside on one line, with invisible characters escaped as in JSON (`\\u001b`): it cannot forge a line of ours.
 pub(crate) fn quote(text: &str) -> String {
     format!("\"{}\"", escape_if(text, |c| is_hidden(c) || matches!(c, '\u{2028}' | '\u{2029}')))
 }

@@ -7,6 +7,9 @@ use jiff::civil::{Date, DateTime, Time};
 
 use super::json::json_text;
 
+/// A day, as periods and bounds count it.
+pub const DAY: Duration = Duration::from_secs(24 * 3600);
+
 /// A point in time. Always passed in; only `clock.rs` asks what time it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
@@ -39,6 +42,8 @@ impl Tick {
 }
 
 impl Timestamp {
+    const DAY: i64 = 86_400_000;
+
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
@@ -63,13 +68,6 @@ impl Timestamp {
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
-}
-
-/// A day, as periods and bounds count it.
-pub const DAY: Duration = Duration::from_secs(24 * 3600);
-
-impl Timestamp {
-    const DAY: i64 = 86_400_000;
 
     /// When its day, of UTC, began.
     #[must_use]
@@ -140,7 +138,7 @@ impl std::str::FromStr for Timestamp {
                 i64::try_from(date.to_datetime(Time::midnight()).duration_since(EPOCH).as_millis())
                     .map_err(|_| refuse())?
             }
-            // A time without an offset is refused: nobody knows whose it is.
+            // A time without an offset is refused: its zone is unknown.
             _ => text.parse::<jiff::Timestamp>().map_err(|_| refuse())?.as_millisecond(),
         };
         if millis < 0 { Err(refuse()) } else { Ok(Self(millis)) }

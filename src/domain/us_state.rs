@@ -55,15 +55,12 @@ impl UsState {
 impl<'de> Deserialize<'de> for UsState {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = super::text::read(deserializer, "a two-letter state code in a string")?;
-        Self::from_code(&text).ok_or_else(|| {
-            if let Some(state) = Self::meant(&text) {
-                return D::Error::custom(format_args!("not a state code; did you mean {}?", state.code()));
-            }
-            let codes: Vec<_> = Self::ALL.iter().map(|state| state.code()).collect();
-            D::Error::custom(format_args!(
+        Self::from_code(&text).ok_or_else(|| match Self::meant(&text) {
+            Some(meant) => D::Error::custom(format_args!("not a state code; did you mean {}?", meant.code())),
+            None => D::Error::custom(format_args!(
                 "not a state code; use one of {}, or leave it out for territories and other countries",
-                codes.join(", ")
-            ))
+                Self::ALL.iter().map(|state| state.code()).collect::<Vec<_>>().join(", ")
+            )),
         })
     }
 }
@@ -73,12 +70,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_51_and_each_reads_back() {
+    fn there_are_51_and_only_codes_read_back() {
         assert_eq!(UsState::ALL.len(), 51);
-        for state in UsState::ALL {
-            assert_eq!(UsState::from_code(state.code()), Some(*state));
-        }
-        assert_eq!((UsState::DC.name(), UsState::WY.name()), ("District of Columbia", "Wyoming"));
+        assert_eq!(UsState::from_code("DC").map(UsState::name), Some("District of Columbia"));
         for (near, code) in [("ca", "CA"), (" CA\n", "CA"), ("California", "CA"), ("new york", "NY"), ("D.C.", "DC")] {
             assert_eq!(UsState::meant(near).map(UsState::code), Some(code), "{near}");
         }

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::letter::{Body, Common, rendered};
+use super::letter::{Body, Common, LetterFacts, rendered};
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignState, LastDay};
@@ -46,9 +46,10 @@ struct News<'a> {
 pub(super) fn body(
     kind: CampaignMail,
     campaign: &CampaignRecord,
-    letter: &Common<'_>,
+    facts: &LetterFacts<'_>,
     (page, unsubscribe): (&str, &str),
 ) -> Body {
+    let letter = &facts.common(page);
     let words = letter.words;
     let mail = &words.mail;
     let text = campaign.draft.text(letter.language);

@@ -9,9 +9,8 @@ use lettre::{Address, Message};
 use tokio::sync::watch;
 
 use super::letter::{Body, LetterFacts};
-use super::message::Letter;
 use super::report::mime::RETURN_PATH;
-use super::{OutgoingMail, ReadableMail, SendError};
+use super::{OutgoingMail, ReadableMail, SendError, campaign, message};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind};
@@ -41,7 +40,7 @@ impl Composer {
             MailAbout::SignUp(sign_up) => {
                 Some(format!("{site}/not-me/{}", self.tokens.token(Purpose::Decline, *sign_up)))
             }
-            // Whoever wants none of these asks for none.
+            // No one gets these without asking.
             MailAbout::SignIn(_) => None,
             MailAbout::Campaign(news) => {
                 let token = self.tokens.person_token(Purpose::Unsubscribe(news.mail), news.person);
@@ -50,7 +49,7 @@ impl Composer {
         };
         let body = self.body(union, mail, decline_url.as_deref().unwrap_or_default());
         let id = self.tokens.mail_id(mail.id.0);
-        // By which a large provider tells the operator of complaints: the kind of mail, and the lane of whoever asked for it.
+        // Large providers report complaints by it: the kind of mail, and the lane of the requester.
         let source = match (&mail.about, &mail.partner) {
             (MailAbout::Campaign(news), _) => news.campaign.slug().to_string(),
             (_, Some(_)) => format!("lane{}", mail.lane.number()),
@@ -140,21 +139,21 @@ impl Composer {
             MailAbout::SignIn(sign_in) => {
                 let enter_url = format!("{}/enter/{}", union.own_page(), self.tokens.sign_in_token(*sign_in));
                 let code = self.tokens.sign_in_code(*sign_in).to_string();
-                Letter::SignIn { enter_url: &enter_url, code: &code }.body(&facts)
+                message::sign_in(&facts, &enter_url, &code)
             }
             MailAbout::SignUp(sign_up) if mail.kind == MailKind::Confirm => {
                 let token = self.tokens.token(Purpose::Confirm, *sign_up);
                 let confirm_url = format!("{}/confirm/{token}", union.join_site);
-                Letter::Confirm { confirm_url: &confirm_url }.body(&facts)
+                message::confirm(&facts, &confirm_url)
             }
             MailAbout::SignUp(sign_up) => {
                 let token = self.tokens.token(Purpose::Decline, *sign_up);
                 let page = format!("{}/already-member/{token}", self.union.join_site);
-                Letter::AlreadyMember { page: &page }.body(&facts)
+                message::already_member(&facts, &page)
             }
-            MailAbout::Campaign(CampaignNews { mail, campaign, .. }) => {
-                let page = format!("{}/campaigns/{}", union.join_site, campaign.slug());
-                Letter::Campaign { mail: *mail, campaign, page: &page, unsubscribe: decline_url }.body(&facts)
+            MailAbout::Campaign(CampaignNews { mail, campaign: news, .. }) => {
+                let page = format!("{}/campaigns/{}", union.join_site, news.slug());
+                campaign::body(*mail, news, &facts, (&page, decline_url))
             }
         }
     }

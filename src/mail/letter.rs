@@ -9,7 +9,7 @@ use crate::domain::union::colors::Colors;
 
 /// A letter's content, ready to be put into an envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Body {
+pub(super) struct Body {
     pub subject: String,
     pub text: String,
     pub html: String,
@@ -17,7 +17,7 @@ pub struct Body {
 
 /// What the letters have in common.
 #[derive(Debug, Clone, Copy)]
-pub struct LetterFacts<'a> {
+pub(super) struct LetterFacts<'a> {
     pub union: &'a Union,
     /// None where the reader's is not known: then it is English.
     pub language: Option<Language>,

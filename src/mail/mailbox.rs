@@ -77,11 +77,6 @@ impl Transport for MailboxFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::mail::lane::Lane;
-    use crate::domain::mail::{DueMail, MailAbout, MailId, MailKind};
-    use crate::domain::referral::ReferralCode;
-    use crate::domain::sign_up::{SignUpId, SignUpRef};
-    use crate::domain::time::Timestamp;
 
     fn mail(name: &str) -> OutgoingMail {
         let message = lettre::Message::builder()
@@ -97,22 +92,7 @@ mod tests {
             text: text("hello"),
             html: String::new(),
         };
-        let due = DueMail {
-            id: MailId(1),
-            about: MailAbout::SignUp(SignUpRef { id: SignUpId(1), created_at: Timestamp::from_millis(0) }),
-            kind: MailKind::Confirm,
-            recipient: readable.to.clone(),
-            partner_id: None,
-            partner: None,
-            asked_at: Timestamp::from_millis(0),
-            code: ReferralCode::from_canonical("0123456789ab").unwrap(),
-            attempts: 1,
-            first_attempt_at: Timestamp::from_millis(0),
-            lane: Lane::of(b"x"),
-            language: None,
-            is_reminder: false,
-        };
-        OutgoingMail { name: name.to_owned(), message: message.unwrap(), readable, inbox: None, due: Some(due) }
+        OutgoingMail { name: name.to_owned(), message: message.unwrap(), readable, inbox: None, due: None }
     }
 
     #[test]

@@ -1,35 +1,15 @@
 //! The letters: confirm your sign-up, you are a member already, the way to your own page, and those of `campaign.rs`.
 //!
-//! Pure functions from facts to a subject, a text part and an HTML part, in the language of whoever reads them. Those about a
-//! sign-up say who asked and when, and give a way to say "this wasn't me". Whoever has a letter sent may not put words into it:
-//! there is no field for any.
+//! Pure functions from facts to a subject, a text part and an HTML part, in the reader's language. Those about a sign-up say who
+//! asked and when, and give a way to say "this wasn't me". The caller who asked may not put words into it: there is no field for any.
 
 use askama::Template;
 
 use super::letter::{Body, Common, LetterFacts, rendered};
-use crate::domain::campaign::CampaignMail;
-use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::mail::MailKind;
 use crate::domain::share;
 use crate::domain::sign_in::SIGN_IN_FOR;
 use crate::domain::sign_up::PENDING_FOR;
-
-/// What a letter is about: its link.
-#[derive(Debug, Clone, Copy)]
-pub enum Letter<'a> {
-    /// Asks a person to confirm the sign-up that was made for their address.
-    Confirm { confirm_url: &'a str },
-    /// Tells a member that somebody asked to sign their address up again. Only the mailbox learns of the membership; the
-    /// caller who asked does not.
-    AlreadyMember {
-        /// The same on a page, in whatever language.
-        page: &'a str,
-    },
-    /// The way to one's own page: a link, and a code for another device.
-    SignIn { enter_url: &'a str, code: &'a str },
-    /// News of a campaign: its page, and where its kind of mail is switched off.
-    Campaign { mail: CampaignMail, campaign: &'a CampaignRecord, page: &'a str, unsubscribe: &'a str },
-}
 
 #[derive(Template)]
 #[template(path = "mail/confirm.txt")]
@@ -83,53 +63,41 @@ struct SignInHtml<'a> {
     minutes: u64,
 }
 
-impl Letter<'_> {
-    pub fn body(&self, facts: &LetterFacts<'_>) -> Body {
-        let letter = &facts.common(self.leads_to());
-        let (union, language) = (facts.union, letter.language);
-        match *self {
-            Letter::Confirm { confirm_url } => {
-                let subject = MailKind::Confirm.subject(&union.name, language);
-                let days = PENDING_FOR.as_secs() / (24 * 3600);
-                let notice = &*union.notices.in_language(language).words;
-                Body {
-                    text: rendered(&ConfirmText { letter, confirm_url, notice, days }),
-                    html: rendered(&ConfirmHtml { letter, subject: &subject, confirm_url, notice, days }),
-                    subject,
-                }
-            }
-            Letter::AlreadyMember { .. } => {
-                let subject = MailKind::AlreadyMember.subject(&union.name, language);
-                let share_by_mail = share::by_mail(letter.words, &union.name, facts.referral_link);
-                Body {
-                    text: rendered(&AlreadyMemberText { letter }),
-                    html: rendered(&AlreadyMemberHtml { letter, subject: &subject, share_by_mail }),
-                    subject,
-                }
-            }
-            Letter::SignIn { enter_url, code } => {
-                let subject = MailKind::SignIn.subject(&union.name, language);
-                let minutes = SIGN_IN_FOR.as_secs() / 60;
-                Body {
-                    text: rendered(&SignInText { letter, enter_url, code, minutes }),
-                    html: rendered(&SignInHtml { letter, subject: &subject, enter_url, code, minutes }),
-                    subject,
-                }
-            }
-            Letter::Campaign { mail, campaign, page, unsubscribe } => {
-                super::campaign::body(mail, campaign, letter, (page, unsubscribe))
-            }
-        }
+/// Asks a person to confirm the sign-up that was made for their address.
+pub(super) fn confirm(facts: &LetterFacts<'_>, confirm_url: &str) -> Body {
+    let letter = &facts.common(confirm_url);
+    let subject = MailKind::Confirm.subject(&facts.union.name, letter.language);
+    let days = PENDING_FOR.as_secs() / (24 * 3600);
+    let notice = &*facts.union.notices.in_language(letter.language).words;
+    Body {
+        text: rendered(&ConfirmText { letter, confirm_url, notice, days }),
+        html: rendered(&ConfirmHtml { letter, subject: &subject, confirm_url, notice, days }),
+        subject,
     }
+}
 
-    /// Where its link leads.
-    fn leads_to(&self) -> &str {
-        match *self {
-            Letter::Confirm { confirm_url } => confirm_url,
-            Letter::AlreadyMember { page } => page,
-            Letter::SignIn { enter_url, .. } => enter_url,
-            Letter::Campaign { page, .. } => page,
-        }
+/// Tells a member that somebody asked to sign their address up again. Only the mailbox learns of the membership; the caller
+/// who asked does not. `page` has the same in any language.
+pub(super) fn already_member(facts: &LetterFacts<'_>, page: &str) -> Body {
+    let letter = &facts.common(page);
+    let subject = MailKind::AlreadyMember.subject(&facts.union.name, letter.language);
+    let share_by_mail = share::by_mail(letter.words, &facts.union.name, facts.referral_link);
+    Body {
+        text: rendered(&AlreadyMemberText { letter }),
+        html: rendered(&AlreadyMemberHtml { letter, subject: &subject, share_by_mail }),
+        subject,
+    }
+}
+
+/// The way to one's own page: a link, and a code for another device.
+pub(super) fn sign_in(facts: &LetterFacts<'_>, enter_url: &str, code: &str) -> Body {
+    let letter = &facts.common(enter_url);
+    let subject = MailKind::SignIn.subject(&facts.union.name, letter.language);
+    let minutes = SIGN_IN_FOR.as_secs() / 60;
+    Body {
+        text: rendered(&SignInText { letter, enter_url, code, minutes }),
+        html: rendered(&SignInHtml { letter, subject: &subject, enter_url, code, minutes }),
+        subject,
     }
 }
 
@@ -137,16 +105,17 @@ impl Letter<'_> {
 mod tests {
     use super::*;
     use crate::config::UnionSettings;
-    use crate::domain::campaign::CampaignState;
     use crate::domain::campaign::demand::DemandSheet;
+    use crate::domain::campaign::record::CampaignRecord;
     use crate::domain::campaign::tests::{campaign, offered};
+    use crate::domain::campaign::{CampaignMail, CampaignState};
     use crate::domain::language::Language;
     use crate::domain::time::Timestamp;
     use crate::domain::union::Union;
 
-    const CONFIRM: Letter<'_> = Letter::Confirm { confirm_url: "https://union.example/confirm/1-abc" };
-    const ALREADY_MEMBER: Letter<'_> = Letter::AlreadyMember { page: "https://union.example/already-member/1-abc" };
-    const SIGN_IN: Letter<'_> = Letter::SignIn { enter_url: "https://union.example/me/enter/1-abc", code: "7KQ2-M9X4" };
+    const CONFIRM: &str = "https://union.example/confirm/1-abc";
+    const ALREADY_MEMBER: &str = "https://union.example/already-member/1-abc";
+    const SIGN_IN: (&str, &str) = ("https://union.example/me/enter/1-abc", "7KQ2-M9X4");
 
     fn facts(union: &Union) -> LetterFacts<'_> {
         LetterFacts {
@@ -166,7 +135,7 @@ mod tests {
             ("https://union.example/campaigns/internet-2027", "https://union.example/unsubscribe/1-abc");
         let body = |mail, campaign: &CampaignRecord, language| {
             let facts = LetterFacts { language: Some(language), partner: None, decline_url: "", ..facts(&union) };
-            Letter::Campaign { mail, campaign, page, unsubscribe }.body(&facts)
+            crate::mail::campaign::body(mail, campaign, &facts, (page, unsubscribe))
         };
         let gathering = campaign(CampaignState::Gathering);
         let waits = offered(CampaignState::Offered);
@@ -193,14 +162,14 @@ mod tests {
         let by_form = LetterFacts { partner: None, language: Some(Language::English), ..facts(&bare) };
         let spanish = LetterFacts { language: Some(Language::Spanish), ..facts(&union) };
         vec![
-            ("confirm", CONFIRM.body(&facts(&union))),
-            ("confirm_by_form", CONFIRM.body(&by_form)),
-            ("confirm_spanish", CONFIRM.body(&spanish)),
-            ("already_member", ALREADY_MEMBER.body(&facts(&union))),
-            ("already_member_by_form", ALREADY_MEMBER.body(&by_form)),
-            ("already_member_spanish", ALREADY_MEMBER.body(&spanish)),
-            ("sign_in", SIGN_IN.body(&facts(&union))),
-            ("sign_in_spanish", SIGN_IN.body(&spanish)),
+            ("confirm", confirm(&facts(&union), CONFIRM)),
+            ("confirm_by_form", confirm(&by_form, CONFIRM)),
+            ("confirm_spanish", confirm(&spanish, CONFIRM)),
+            ("already_member", already_member(&facts(&union), ALREADY_MEMBER)),
+            ("already_member_by_form", already_member(&by_form, ALREADY_MEMBER)),
+            ("already_member_spanish", already_member(&spanish, ALREADY_MEMBER)),
+            ("sign_in", sign_in(&facts(&union), SIGN_IN.0, SIGN_IN.1)),
+            ("sign_in_spanish", sign_in(&spanish, SIGN_IN.0, SIGN_IN.1)),
         ]
         .into_iter()
         .chain(campaign_letters())
@@ -238,13 +207,13 @@ mod tests {
                 let link = format!("https://union.example{page}");
                 assert!(body.html.contains(&link) && body.text.contains(&link), "{name} leads to {page}");
             }
-            // Whoever asks to sign in has asked for that mail, and no other comes of it.
+            // A person who asks to sign in has asked for that mail, and gets no other.
             let about_a_sign_up = !name.starts_with("sign_in") && !name.starts_with("campaign");
             let (in_text, in_html) = (body.text.contains("/unsubscribe/"), body.html.contains("/unsubscribe/"));
             assert_eq!((in_text, in_html), (name.starts_with("campaign"), name.starts_with("campaign")), "{name}");
             assert_eq!(body.text.contains("/not-me/"), about_a_sign_up, "{name}");
             let other = if name.ends_with("_spanish") { "Read this in English" } else { "Leer esto en español" };
-            assert!(body.text.contains(other), "{name}: who reads another language is led to it");
+            assert!(body.text.contains(other), "{name}: it links to the other language");
         }
     }
 
@@ -252,7 +221,7 @@ mod tests {
     fn names_are_text_in_the_html_part_and_untouched_in_the_other() {
         let name = "Ann & \"Bob\" <script>";
         let union = Union { name: name.to_owned(), postal_address: Some(name.to_owned()), ..UnionSettings::sample() };
-        let body = CONFIRM.body(&LetterFacts { partner: Some(name), ..facts(&union) });
+        let body = confirm(&LetterFacts { partner: Some(name), ..facts(&union) }, CONFIRM);
         assert!(!body.html.contains("<script") && body.html.contains("Ann &#38; &#34;Bob&#34; &#60;script&#62;"));
         assert!(body.text.contains(name) && body.subject.contains(name) && !body.subject.contains('\n'));
     }

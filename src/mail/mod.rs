@@ -6,7 +6,7 @@ mod campaign;
 pub mod compose;
 mod letter;
 pub mod mailbox;
-pub mod message;
+mod message;
 pub mod outbox;
 mod partner;
 pub mod report;
@@ -65,7 +65,7 @@ pub enum SendError {
     Unknown(String),
 }
 
-/// A way for mail to leave. It takes the time that it takes: whoever sends keeps the lease meanwhile.
+/// A way for mail to leave. It may take long: the worker renews the lease meanwhile.
 pub trait Transport: Send + Sync + fmt::Debug {
     fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>>;
 }
@@ -73,7 +73,7 @@ pub trait Transport: Send + Sync + fmt::Debug {
 /// What happens to mail here.
 #[derive(Debug, Clone)]
 pub enum Delivery {
-    /// None can be sent, so nobody could ever confirm: no sign-ups.
+    /// None can be sent, so no one could ever confirm: no sign-ups.
     Off,
     /// It waits in the outbox for another node.
     Held,

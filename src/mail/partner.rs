@@ -37,8 +37,7 @@ impl Composer {
             operator = self.write_to_operator(),
         );
         let name = self.tokens.endpoint_mail_id(id.0, endpoint.disabled_at.map_or(0, Timestamp::as_millis));
-        let to = Contact { partner: endpoint.partner_id, address: contact };
-        self.to_contact(to, &format!("endpoint-{name}"), Body { subject, text, html: String::new() }, now)
+        self.to_contact((endpoint.partner_id, contact), format!("endpoint-{name}"), (subject, text), now)
     }
 
     /// Tells a partner's contact what was changed with a key of theirs.
@@ -74,25 +73,23 @@ impl Composer {
             about_test = about_test(mode),
         );
         let name = self.tokens.change_mail_id(change.id, at.as_millis());
-        let to = Contact { partner: change.partner_id, address: &change.contact };
         let subject = format!("{union}: {}{what}", tag(mode));
-        self.to_contact(to, &format!("change-{name}"), Body { subject, text, html: String::new() }, *at)
+        self.to_contact((change.partner_id, &change.contact), format!("change-{name}"), (subject, text), *at)
     }
 
     fn to_contact(
         &self,
-        contact: Contact<'_>,
-        name: &str,
-        body: Body,
+        (partner, contact): (PartnerId, &str),
+        name: String,
+        (subject, text): (String, String),
         date: Timestamp,
     ) -> Result<OutgoingMail, SendError> {
-        let to = deliverable(contact.address)?;
+        let to = deliverable(contact)?;
         let message = self
-            .message(&to, self.from.email.clone(), &body.subject, name, date)?
-            .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(body.text.clone()));
-        let readable = self.readable(&to, body, date);
-        let (name, inbox) = (name.to_owned(), Some(contact.partner));
-        Ok(OutgoingMail { name, message: message.map_err(unmade)?, readable, inbox, due: None })
+            .message(&to, self.from.email.clone(), &subject, &name, date)?
+            .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text.clone()));
+        let readable = self.readable(&to, Body { subject, text, html: String::new() }, date);
+        Ok(OutgoingMail { name, message: message.map_err(unmade)?, readable, inbox: Some(partner), due: None })
     }
 
     fn write_to_operator(&self) -> String {
@@ -101,12 +98,6 @@ impl Composer {
             None => "write to the operator".to_owned(),
         }
     }
-}
-
-/// Whom a mail goes to.
-struct Contact<'a> {
-    partner: PartnerId,
-    address: &'a str,
 }
 
 const fn tag(mode: Mode) -> &'static str {

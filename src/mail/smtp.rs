@@ -60,10 +60,10 @@ impl Smtp {
         Ok(Self { address: SmtpAddress::parse(url)?, hello: ClientId::default(), idle: Arc::default() })
     }
 
-    /// Connects and logs in as for a mail, takes leave and sends nothing: whether mail could go now.
+    /// Connects and logs in as for a mail, and quits without sending: whether mail could go now.
     pub async fn try_out(&self) -> Result<(), String> {
         let mut connection = self.connect().await.map_err(|error| error.to_string())?;
-        // It has let us in; how it takes leave does not matter.
+        // It has let us in; how it answers does not matter.
         let _gone = at(Stage::Reset, connection.quit()).await;
         Ok(())
     }
@@ -105,7 +105,7 @@ impl Smtp {
             AsyncSmtpConnection::connect_tokio1(server, Some(Stage::Connect.time()), &self.hello, from_the_start, None);
         let mut connection = at(Stage::Greeting, connecting).await?;
         match encryption {
-            // Whoever stands between could have the password by leaving STARTTLS out of what the server says.
+            // A man in the middle could get the password by removing STARTTLS from the server's answer.
             Encryption::Asked(_) if !connection.can_starttls() => {
                 let reply = SmtpReply::Unable(NO_STARTTLS);
                 return Err(SmtpError { stage: Stage::Tls, reply });
@@ -183,7 +183,7 @@ fn lock(idle: &Mutex<IdleConnections>) -> MutexGuard<'_, IdleConnections> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes leave of a server on connections that nobody has used for a while, until there are none.
+/// Closes connections that have been idle for a while, until there are none.
 async fn end_idle(idle: Arc<Mutex<IdleConnections>>) {
     loop {
         tokio::time::sleep(KEPT_FOR).await;

@@ -57,7 +57,7 @@ impl SmtpAddress {
             ("smtp", Some("none")) => Encryption::None,
             ("smtp", None) if here => Encryption::None,
             ("smtp", None | Some("required")) => Encryption::Asked(tls()?),
-            // Whoever stands between could have the password by answering that there is no TLS.
+            // A man in the middle could get the password by answering that there is no TLS.
             ("smtp", Some("opportunistic")) if here || user.is_none() => Encryption::Offered(tls()?),
             _ => return Err(BadServer),
         };

@@ -3,7 +3,6 @@
 //! All requests that come through a source share its row for the day, so a unit changes that row late, right before the count of members.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::domain::mail::MOST_COUNTED;
 use crate::domain::mail::budget::{DAYS, MailBudget, PROOFS_OF_A_SITE, Reputation, SourceStatus, day_of};
@@ -12,9 +11,6 @@ use crate::domain::secret::proof::Proof;
 use crate::domain::time::{DAY, Timestamp};
 use crate::installation::is_paused;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
-
-/// A site's proofs are remembered for at least the day they count on.
-const A_WHOLE_DAY: Duration = DAY;
 
 /// Adds `$3` to a column of the source `$1` on the day `$2`.
 macro_rules! count_source_event {
@@ -202,7 +198,8 @@ impl Unit for SpendProof {
         if !use_once(sql, &format!("proof {}", proof.name), proof.ends_at).await? {
             return Ok(SpentProof::Used);
         }
-        use_once(sql, &format!("{spent}{}", proof.name), now.plus(A_WHOLE_DAY)).await?;
+        // Remembered for at least the day it counts on.
+        use_once(sql, &format!("{spent}{}", proof.name), now.plus(DAY)).await?;
         sql.execute(count_source_event!("proofs_of_work"), values![None::<PartnerId>, day_of(*now), 1_i64]).await?;
         Ok(SpentProof::Good)
     }

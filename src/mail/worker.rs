@@ -146,7 +146,7 @@ impl LeaseQueue for Outbox {
     }
 
     async fn release(&self) {
-        if let Err(error) = self.store.run(Release { worker: self.name.to_owned() }).await {
+        if let Err(error) = self.store.run(Release { worker: self.name.clone() }).await {
             self.log.problem(None, &format!("mail taken before the last stop waits for its lease to end: {error}"));
         }
     }
@@ -160,24 +160,8 @@ impl LeaseQueue for Outbox {
         let is_draining = alarms.wake_deferred(self, now).await?;
         let since = Instant::now();
         let busy = in_flight.places().flatten().copied().collect();
-        let Leased { mut mails, held, mut deferred } = match self.budget {
-            Some(budget) => {
-                self.store
-                    .run(Lease {
-                        worker: self.name.to_owned(),
-                        most: in_flight.room(),
-                        busy,
-                        budget: Some(budget),
-                        now,
-                    })
-                    .await?
-            }
-            None => {
-                self.store
-                    .run(Lease { worker: self.name.to_owned(), most: in_flight.room(), busy, budget: None, now })
-                    .await?
-            }
-        };
+        let lease = Lease { worker: self.name.clone(), most: in_flight.room(), busy, budget: self.budget, now };
+        let Leased { mut mails, held, mut deferred } = self.store.run(lease).await?;
         self.log_held(&mut alarms.logged_held, held, now);
         // Campaign mail gets the places that no other mail needs.
         let campaigns = MAX_CAMPAIGN_IN_FLIGHT.saturating_sub(in_flight.places().filter(|lane| lane.is_none()).count());

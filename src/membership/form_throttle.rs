@@ -67,12 +67,11 @@ impl FormThrottle {
     }
 
     pub async fn gate(&self, now: Moment) -> Result<FormGate, StoreError> {
-        match self.state(now).await? {
-            FormState::Open => return Ok(FormGate::Open),
-            FormState::Paused => return Ok(FormGate::Shut),
-            FormState::Throttled => {}
-        }
-        Ok(FormGate::Asks(self.proofs.ask(&random::bytes::<ENTROPY>()?, now.time)))
+        Ok(match self.state(now).await? {
+            FormState::Open => FormGate::Open,
+            FormState::Paused => FormGate::Shut,
+            FormState::Throttled => FormGate::Asks(self.proofs.ask(&random::bytes::<ENTROPY>()?, now.time)),
+        })
     }
 
     /// Whether a form may pass, given the question that came with it, its answer, and the site that sent it.
@@ -86,17 +85,16 @@ impl FormThrottle {
         if self.state(now).await? != FormState::Throttled {
             return Ok(Passage::Free);
         }
-        match self.proofs.check(question.unwrap_or_default(), answer, now.time) {
-            ProofCheck::Wrong => Ok(Passage::Ask),
-            ProofCheck::Not => Ok(Passage::MayWait),
-            ProofCheck::Right(proof) => {
-                let site = self.proofs.site_name(site);
-                match self.store.run(SpendProof { proof, site, budget: self.budget, now: now.time }).await? {
-                    SpentProof::Good => Ok(Passage::Proven),
-                    SpentProof::Used => Ok(Passage::Ask),
-                    SpentProof::TooMany => Ok(Passage::MayWait),
-                }
-            }
+        let proof = match self.proofs.check(question.unwrap_or_default(), answer, now.time) {
+            ProofCheck::Wrong => return Ok(Passage::Ask),
+            ProofCheck::Not => return Ok(Passage::MayWait),
+            ProofCheck::Right(proof) => proof,
+        };
+        let site = self.proofs.site_name(site);
+        match self.store.run(SpendProof { proof, site, budget: self.budget, now: now.time }).await? {
+            SpentProof::Good => Ok(Passage::Proven),
+            SpentProof::Used => Ok(Passage::Ask),
+            SpentProof::TooMany => Ok(Passage::MayWait),
         }
     }
 

@@ -235,22 +235,15 @@ impl Membership {
         Ok(self.store.run(FindSignUp(sign_up, now)).await?.map(|record| LinkedSignUp { sign_up, record }))
     }
 
-    /// The token of the link for "this wasn't me".
-    pub fn decline_token(&self, linked: &LinkedSignUp) -> String {
-        self.tokens.token(Purpose::Decline, linked.sign_up)
-    }
-
-    /// The token of the link that confirms. A person who holds either link can read the mailbox.
-    pub fn confirm_token(&self, linked: &LinkedSignUp) -> String {
-        self.tokens.token(Purpose::Confirm, linked.sign_up)
+    /// The token of another link of the same sign-up. A person who holds one of them can read the mailbox.
+    pub fn token(&self, purpose: Purpose, linked: &LinkedSignUp) -> String {
+        self.tokens.token(purpose, linked.sign_up)
     }
 
     /// The person pressed the button; `seen` is what their page showed.
     pub async fn confirm(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
-        match self.tokens.read(Purpose::Confirm, token) {
-            Some(sign_up) => self.notify_partner(self.confirmations.run(Confirm { sign_up, seen, now }).await),
-            None => Ok(Confirmation::Unknown),
-        }
+        let Some(sign_up) = self.tokens.read(Purpose::Confirm, token) else { return Ok(Confirmation::Unknown) };
+        self.notify_partner(self.confirmations.run(Confirm { sign_up, seen, now }).await)
     }
 
     /// The person said "this wasn't me", or unsubscribed with one click.
@@ -261,10 +254,8 @@ impl Membership {
         silence: Option<SilenceChange>,
         now: Timestamp,
     ) -> Result<Declining, StoreError> {
-        match self.tokens.read(Purpose::Decline, token) {
-            Some(sign_up) => self.store.run(Decline { sign_up, how, silence, now }).await,
-            None => Ok(Declining::Unknown),
-        }
+        let Some(sign_up) = self.tokens.read(Purpose::Decline, token) else { return Ok(Declining::Unknown) };
+        self.store.run(Decline { sign_up, how, silence, now }).await
     }
 
     /// The person chooses, with the same link, which mail to stop; false if the link is not ours.
@@ -274,18 +265,14 @@ impl Membership {
         silence: SilenceChange,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        match self.tokens.read(Purpose::Decline, token) {
-            Some(sign_up) => self.store.run(ChooseSilence { sign_up, silence, now }).await,
-            None => Ok(false),
-        }
+        let Some(sign_up) = self.tokens.read(Purpose::Decline, token) else { return Ok(false) };
+        self.store.run(ChooseSilence { sign_up, silence, now }).await
     }
 
     /// The sign-up was theirs after all: confirms it, with the same link.
     pub async fn take_back(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
-        match self.tokens.read(Purpose::Decline, token) {
-            Some(sign_up) => self.notify_partner(self.store.run(TakeBack { sign_up, seen, now }).await),
-            None => Ok(Confirmation::Unknown),
-        }
+        let Some(sign_up) = self.tokens.read(Purpose::Decline, token) else { return Ok(Confirmation::Unknown) };
+        self.notify_partner(self.store.run(TakeBack { sign_up, seen, now }).await)
     }
 
     /// The partner that sent the sign-up may have to be notified.

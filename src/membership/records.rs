@@ -138,6 +138,7 @@ static FIND_SIGN_UP: LazyLock<String> = LazyLock::new(|| {
 
 fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
     let silent_until: Option<Timestamp> = row.get("silent_until")?;
+    let referrer_email = row.get::<Option<&str>>("referrer_email")?.and_then(|email| EmailAddress::kept(email).ok());
     let NewMember { code, language, answers, campaign } = new_member(row)?;
     Ok(SignUpRecord {
         state: row.parsed("state", SignUpState::from_name)?,
@@ -145,13 +146,7 @@ fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
         code,
         partner: row.get("partner")?,
         answers,
-        referrer: match row.get("referrer_code")? {
-            Some(code) => {
-                let email = row.get::<Option<&str>>("referrer_email")?.and_then(|email| EmailAddress::kept(email).ok());
-                Some(NamedReferrer { code, email })
-            }
-            None => None,
-        },
+        referrer: row.get::<Option<_>>("referrer_code")?.map(|code| NamedReferrer { code, email: referrer_email }),
         updated_at: row.get("updated_at")?,
         is_member: row.get("is_member")?,
         language,

@@ -100,7 +100,7 @@ async fn page(visit: Visit<'_>, changed: bool) -> PageResult {
         SignUpState::Expired => form_again(visit, &found).await,
         SignUpState::Declined if !record.can_take_back => form_again(visit, &found).await,
         SignUpState::Declined => {
-            let take_back = visit.place(format!("/not-me/{}", visit.app().membership.decline_token(&found)));
+            let take_back = visit.place(format!("/not-me/{}", visit.app().membership.token(Purpose::Decline, &found)));
             visit.outcome(StatusCode::GONE, Outcome::WasDeclined { take_back: &take_back })
         }
         SignUpState::Pending => ask(visit, &found, changed),
@@ -128,7 +128,7 @@ async fn form_again(visit: Visit<'_>, found: &LinkedSignUp) -> Answer {
 /// What is being confirmed, and one button.
 fn ask(visit: Visit<'_>, found: &LinkedSignUp, changed: bool) -> Answer {
     let confirm_path = visit.place(format!("/confirm/{}", visit.parameter));
-    let decline_path = visit.place(format!("/not-me/{}", visit.app().membership.decline_token(found)));
+    let decline_path = visit.place(format!("/not-me/{}", visit.app().membership.token(Purpose::Decline, found)));
     let (confirm_path, decline_path) = (confirm_path.as_str(), decline_path.as_str());
     let view = ConfirmView { sign_up: &found.record, changed, confirm_path, decline_path };
     visit.page(view::confirm(visit.frame(), &view))

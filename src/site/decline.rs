@@ -86,7 +86,7 @@ async fn take_back(visit: Visit<'_>, head: &Parts, notice: Option<&str>, answers
 async fn page(visit: Visit<'_>, saved: bool) -> PageResult {
     let found = visit.find_sign_up(Purpose::Decline).await?;
     let visit = visit.who_chose(found.record.language);
-    let again_path = visit.place(format!("/confirm/{}", visit.app().membership.confirm_token(&found)));
+    let again_path = visit.place(format!("/confirm/{}", visit.app().membership.token(Purpose::Confirm, &found)));
     let view = DeclineView { sign_up: &found.record, again_path: &again_path, saved };
     Ok(visit.page(view::decline(visit.frame(), &view)))
 }

@@ -1,7 +1,7 @@
 //! Partner keys: `uh_<id>_<secret><checksum>`, and test keys: `uh_test_<id>_<secret><checksum>`.
 //!
 //! The prefix lets secret scanners find a leaked key, and says which records it opens; the id is public and names the key in
-//! lists and logs; the secret holds 160 random bits; the checksum (CRC-32, over all before it) tells a mistyped key without
+//! lists and logs; the secret holds 160 random bits; the checksum (CRC-32, over all before it) detects a mistyped key without
 //! asking the store. Only a hash is kept.
 
 mod mode;
@@ -12,6 +12,7 @@ use subtle::ConstantTimeEq;
 
 pub use self::mode::Mode;
 use super::base32;
+use super::json::named_enum;
 use super::partner::name::{PartnerId, PartnerName};
 use super::time::Timestamp;
 
@@ -127,11 +128,6 @@ impl ApiKey {
         Ok(Self { mode, text: key })
     }
 
-    /// Whether it is the sandbox's.
-    pub fn is_test(&self) -> bool {
-        self.mode == Mode::Test
-    }
-
     pub fn mode(&self) -> Mode {
         self.mode
     }
@@ -215,23 +211,13 @@ pub struct KeyRecord {
     pub suspended_at: Option<Timestamp>,
 }
 
-/// Whether a key opens anything, now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyStatus {
-    Valid,
-    Expired,
-    Revoked,
-    Suspended,
-}
-
-impl KeyStatus {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Valid => "valid",
-            Self::Expired => "expired",
-            Self::Revoked => "revoked",
-            Self::Suspended => "suspended",
-        }
+named_enum! {
+    /// Whether a key opens anything, now.
+    pub enum KeyStatus {
+        Valid = "valid",
+        Expired = "expired",
+        Revoked = "revoked",
+        Suspended = "suspended",
     }
 }
 
@@ -253,69 +239,58 @@ impl KeyRecord {
 mod tests {
     use super::*;
 
-    fn key() -> ApiKey {
-        ApiKey::from_random(&std::array::from_fn(|i| i as u8 * 7 + 3))
+    fn key(mode: Mode) -> ApiKey {
+        ApiKey::of_mode(mode, &std::array::from_fn(|i| i as u8 * 7 + 3))
     }
 
     #[test]
-    fn a_key_reads_back_and_names_itself() {
-        let key = key();
-        assert!(key.reveal().starts_with("uh_"));
-        assert_eq!(key.reveal().len(), 51);
-        assert_eq!(ApiKey::parse(key.reveal()), Ok(key.clone()));
-        assert_eq!(key.reveal()[3..11], *key.id().as_str());
-        assert_eq!(key.reveal().parse::<KeyId>(), Ok(key.id()));
-        assert_eq!(key.id().as_str().parse::<KeyId>(), Ok(key.id()));
-        assert!(!format!("{key:?}").contains(&key.reveal()[12..]));
+    fn a_key_reads_back_and_names_itself_and_its_records() {
+        for (mode, prefix, length) in [(Mode::Live, "uh_", 51), (Mode::Test, "uh_test_", 56)] {
+            let (key, id) = (key(mode), key(mode).id());
+            let text = key.reveal();
+            assert!(text.starts_with(prefix) && text.len() == length);
+            assert_eq!((ApiKey::parse(text), key.mode(), Mode::of_text(text)), (Ok(key.clone()), mode, mode));
+            assert_eq!(text[prefix.len()..prefix.len() + ID], *id.as_str());
+            assert_eq!((text.parse(), id.as_str().parse()), (Ok(id), Ok(id)));
+            assert!(!format!("{key:?}").contains(&text[prefix.len() + ID + 1..]));
+        }
+        assert_eq!((Mode::of_text("uh_test_"), Mode::of_text("")), (Mode::Test, Mode::Live));
     }
 
     #[test]
     fn every_single_changed_character_is_noticed_without_the_store() {
-        let good = key().reveal().to_owned();
-        for at in 0..good.len() {
-            for to in ["0", "z", "A", "_", "-"] {
-                let mut bad = good.clone();
-                bad.replace_range(at..=at, to);
-                assert!(bad == good || ApiKey::parse(&bad).is_err(), "{at} {to}");
+        for good in [key(Mode::Live), key(Mode::Test)] {
+            let good = good.reveal();
+            for at in 0..good.len() {
+                for to in ["0", "z", "A", "_", "-"] {
+                    let mut bad = good.to_owned();
+                    bad.replace_range(at..=at, to);
+                    assert!(bad == good || ApiKey::parse(&bad).is_err(), "{at} {to}");
+                }
             }
-        }
-        for bad in ["", "uh_", &good[..50], &format!("{good}0"), &good.to_uppercase(), &"é".repeat(26)] {
-            assert_eq!(ApiKey::parse(bad), Err(BadKey::Form), "{bad}");
+            for bad in ["", "uh_", &good[..50], &format!("{good}0"), &good.to_uppercase(), &"é".repeat(26)] {
+                assert_eq!(ApiKey::parse(bad), Err(BadKey::Form), "{bad}");
+            }
         }
     }
 
     #[test]
-    fn a_key_opens_the_records_that_its_prefix_names_and_no_others() {
-        let random = std::array::from_fn(|i| i as u8 * 7 + 3);
-        let (live, test) = (key(), ApiKey::of_mode(Mode::Test, &random));
-        assert!(test.reveal().starts_with("uh_test_") && test.reveal().len() == 56);
-        assert!(test.is_test() && !live.is_test());
-        assert_eq!(ApiKey::parse(test.reveal()), Ok(test.clone()));
-        assert_eq!((test.id(), test.reveal().parse()), (live.id(), Ok(live.id())));
+    fn no_key_opens_other_records_with_another_prefix() {
+        let (live, test) = (key(Mode::Live), key(Mode::Test));
         assert_ne!(test.hash(), live.hash());
-        // Nobody makes the one of the other by its prefix: the checksum is over that, too.
-        let renamed = test.reveal().replacen("uh_test_", "uh_", 1);
-        assert_eq!(ApiKey::parse(&renamed), Err(BadKey::Checksum));
-        assert_eq!(ApiKey::parse(&live.reveal().replacen("uh_", "uh_test_", 1)), Err(BadKey::Checksum));
-        for at in 0..test.reveal().len() {
-            let mut bad = test.reveal().to_owned();
-            bad.replace_range(at..=at, if &bad[at..=at] == "0" { "1" } else { "0" });
-            assert!(ApiKey::parse(&bad).is_err(), "{at}");
+        for renamed in [test.reveal().replacen("uh_test_", "uh_", 1), live.reveal().replacen("uh_", "uh_test_", 1)] {
+            assert_eq!(ApiKey::parse(&renamed), Err(BadKey::Checksum), "the checksum covers the prefix too");
         }
-        for (text, mode) in [(test.reveal(), Mode::Test), ("uh_test_", Mode::Test), (live.reveal(), Mode::Live)] {
-            assert_eq!(Mode::of_text(text), mode);
-        }
-        assert_eq!(Mode::of_text(""), Mode::Live);
     }
 
     #[test]
     fn standing_follows_the_clock_and_revocation_wins() {
         let at = Timestamp::from_millis;
         let mut record = KeyRecord {
-            id: key().id(),
+            id: key(Mode::Live).id(),
             partner_id: PartnerId(1),
             partner: "Acme".parse().unwrap(),
-            hash: key().hash(),
+            hash: key(Mode::Live).hash(),
             per_minute: None,
             created_at: at(0),
             expires_at: None,

@@ -1,29 +1,18 @@
 //! Live or test: which records a key opens, and which a command works on.
 
-use crate::domain::json::json_text;
+use crate::domain::json::named_enum;
 
-/// Live or test: which records a key opens. The two have keys of different lengths, so that no text is a key of both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Real members.
-    Live,
-    /// The sandbox: nobody in it is real, and nothing in it lasts.
-    Test,
+named_enum! {
+    /// Live or test: which records a key opens. The two have keys of different lengths, so that no text is a key of both.
+    pub enum Mode {
+        /// Real members.
+        Live = "live",
+        /// The sandbox: no one in it is real, and nothing in it lasts.
+        Test = "test",
+    }
 }
 
-json_text!(Mode, |mode: &Mode| mode.name());
-
 impl Mode {
-    pub(super) const ALL: [Self; 2] = [Self::Test, Self::Live];
-
-    /// As documents and messages write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Test => "test",
-        }
-    }
-
     pub(super) const fn prefix(self) -> &'static str {
         match self {
             Self::Live => "uh_",

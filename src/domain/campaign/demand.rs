@@ -1,4 +1,4 @@
-//! The demand sheet: what the negotiator takes to the table, so coarse that it tells nobody's state or bills.
+//! The demand sheet: what the negotiator takes to the table, so coarse that it reveals no one's state or bills.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub struct CountedMember {
     pub categories: CategorySet,
 }
 
-/// Exact counts, while they are made; nobody is shown these.
+/// Exact counts, while they are made; they are never shown.
 #[derive(Debug, Default)]
 pub struct DemandCount {
     members_in: u64,

@@ -1,6 +1,6 @@
 //! What `campaigns new` reads: what a campaign is about, until when it gathers, and its texts.
 
-use super::file::{BadFile, FileReader};
+use super::file::{BadFile, FileReader, text_for};
 use super::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::category::{Category, CategorySet};
 use crate::domain::language::Language;
@@ -14,7 +14,7 @@ pub struct CampaignDraft {
     /// Empty: everywhere.
     pub states: Vec<UsState>,
     pub gather_until: LastDay,
-    /// In every language there is.
+    /// In every language.
     pub texts: Vec<(Language, CampaignText)>,
 }
 
@@ -50,17 +50,14 @@ impl CampaignDraft {
             let summary = text.text("summary", 600, "One price for all who are in.");
             Some(CampaignText { title: title?, summary: summary? })
         });
-        let read =
-            || Some(Self { slug: slug?, category: category?, states, gather_until: gather_until?, texts: texts? });
-        let read = read();
-        file.finish(read)
+        file.finish(|| {
+            Some(Self { slug: slug?, category: category?, states, gather_until: gather_until?, texts: texts? })
+        })
     }
 
     /// The texts for a reader.
     pub fn text(&self, language: Language) -> Option<&CampaignText> {
-        let of_language = self.texts.iter().find(|(of, _)| *of == language);
-        // Of a language that was not there when it was written.
-        of_language.or(self.texts.first()).map(|(_, text)| text)
+        text_for(&self.texts, language)
     }
 
     /// What may not change any more once it is this far; all of it at once. People have counted on it.
@@ -97,7 +94,7 @@ impl CampaignDraft {
         Ok(())
     }
 
-    /// Whether somebody of that state may be in it; who named none has to, where it is for some.
+    /// Whether a member in that state may take part. Where it is for some states, they must have named one.
     pub fn is_for(&self, state: Option<UsState>) -> bool {
         self.states.is_empty() || state.is_some_and(|state| self.states.contains(&state))
     }

@@ -1,4 +1,4 @@
-//! A TOML file of the operator's, read field by field: whatever is wrong with it is told at once, each with its place.
+//! A TOML file of the operator's, read field by field: everything wrong with it is reported at once, each with its place.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::LastDay;
 use crate::domain::language::Language;
-use crate::domain::text::is_hidden;
+use crate::domain::text::{is_hidden, toml_mistake};
 
 /// What a day looks like.
 const A_DAY: &str = "a day, such as 2027-01-31";
@@ -25,7 +25,7 @@ impl fmt::Display for BadFile {
 
 impl std::error::Error for BadFile {}
 
-/// A table while it is read. What nobody asked for is a mistake, too.
+/// A table while it is read. A field that was not asked for is a mistake, too.
 pub(super) struct FileReader {
     table: Table,
     /// What stands before a field's name in a sentence.
@@ -45,15 +45,12 @@ impl FileReader {
                 Err(error) => error,
             };
             let start = error.span().map(|span| span.start).filter(|start| text.is_char_boundary(*start));
-            // Read as a text, so that its field is told beside all other mistakes.
-            if let Some(day) = start.and_then(|start| bare_day(&text, start)) {
-                text.insert(day.end, '"');
-                text.insert(day.start, '"');
-                continue;
-            }
-            let line = start.map(|start| text[..start].matches('\n').count() + 1);
-            let message = error.message().replace('\n', " ");
-            return Err(BadFile(vec![line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))]));
+            // Read as a text, so that its field is reported along with all other mistakes.
+            let Some(day) = start.and_then(|start| bare_day(&text, start)) else {
+                return Err(BadFile(vec![toml_mistake(&text, &error)]));
+            };
+            text.insert(day.end, '"');
+            text.insert(day.start, '"');
         }
     }
 
@@ -136,10 +133,7 @@ impl FileReader {
         (one, wants): (&str, &str),
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let values = self.optional(field, wants, |value| match value {
-            Value::Array(values) => Some(values),
-            _ => None,
-        })?;
+        let values = self.optional(field, wants, |value| value.as_array().cloned())?;
         let mut read = Vec::with_capacity(values.len());
         for value in &values {
             match value.as_str().and_then(&parse) {
@@ -164,10 +158,7 @@ impl FileReader {
         fields: &str,
         read: impl FnOnce(&mut Self) -> Option<T>,
     ) -> Option<T> {
-        let inner = self.required(field, &format!("its {fields}"), |value| match value {
-            Value::Table(table) => Some(table),
-            _ => None,
-        })?;
+        let inner = self.required(field, &format!("its {fields}"), |value| value.as_table().cloned())?;
         let mut inner = Self::of(inner, format!("{}{field}.", self.place), self.is_kept);
         let read = read(&mut inner);
         inner.end();
@@ -175,13 +166,13 @@ impl FileReader {
         read
     }
 
-    /// Texts in every language there is, by the tables `text.en` and its like.
+    /// Texts in every language, by the tables `text.en` and its like.
     pub(super) fn texts<T>(
         &mut self,
         fields: &str,
         mut read: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<Vec<(Language, T)>> {
-        // Where all are missing, each is told.
+        // Where all are missing, each is reported.
         self.table.entry("text").or_insert_with(|| Value::Table(Table::new()));
         self.table("text", &Language::ALL.map(Language::code).join(" and "), |texts| {
             let all: Vec<_> = Language::ALL
@@ -213,9 +204,9 @@ impl FileReader {
     }
 
     /// What was read, if nothing was wrong with it.
-    pub(super) fn finish<T>(mut self, read: Option<T>) -> Result<T, BadFile> {
+    pub(super) fn finish<T>(mut self, read: impl FnOnce() -> Option<T>) -> Result<T, BadFile> {
         self.end();
-        match read {
+        match read() {
             Some(read) if self.is_kept || self.mistakes.is_empty() => Ok(read),
             _ => Err(BadFile(self.mistakes)),
         }
@@ -233,6 +224,11 @@ fn bare_day(text: &str, at: usize) -> Option<std::ops::Range<usize>> {
     (is_alone && is_day).then(|| start..start + day.len())
 }
 
+/// The text for a reader: of another language where theirs did not exist when it was written.
+pub(super) fn text_for<T>(texts: &[(Language, T)], language: Language) -> Option<&T> {
+    texts.iter().find(|(of, _)| *of == language).or(texts.first()).map(|(_, text)| text)
+}
+
 fn read_text(value: Value, most: usize) -> Option<String> {
     let Value::String(text) = value else { return None };
     let text = text.trim();
@@ -243,10 +239,8 @@ fn read_text(value: Value, most: usize) -> Option<String> {
 fn read_day(value: Value) -> Option<LastDay> {
     let found = match value {
         Value::Datetime(found) => found,
-        // Of JSON, and of whoever thinks that it is one.
-        Value::String(text) => {
-            return text.parse().ok().filter(|day: &LastDay| day.to_string() == text);
-        }
+        // Of JSON, and of operators who quote it.
+        Value::String(text) => return text.parse().ok().filter(|day: &LastDay| day.to_string() == text),
         _ => return None,
     };
     let (date, None, None) = (found.date?, found.time, found.offset) else { return None };

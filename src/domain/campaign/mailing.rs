@@ -22,7 +22,7 @@ pub struct MailingRecipient {
     pub categories: CategorySet,
     pub undeliverable_until: Option<Timestamp>,
     pub suppressed_until: Option<Timestamp>,
-    /// Somebody called our mail to their mailbox unwanted.
+    /// Somebody reported our mail to their mailbox as unwanted.
     pub complained: bool,
 }
 
@@ -41,7 +41,7 @@ impl CampaignMail {
         use ParticipationState::{Accepted, In, Passed};
         let is_over = |until: Option<Timestamp>| until.is_none_or(|until| until <= now);
         let takes_part = match self {
-            // Who named no state may be of one that it is for.
+            // A member who named no state may live in one that it is for.
             Self::Opened => {
                 let fits = to.us_state.is_none() || campaign.draft.is_for(to.us_state);
                 to.part.is_none() && fits && to.categories.contains(campaign.draft.category)
@@ -61,7 +61,7 @@ impl CampaignMail {
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// So long before its time a mail may be queued, for whoever queues looks only now and then.
+/// So long before its time a mail may be queued, because the worker looks only now and then.
 const TOLERANCE: Duration = Duration::from_secs(10);
 
 /// No time further ahead was written by a right clock.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_cannot_be_or_does_not_want_to_be_mailed_is_not() {
+    fn members_who_cannot_be_or_do_not_want_to_be_mailed_are_not() {
         let mut some = campaign(CampaignState::Gathering);
         some.draft.states = vec![UsState::CA];
         let mut kept = KeptChoices::default();

@@ -1,7 +1,7 @@
 //! What `campaigns offer` reads, and a negotiator proposes: the deal, beside the price that it is measured by.
 
 use super::LastDay;
-use super::file::{BadFile, FileReader};
+use super::file::{BadFile, FileReader, text_for};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
@@ -14,7 +14,7 @@ pub struct Offer {
     pub term_months: u32,
     /// Members decide until then.
     pub decide_by: LastDay,
-    /// Who comes later may accept until then, once the campaign is active.
+    /// Later members may accept until then, once the campaign is active.
     pub open_until: Option<LastDay>,
     /// Where people complain about the supplier.
     pub complaints: String,
@@ -79,7 +79,7 @@ impl Offer {
         {
             file.wrong("open_until", "it must be later than decide_by, or left out");
         }
-        let read = || {
+        file.finish(|| {
             Some(Self {
                 supplier: supplier?,
                 annual_saving: annual_saving?,
@@ -90,15 +90,11 @@ impl Offer {
                 benchmark: benchmark?,
                 texts: texts?,
             })
-        };
-        let read = read();
-        file.finish(read)
+        })
     }
 
     pub fn text(&self, language: Language) -> Option<&OfferText> {
-        let of_language = self.texts.iter().find(|(of, _)| *of == language);
-        // Of a language that was not there when it was written.
-        of_language.or(self.texts.first()).map(|(_, text)| text)
+        text_for(&self.texts, language)
     }
 
     /// The price that the offer is compared with, for a reader.

@@ -39,12 +39,12 @@ pub struct CampaignRecord {
 pub enum NextDate {
     /// Gathering becomes negotiating after this day.
     Negotiating(LastDay),
-    /// Nobody can accept after this day.
+    /// No one can accept after this day.
     AcceptingEnds(LastDay),
 }
 
 impl std::fmt::Display for NextDate {
-    /// Told beforehand.
+    /// As announced beforehand.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Negotiating(day) => write!(f, "becomes negotiating after {day}"),
@@ -197,7 +197,7 @@ pub struct OpenPresses {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
     pub at: Timestamp,
-    /// The operator, or "date" where a day that was named acted by itself.
+    /// The operator, or "date" where a date took the step.
     pub who: String,
     /// None where it was made.
     pub from: Option<CampaignState>,
@@ -237,7 +237,7 @@ impl MailingEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NegotiationRound {
     pub at: Timestamp,
-    /// What the negotiator calls itself. Nobody checked it.
+    /// What the negotiator calls itself, unchecked.
     pub client: String,
     pub supplier: String,
     pub asked: String,
@@ -269,7 +269,7 @@ pub struct CampaignFile {
     pub campaign: CampaignRecord,
     pub history: Vec<HistoryEntry>,
     pub mailings: Vec<MailingEntry>,
-    /// Exact, as nobody but the operator sees it, up to [`ParticipationCounts::MOST`] members.
+    /// Exact, for the operator alone, up to [`ParticipationCounts::MOST`] members.
     pub counts: ParticipationCounts,
     pub rounds: u64,
     pub drafts: u64,

@@ -15,6 +15,7 @@ use self::category::{Category, CategorySet};
 use self::operator_text::{UnionTable, UnionTexts};
 use super::figure::dollars;
 use super::language::Language;
+use super::text::toml_mistake;
 
 /// The built-in sample, to be replaced by the operator's own figures.
 const SAMPLE: &str = include_str!("../../../catalog.sample.toml");
@@ -96,7 +97,7 @@ impl Catalog {
             hold_days: Option<i64>,
         }
 
-        let file: File = toml::from_str(text).map_err(|error| BadCatalog::Syntax(locate(text, &error)))?;
+        let file: File = toml::from_str(text).map_err(|error| BadCatalog::Syntax(toml_mistake(text, &error)))?;
         if file.savings.is_empty() {
             return Err(BadCatalog::Empty);
         }
@@ -221,23 +222,9 @@ impl ReferralTerms {
     }
 }
 
-/// The parser's message with the line it is about.
-fn locate(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message().replace('\n', " ");
-    match error.span().and_then(|span| text.get(..span.start)) {
-        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
-        None => message,
-    }
-}
-
 fn within(table: &'static str, field: String, value: i64, least: u32, most: u32) -> Result<u32, BadCatalog> {
-    u32::try_from(value).ok().filter(|figure| (least..=most).contains(figure)).ok_or(BadCatalog::OutOfRange {
-        table,
-        field,
-        value,
-        least,
-        most,
-    })
+    let figure = u32::try_from(value).ok().filter(|figure| (least..=most).contains(figure));
+    figure.ok_or(BadCatalog::OutOfRange { table, field, value, least, most })
 }
 
 #[cfg(test)]
@@ -304,7 +291,7 @@ mod tests {
         assert_eq!(with("").unwrap().answers(Language::English), not_published);
         assert_eq!(told.answers(Language::English)[..2], not_published[..2]);
         assert_eq!(told.unanswered(), ["run_by", "cost"]);
-        assert_eq!(Catalog::sample().unanswered(), ["run_by", "cost", "funding"], "the sample's are nobody's");
+        assert_eq!(Catalog::sample().unanswered(), ["run_by", "cost", "funding"], "the sample's do not count");
         let own_texts = SAMPLE.replace("Sample text.", "Ours.");
         let own_texts = Catalog::parse(&own_texts).unwrap();
         assert!(own_texts.unanswered().is_empty() && own_texts.is_sample(), "its figures are the sample's");

@@ -1,4 +1,4 @@
-//! Domains whose mailboxes are made to be thrown away: never refused, but a member at one of them earns nobody a credit.
+//! Domains whose mailboxes are made to be thrown away: never refused, but a member at one of them earns no one a credit.
 
 use std::collections::HashSet;
 

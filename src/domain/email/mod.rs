@@ -17,7 +17,7 @@ use crate::domain::text::is_hidden;
 /// An address mail can be sent to, as it was typed.
 ///
 /// The grammar is RFC 5321's dot-atom local part, with UTF-8 letters as RFC 6531 allows them, and a domain of at least
-/// two labels. Quoted local parts and address literals are refused: nobody's household bills are answered there.
+/// two labels. Quoted local parts and address literals are refused: no one gets household bills there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EmailAddress {
     typed: String,
@@ -365,15 +365,10 @@ mod tests {
         assert_ne!(parse("ana+x@example.com").normalized(), parse("ana@example.com").normalized());
         for (typed, mailbox) in [
             ("Ana+bills@Example.com", "ana@example.com"),
-            ("a.n.a+x+y@GMail.com", "ana@gmail.com"),
-            ("an.a@googlemail.com", "ana@gmail.com"),
             ("ana@exａmple.com", "ana@example.com"),
             ("ana@BÜCHER.example", "ana@xn--bcher-kva.example"),
             ("ana@xn--bcher-kva.example", "ana@xn--bcher-kva.example"),
             ("ana@ｇmail.com", "ana@gmail.com"),
-            ("a.n.a@example.com", "a.n.a@example.com"),
-            ("+tag@example.com", "+tag@example.com"),
-            ("ana.+tag@example.com", "ana@example.com"),
         ] {
             assert_eq!(parse(typed).mailbox(), mailbox);
         }

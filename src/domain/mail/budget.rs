@@ -1,9 +1,8 @@
 //! The mail budget: a source's daily quota of mail, which grows with a good reputation.
 //!
-//! A source is the form, or a partner over all its keys. It begins with what the operator allows it; what is confirmed earns
-//! more, and a source whose mail is declined, ignored or sent back is held to a tenth. The operator may fix a partner's
-//! quota instead. What is past the budget is held for the
-//! operator; a person at the form can pay for theirs with a proof of work, within bounds.
+//! A source is the form, or a partner over all its keys. It begins with what the operator allows it; confirmations earn more,
+//! and a source whose mail is declined, ignored or bounced is held to a tenth. The operator may fix a partner's quota instead.
+//! Mail past the budget is held for the operator; a person at the form can pay for theirs with a proof of work, within bounds.
 
 use crate::domain::figure::grouped;
 use crate::domain::time::Timestamp;
@@ -18,8 +17,8 @@ pub const ENOUGH: u64 = 50;
 pub const ONE_IN: u64 = 20;
 pub const FEW_UNWANTED: u64 = 5;
 
-/// Each that was confirmed on the days before adds so many, up to so many times what a source begins with: addresses of one's own
-/// can be confirmed, too.
+/// Each confirmation on the days before adds so many, up to so many times what a source begins with: anyone can confirm addresses
+/// of their own.
 pub const EARNED: u64 = 2;
 pub const MOST_TIMES: u64 = 10;
 
@@ -35,7 +34,7 @@ pub const PROOFS_OF_A_SITE: u64 = 30;
 /// The name of the form among the sources, which are partners otherwise.
 pub const FORM: &str = "";
 
-/// A source, as the operator is told of it.
+/// A source, as operators read it.
 pub fn source_name(source: &str) -> &str {
     if source == FORM { "the form" } else { source }
 }
@@ -64,7 +63,7 @@ pub struct Reputation {
     pub confirmed_before: u64,
     pub confirmed: u64,
     pub declined: u64,
-    /// Hard bounces: to nobody.
+    /// Hard bounces.
     pub bounced: u64,
     pub complained: u64,
 }
@@ -125,7 +124,7 @@ impl MailBudget {
 }
 
 impl Reputation {
-    /// Declined, complained about, or to nobody.
+    /// Declined, bounced, or complained about.
     pub fn unwanted(&self) -> u64 {
         self.declined + self.bounced + self.complained
     }

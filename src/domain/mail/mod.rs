@@ -27,13 +27,13 @@ use crate::domain::sign_in::SignInRef;
 use crate::domain::sign_up::SignUpRef;
 use crate::domain::time::{DAY, Timestamp};
 
-/// Between two mails to one mailbox, whoever asked for them.
+/// Between two mails to one mailbox, from any source.
 pub const MIN_MAIL_GAP: Duration = Duration::from_secs(10 * 60);
 
 /// Mails to one mailbox within 24 hours.
 pub const MAX_MAILS_PER_DAY: usize = 4;
 
-/// How long a mail is a worker's alone once it has taken it; whoever takes longer renews the lease meanwhile.
+/// How long a worker has a mail to itself once it has taken it; a slow worker renews the lease.
 pub const MAIL_LEASE: Duration = Duration::from_secs(30);
 
 /// The waits before a mail that failed is tried again.
@@ -129,7 +129,7 @@ pub enum MailAbout {
     Campaign(CampaignNews),
 }
 
-/// A campaign as it is when the mail goes, and who is told of it.
+/// A campaign as it is when the mail goes, and the recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CampaignNews {
     pub mail: CampaignMail,
@@ -154,7 +154,7 @@ pub struct DueMail {
     pub attempts: u32,
     pub first_attempt_at: Timestamp,
     pub lane: Lane,
-    /// The person's, or else that of whoever filled in the form.
+    /// The person's, or else the form's.
     pub language: Option<Language>,
     /// It goes once more because somebody wanted to sign in: its source's budget counts it, its reputation does not.
     pub is_reminder: bool,
@@ -250,7 +250,7 @@ impl MailboxRecord {
     }
 
     /// When the next mail that a source asks for may go. The day's last is kept for a source that has asked for none, so that
-    /// nobody can use up a mailbox that is somebody else's.
+    /// no one can use up another person's mailbox.
     pub fn next_allowed(&self, source: &str, now: Timestamp) -> Timestamp {
         // What was written by a clock that was ahead says nothing about when mail went.
         let sent: Vec<_> = self.sent.iter().filter(|(time, _)| *time <= now.plus(SKEW)).collect();

@@ -327,33 +327,19 @@ mod tests {
         let rest = |mail: &[i64]| Defer { until: at(NOW + 590), others: mail.iter().copied().map(MailId).collect() };
         let behind = Defer { until: at(NOW + 600), others: Vec::new() };
         let gap = MIN_MAIL_GAP.as_secs() as i64;
-        type Case<'a> = (&'a str, MailboxRecord, &'a [MailboxCandidate], i64, bool, MailboxDecision);
-        let cases: [Case<'_>; 8] = [
-            (
-                "nothing went yet",
-                MailboxRecord::default(),
-                std::slice::from_ref(&one),
-                1,
-                false,
-                Send { is_another: true },
-            ),
-            ("another is first", MailboxRecord::default(), &[one.clone(), two.clone()], 2, false, behind.clone()),
-            (
-                "the first is not due",
-                MailboxRecord::default(),
-                &[later, two.clone()],
-                2,
-                false,
-                Send { is_another: true },
-            ),
-            ("too soon", sent(NOW - 10, None), &[one.clone(), two.clone()], 1, false, rest(&[2])),
-            ("after the gap", sent(NOW - gap, None), &[one.clone(), two.clone()], 1, false, Send { is_another: true }),
-            ("once more", sent(NOW - 10, Some(1)), &[one.clone(), two.clone()], 1, false, Send { is_another: false }),
-            ("behind one on its way", sent(NOW - gap, Some(2)), &[one.clone(), two.clone()], 1, false, behind),
-            ("forced", sent(NOW - 10, None), &[], 1, true, Send { is_another: true }),
+        let (none, first, both) = (MailboxRecord::default(), vec![one.clone()], vec![one, two.clone()]);
+        let cases = [
+            ("nothing went yet", none.clone(), first, 1, false, Send { is_another: true }),
+            ("another is first", none.clone(), both.clone(), 2, false, behind.clone()),
+            ("the first is not due", none, vec![later, two], 2, false, Send { is_another: true }),
+            ("too soon", sent(NOW - 10, None), both.clone(), 1, false, rest(&[2])),
+            ("after the gap", sent(NOW - gap, None), both.clone(), 1, false, Send { is_another: true }),
+            ("once more", sent(NOW - 10, Some(1)), both.clone(), 1, false, Send { is_another: false }),
+            ("behind one on its way", sent(NOW - gap, Some(2)), both, 1, false, behind),
+            ("forced", sent(NOW - 10, None), Vec::new(), 1, true, Send { is_another: true }),
         ];
         for (name, record, queue, mail, bypasses, expected) in cases {
-            assert_eq!(at_mailbox((MailId(mail), "Acme"), &record, queue, bypasses, at(NOW)), expected, "{name}");
+            assert_eq!(at_mailbox((MailId(mail), "Acme"), &record, &queue, bypasses, at(NOW)), expected, "{name}");
         }
     }
 }

@@ -21,7 +21,7 @@ pub enum ReportedMail {
     OfSignUp(SignUpRef),
     /// Mail about a campaign, by a token of ours.
     OfPerson(PersonRef),
-    /// Named by whoever may name one: the address in the form in which addresses are compared.
+    /// Named by a trusted service: the address in the form in which addresses are compared.
     To(String),
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Debug for ReportedMail {
 pub struct MailReport {
     pub mail: ReportedMail,
     pub kind: ReportKind,
-    /// What tells the same report from another, where its sender may repeat it, and until when that is remembered.
+    /// Identifies a report that its sender may repeat, and until when that is remembered.
     pub once: Option<(String, Timestamp)>,
 }
 
@@ -50,7 +50,7 @@ pub enum ReportOutcome {
     Noted,
     /// It was noted before.
     Repeated,
-    /// It is about nobody we know.
+    /// It is about no one we know.
     Unknown,
 }
 

@@ -43,7 +43,7 @@ impl ChangeKind {
             Self::KeyRotated => 10,
             // What there is was added before.
             Self::EndpointRemoved => 50,
-            // Each key can be revoked once. Nobody who has one of a partner's keys may keep the partner from revoking another.
+            // Each key can be revoked once. A holder of one of a partner's keys must not keep the partner from revoking another.
             Self::KeyRevoked => u32::MAX,
         }
     }

@@ -1,4 +1,4 @@
-//! Where a partner wants to be told (a webhook endpoint), and what is on its way there.
+//! Where a partner receives webhooks (an endpoint), and what is on its way there.
 
 use crate::domain::json::json_text;
 use crate::domain::partner::idempotency::IdempotencyKey;
@@ -107,7 +107,7 @@ pub struct ListedEndpoint {
     pub given_up: u64,
 }
 
-/// Something that an endpoint is to be told, taken by a worker.
+/// A message for an endpoint, taken by a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueDelivery {
     pub id: i64,

@@ -93,7 +93,7 @@ impl EventCursors {
         let mut bytes = [0; 8 + Self::SIGNATURE];
         bytes[..8].copy_from_slice(&position.to_be_bytes());
         bytes[8..].copy_from_slice(&self.signature(partner, position));
-        String::from_utf8_lossy(&base32::encode::<26>(&bytes)).into_owned()
+        base32::text::<26>(&bytes)
     }
 
     pub fn read(&self, partner: PartnerId, cursor: &str) -> Result<i64, BadCursor> {

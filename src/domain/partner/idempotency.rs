@@ -13,8 +13,8 @@ use crate::domain::secret::Secret;
 /// How long the first answer is kept.
 pub const KEPT_FOR: Duration = DAY.saturating_mul(30);
 
-/// Keys that a partner may use for one address within [`KEYS_COUNTED_FOR`], whatever became of its sign-ups: confirming tells
-/// the partner of each.
+/// Keys that a partner may use for one address within [`KEYS_COUNTED_FOR`], whatever became of its sign-ups: the partner is
+/// notified of each that is confirmed.
 pub const MOST_KEYS: u32 = 100;
 pub const KEYS_COUNTED_FOR: Duration = DAY.saturating_mul(7);
 
@@ -30,7 +30,7 @@ pub struct IdempotencyKey(Arc<str>);
 )]
 pub struct BadIdempotencyKey;
 
-/// How the refusal of a key begins that was used before with another input. Programs compare it, as the reference says they may.
+/// How the refusal begins of a key that was used before with another input. Programs may compare it, as the reference says.
 pub const REUSED_KEY: &str = "Idempotency-Key: it was used before with another input.";
 
 impl IdempotencyKey {
@@ -89,7 +89,7 @@ pub struct Replayed {
     pub savings: u32,
 }
 
-/// Makes the keyed hashes of inputs: without the installation's secret nobody can try which address one stands for.
+/// Makes the keyed hashes of inputs: without the installation's secret no one can guess which address one stands for.
 #[derive(Debug, Clone)]
 pub struct InputHasher(hmac::Key);
 
@@ -106,7 +106,7 @@ impl InputHasher {
             context.update(&part.map_or(u64::MAX, |text| text.len() as u64).to_be_bytes());
             context.update(part.unwrap_or_default().as_bytes());
         }
-        String::from_utf8_lossy(&base32::encode::<26>(context.sign().as_ref())).into_owned()
+        base32::text::<26>(context.sign().as_ref())
     }
 }
 

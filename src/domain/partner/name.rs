@@ -90,14 +90,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn partner_names_are_one_short_line() {
-        assert_eq!(" Acme Assistant ".parse::<PartnerName>().unwrap().as_str(), "Acme Assistant");
-        for bad in ["", "  ", "a\nb", "a\u{7}b", &"x".repeat(101)] {
-            assert_eq!(bad.parse::<PartnerName>(), Err(BadPartnerName::Form));
-        }
-    }
-
-    #[test]
     fn no_partner_is_called_like_the_form() {
         for bad in ["the form", "The  Form", "form", "FORM", "(form)", "(Others)", "Ｆｏｒｍ", " theform "] {
             assert_eq!(bad.parse::<PartnerName>(), Err(BadPartnerName::Reserved), "{bad}");
@@ -117,9 +109,9 @@ mod tests {
     }
 
     #[test]
-    fn a_partners_name_leads_nowhere_and_reads_as_it_is_written() {
+    fn a_partners_name_is_one_short_line_that_leads_nowhere_and_reads_as_it_is_written() {
         for good in ["Acme Assistant", "Zoë's Helper", "Acme.ai", "AT&T / Home", "株式会社", " Acme "] {
-            assert!(good.parse::<PartnerName>().is_ok(), "{good}");
+            assert_eq!(good.parse::<PartnerName>().unwrap().as_str(), good.trim());
         }
         for bad in [
             "",
@@ -133,6 +125,7 @@ mod tests {
             "Acme\u{202e}tnatsissA",
             "Ac\u{200b}me",
             "two\nlines",
+            "a\u{7}b",
             &"x".repeat(101),
         ] {
             assert_eq!(bad.parse::<PartnerName>(), Err(BadPartnerName::Form), "{bad:?}");

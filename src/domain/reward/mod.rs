@@ -14,7 +14,7 @@ use super::time::{DAY, Timestamp};
 
 named_enum! {
     pub enum GroupState {
-        /// Its reward was earned; whether it is paid is told by its payout.
+        /// Its reward was earned; its payout says whether it is paid.
         Accrued = "accrued",
         /// Worth nothing: the referrer has as many groups as may be rewarded.
         Capped = "capped",
@@ -52,8 +52,8 @@ pub struct MemberSpan {
 }
 
 impl MemberSpan {
-    /// Whether they were a member then. Who leaves in a millisecond was one in it: what happened first in it nobody can tell, and
-    /// whoever looked before they left saw a member. Somebody who left and came back counts from when they came back.
+    /// Whether they were a member then. The millisecond in which they left counts, because readers earlier in it saw a member.
+    /// Somebody who left and came back counts from when they came back.
     fn was_member(&self, at: Timestamp) -> bool {
         let has_joined = self.joined_at.is_some_and(|joined_at| joined_at <= at);
         has_joined && (self.state == PersonState::Member || self.left_at.is_some_and(|left_at| left_at >= at))

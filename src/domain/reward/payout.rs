@@ -1,6 +1,4 @@
-//! Payouts, and the file of them that goes to whoever pays (CSV).
-
-use std::fmt::Write as _;
+//! Payouts, and the file of them for the payment provider (CSV).
 
 use super::super::campaign::CampaignSlug;
 use super::super::json::named_enum;
@@ -52,7 +50,6 @@ impl PayoutRecord {
 
     /// Its line.
     pub fn line(&self) -> String {
-        let mut line = String::new();
         let email = self.email.as_deref().unwrap_or_default();
         let fields = [
             &self.external_id,
@@ -62,13 +59,7 @@ impl PayoutRecord {
             self.campaign.as_str(),
             &self.groups.to_string(),
         ];
-        for (place, field) in fields.into_iter().enumerate() {
-            let comma = if place == 0 { "" } else { "," };
-            // Writing into a string cannot fail.
-            let _ = write!(line, "{comma}{}", csv_field(field));
-        }
-        line.push('\n');
-        line
+        format!("{}\n", fields.map(csv_field).join(","))
     }
 }
 

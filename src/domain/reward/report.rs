@@ -67,7 +67,7 @@ impl CampaignRewards {
 pub struct RewardTotals {
     pub accounts: u64,
     pub due_cents: i64,
-    /// Of that, what is due to those who were erased: nobody can be paid it.
+    /// Of that, what is due to people who were erased and cannot be paid.
     pub erased_cents: i64,
     pub out_cents: i64,
     pub paid_cents: i64,

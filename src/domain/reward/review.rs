@@ -75,7 +75,7 @@ pub enum PatternKind {
     Cluster { partner: String, people: usize, of: usize },
     /// So many people were erased since they counted.
     Erased(usize),
-    /// So many steps from one to whoever referred them lead back to the referrer.
+    /// So many steps, from each to the one who referred them, lead back to the referrer.
     Ring(usize),
 }
 
@@ -139,13 +139,8 @@ impl ReviewedReferrer {
     }
 
     fn erased(&self) -> Option<Pattern<'_>> {
-        let ids: BTreeSet<_> = self
-            .members
-            .iter()
-            .map(|member| &member.person)
-            .filter(|one| one.email.is_none())
-            .map(|one| one.id)
-            .collect();
+        let people = self.members.iter().map(|member| &member.person);
+        let ids: BTreeSet<_> = people.filter(|person| person.email.is_none()).map(|person| person.id).collect();
         let kind = PatternKind::Erased(ids.len());
         (!ids.is_empty()).then(|| Pattern { kind, members: self.rows_of(&ids) })
     }

@@ -244,10 +244,8 @@ mod tests {
         assert_eq!(settlements("external_id,status\na-1-1,failed")[0].reason, None, "what may be empty may be away");
         let named = "external_id,status,reason\na-1-1,failed,no account ana@example.com said";
         assert_eq!(settlements(named)[0].reason.as_deref(), Some("no account (address) said"));
-        assert_eq!(
-            read_answer("external_id,status,amount_cents\na-1-1,failed,10000").lines[0].amount_cents,
-            Some(10_000)
-        );
+        let amount = read_answer("external_id,status,amount_cents\na-1-1,failed,10000");
+        assert_eq!(amount.lines[0].amount_cents, Some(10_000));
     }
 
     #[test]
@@ -264,9 +262,8 @@ mod tests {
             assert!(told.contains(part), "{part} in {told}");
         }
         assert_eq!(read_answer(&text).lines.len(), 3, "those that name a payout are looked for");
-        assert!(
-            mistakes("external_id,status,amount_cents\na,failed,$5").contains("amount_cents \"$5\"; write whole cents")
-        );
+        let amount = mistakes("external_id,status,amount_cents\na,failed,$5");
+        assert!(amount.contains("amount_cents \"$5\"; write whole cents"));
         for bad in ["\"x", "a\"b\n", "\"a\"\"", "\"a\"b\"\n"] {
             assert!(!mistakes(&format!("{HEADER}{bad}")).is_empty(), "{bad}");
         }

@@ -1,4 +1,4 @@
-//! Keyed hashes of addresses: by them somebody who asked to be forgotten is known again, and nobody else can tell who it was.
+//! Keyed hashes of addresses: they recognize a person who was erased, and reveal to no one else who it was.
 
 use ring::hmac;
 
@@ -63,12 +63,12 @@ impl AddressMarker {
 
     /// The same for every spelling that counts as the same address.
     pub fn address(&self, email: &EmailAddress) -> String {
-        self.mark(b"address\0", &email.normalized())
+        base32::text::<LENGTH>(self.sign(b"address\0", &email.normalized()).as_ref())
     }
 
     /// The same for every address whose mail arrives in the same mailbox.
     pub fn mailbox(&self, email: &EmailAddress) -> String {
-        self.mark(b"mailbox\0", &email.mailbox())
+        base32::text::<LENGTH>(self.sign(b"mailbox\0", &email.mailbox()).as_ref())
     }
 
     /// Where the mailbox of an address would lie; every sign-up asks, so it costs next to nothing.
@@ -76,19 +76,15 @@ impl AddressMarker {
         let mut tombstone = [0; PREFIX.len() + LENGTH];
         let (prefix, mark) = tombstone.split_at_mut(PREFIX.len());
         prefix.copy_from_slice(PREFIX.as_bytes());
-        mark.copy_from_slice(&self.bytes(b"mailbox\0", &email.mailbox()));
+        mark.copy_from_slice(&base32::encode::<LENGTH>(self.sign(b"mailbox\0", &email.mailbox()).as_ref()));
         MailboxTombstone(tombstone)
     }
 
-    fn mark(&self, what: &[u8], text: &str) -> String {
-        String::from_utf8_lossy(&self.bytes(what, text)).into_owned()
-    }
-
-    fn bytes(&self, what: &[u8], text: &str) -> [u8; LENGTH] {
+    fn sign(&self, what: &[u8], text: &str) -> hmac::Tag {
         let mut sum = hmac::Context::with_key(&self.0);
         sum.update(what);
         sum.update(text.as_bytes());
-        base32::encode(sum.sign().as_ref())
+        sum.sign()
     }
 }
 

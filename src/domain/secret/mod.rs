@@ -53,7 +53,7 @@ impl Secret {
     /// Tells two secrets apart without revealing either; kept in the store so that a node with another secret is noticed.
     pub fn fingerprint(&self) -> String {
         let tag = hmac::sign(&self.derive("fingerprint"), b"");
-        String::from_utf8_lossy(&super::base32::encode::<16>(tag.as_ref())).into_owned()
+        super::base32::text::<16>(tag.as_ref())
     }
 }
 

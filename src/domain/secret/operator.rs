@@ -70,8 +70,7 @@ impl OperatorProofs {
 
 /// What the store keeps of a link's or a session's token. A plain hash is enough: 128 random bits cannot be searched.
 pub fn token_hash(token: &Nonce) -> String {
-    let hash = digest::digest(&digest::SHA256, token.as_str().as_bytes());
-    base32::encode::<52>(hash.as_ref()).into_iter().map(char::from).collect()
+    base32::text::<52>(digest::digest(&digest::SHA256, token.as_str().as_bytes()).as_ref())
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub struct Proof {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProofCheck {
     Right(Proof),
-    /// A question of ours that nobody answered: there are no scripts in that browser.
+    /// A question of ours without an answer: that browser runs no scripts.
     Not,
     /// No question of ours, or it is too old, or the answer is wrong.
     Wrong,
@@ -55,9 +55,8 @@ impl ProofMaker {
 
     /// A question to put into a form.
     pub fn ask(&self, random: &[u8; ENTROPY], now: Timestamp) -> String {
-        let nonce: [u8; NONCE] = base32::encode(random);
-        let asked = format!("{}.{}", now.plus(ASKED_FOR).as_millis(), String::from_utf8_lossy(&nonce));
-        format!("{asked}.{}", String::from_utf8_lossy(&self.seal(&asked)))
+        let asked = format!("{}.{}", now.plus(ASKED_FOR).as_millis(), base32::text::<NONCE>(random));
+        format!("{asked}.{}", self.seal(&asked))
     }
 
     /// What a question and its answer are worth.
@@ -72,7 +71,7 @@ impl ProofMaker {
 
     fn read(&self, question: &str, now: Timestamp) -> Option<Proof> {
         let (asked, seal) = question.rsplit_once('.')?;
-        if !bool::from(self.seal(asked).ct_eq(seal.as_bytes())) {
+        if !bool::from(self.seal(asked).as_bytes().ct_eq(seal.as_bytes())) {
             return None;
         }
         let (end, nonce) = asked.split_once('.')?;
@@ -80,14 +79,13 @@ impl ProofMaker {
         (ends_at > now).then(|| Proof { name: nonce.to_owned(), ends_at })
     }
 
-    /// A name for whoever answers, so that one site's answers can be counted and nobody can tell whose they were.
+    /// A name for a site, so that its answers can be counted without knowing whose they were.
     pub fn site_name(&self, site: &[u8]) -> String {
-        let name: [u8; NONCE] = base32::encode(hmac::sign(&self.0, &[b"site ", site].concat()).as_ref());
-        String::from_utf8_lossy(&name).into_owned()
+        base32::text::<NONCE>(hmac::sign(&self.0, &[b"site ", site].concat()).as_ref())
     }
 
-    fn seal(&self, asked: &str) -> [u8; SEAL] {
-        base32::encode(hmac::sign(&self.0, asked.as_bytes()).as_ref())
+    fn seal(&self, asked: &str) -> String {
+        base32::text::<SEAL>(hmac::sign(&self.0, asked.as_bytes()).as_ref())
     }
 }
 

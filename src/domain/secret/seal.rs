@@ -1,4 +1,4 @@
-//! What a browser hands back to us in an address, and nobody can read or change on the way: authenticated encryption.
+//! Text that a browser hands back to us in an address, which no one can read or change on the way: authenticated encryption.
 
 use std::time::Duration;
 

@@ -9,6 +9,7 @@ use subtle::ConstantTimeEq;
 use super::Secret;
 use crate::domain::base32;
 use crate::domain::email::EmailAddress;
+use crate::domain::json::named_enum;
 use crate::domain::time::Timestamp;
 
 /// Bytes of randomness in a nonce.
@@ -24,7 +25,7 @@ pub struct Nonce(String);
 
 impl Nonce {
     pub fn from_random(bytes: &[u8; NONCE]) -> Self {
-        Self(text(base32::encode::<NONCE_LENGTH>(bytes)))
+        Self(base32::text::<NONCE_LENGTH>(bytes))
     }
 
     /// Reads one that was written down.
@@ -43,27 +44,18 @@ impl fmt::Debug for Nonce {
     }
 }
 
-/// How somebody came to be signed in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignedInBy {
-    /// With the link or the code that was mailed for it.
-    Mail,
-    /// By the button that made them a member. A program that follows mailed links may have pressed it, so such a session cannot
-    /// export, leave or erase.
-    Joining,
+named_enum! {
+    /// How somebody came to be signed in, as the cookie says it.
+    pub enum SignedInBy {
+        /// With the link or the code that was mailed for it.
+        Mail = "mail",
+        /// By the button that made them a member. A program that follows mailed links may have pressed it, so such a session
+        /// cannot export, leave or erase.
+        Joining = "join",
+    }
 }
 
 impl SignedInBy {
-    const ALL: [Self; 2] = [Self::Mail, Self::Joining];
-
-    /// As the cookie has it.
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Mail => "mail",
-            Self::Joining => "join",
-        }
-    }
-
     pub const fn may_export_leave_and_erase(self) -> bool {
         matches!(self, Self::Mail)
     }
@@ -97,15 +89,14 @@ impl SessionMaker {
     /// it names the person.
     pub fn cookie(&self, session: &Nonce, ends_at: Timestamp, by: SignedInBy) -> String {
         let ends_at = ends_at.as_millis();
-        format!("{}.{ends_at}.{}.{}", session.0, by.label(), self.proof(session, ends_at, by))
+        format!("{}.{ends_at}.{}.{}", session.0, by.name(), self.proof(session, ends_at, by))
     }
 
     /// What a cookie says that is ours and has not ended.
     pub fn read_cookie(&self, cookie: &str, now: Timestamp) -> Option<SessionCookie> {
         let mut parts = cookie.split('.');
         let (nonce, millis) = (Nonce::read(parts.next()?)?, parts.next()?.parse().ok()?);
-        let (label, proof) = (parts.next()?, parts.next()?);
-        let by = SignedInBy::ALL.into_iter().find(|by| by.label() == label)?;
+        let (by, proof) = (SignedInBy::from_name(parts.next()?)?, parts.next()?);
         let is_ours = bool::from(self.proof(&nonce, millis, by).as_bytes().ct_eq(proof.as_bytes()));
         let ends_at = Timestamp::from_millis(millis);
         let is_good = is_ours && parts.next().is_none() && ends_at > now;
@@ -113,7 +104,7 @@ impl SessionMaker {
     }
 
     fn proof(&self, session: &Nonce, ends_at: i64, by: SignedInBy) -> String {
-        proof(&self.cookies, &[session.0.as_bytes(), &ends_at.to_be_bytes(), by.label().as_bytes()])
+        proof(&self.cookies, &[session.0.as_bytes(), &ends_at.to_be_bytes(), by.name().as_bytes()])
     }
 
     /// What every form of a session carries.
@@ -134,11 +125,7 @@ impl SessionMaker {
 pub(super) fn proof(key: &hmac::Key, parts: &[&[u8]]) -> String {
     let mut sum = hmac::Context::with_key(key);
     parts.iter().for_each(|part| sum.update(part));
-    text(base32::encode::<PROOF>(sum.sign().as_ref()))
-}
-
-fn text<const LENGTH: usize>(characters: [u8; LENGTH]) -> String {
-    characters.into_iter().map(char::from).collect()
+    base32::text::<PROOF>(sum.sign().as_ref())
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! They name its id and when it was made: a database that was restored, or that lost its last rows with a failed server, gives
 //! ids out again, but never with the time of another. An old link is then about nothing, and not about somebody else.
 //!
-//! They are made anew whenever they are needed and kept nowhere, so a mail that is sent again carries the same link, and
-//! whoever steals the database can confirm nothing.
+//! They are derived when they are needed and stored nowhere, so a mail that is sent again has the same link, and a stolen
+//! database confirms nothing.
 
 use ring::hmac;
 
@@ -99,10 +99,8 @@ impl TokenMaker {
     }
 
     fn write(&self, purpose: Purpose, id: i64, created_at: Timestamp) -> String {
-        let number = |number: i64| base32::encode::<NUMBER>(&number.to_be_bytes());
-        let proof = self.proof(purpose, id, created_at);
-        let token = [&number(id)[..], &number(created_at.as_millis()), &proof].concat();
-        token.into_iter().map(char::from).collect()
+        let number = |number: i64| base32::text::<NUMBER>(&number.to_be_bytes());
+        [number(id), number(created_at.as_millis()), self.proof(purpose, id, created_at)].concat()
     }
 
     fn verify(&self, purpose: Purpose, token: &str) -> Option<(i64, Timestamp)> {
@@ -115,42 +113,36 @@ impl TokenMaker {
         let (created_at, proof) = rest.split_at(NUMBER);
         let number = |text| base32::decode(text).map(i64::from_be_bytes);
         let (id, created_at) = (number(id)?, Timestamp::from_millis(number(created_at)?));
-        bool::from(self.proof(purpose, id, created_at).ct_eq(proof)).then_some((id, created_at))
+        bool::from(self.proof(purpose, id, created_at).as_bytes().ct_eq(proof)).then_some((id, created_at))
     }
 
     /// An id for one mail that stays the same however often it is sent.
     pub fn mail_id(&self, mail: i64) -> String {
-        let tag = self.sign(b"mail", &[mail]);
-        base32::encode::<16>(tag.as_ref()).into_iter().map(char::from).collect()
+        base32::text::<16>(self.sign(b"mail", &[mail]).as_ref())
     }
 
-    /// An id for the mail that tells that an endpoint was disabled at a time.
+    /// An id for the mail about an endpoint that was disabled at a time.
     pub fn endpoint_mail_id(&self, endpoint: i64, at: i64) -> String {
-        let tag = self.sign(b"endpoint mail", &[endpoint, at]);
-        base32::encode::<16>(tag.as_ref()).into_iter().map(char::from).collect()
+        base32::text::<16>(self.sign(b"endpoint mail", &[endpoint, at]).as_ref())
     }
 
     /// Names the mail about a change that a partner made.
     pub fn change_mail_id(&self, change: i64, at: i64) -> String {
-        let tag = self.sign(b"change mail", &[change, at]);
-        base32::encode::<16>(tag.as_ref()).into_iter().map(char::from).collect()
+        base32::text::<16>(self.sign(b"change mail", &[change, at]).as_ref())
     }
 
     /// What opens the mailbox of a development server.
     pub fn mailbox_key(&self) -> String {
-        base32::encode::<16>(self.sign(b"mailbox", &[]).as_ref()).into_iter().map(char::from).collect()
+        base32::text::<16>(self.sign(b"mailbox", &[]).as_ref())
     }
 
     /// What opens the page of a partner's inbox in the sandbox.
     pub fn inbox_token(&self, partner: &str) -> String {
-        let mut context = hmac::Context::with_key(&self.0);
-        context.update(b"inbox\0");
-        context.update(partner.as_bytes());
-        base32::encode::<PROOF>(context.sign().as_ref()).into_iter().map(char::from).collect()
+        base32::text::<PROOF>(hmac::sign(&self.0, &[b"inbox\0", partner.as_bytes()].concat()).as_ref())
     }
 
-    fn proof(&self, purpose: Purpose, id: i64, created_at: Timestamp) -> [u8; PROOF] {
-        base32::encode(self.sign(purpose.label(), &[id, created_at.as_millis()]).as_ref())
+    fn proof(&self, purpose: Purpose, id: i64, created_at: Timestamp) -> String {
+        base32::text::<PROOF>(self.sign(purpose.label(), &[id, created_at.as_millis()]).as_ref())
     }
 
     fn sign(&self, label: &[u8], numbers: &[i64]) -> hmac::Tag {

@@ -1,7 +1,7 @@
 //! The facts about the union: one set, made from the settings and borrowed by documents, pages, mails and MCP. Another
 //! catalog makes another set, with all else the same.
 //!
-//! A new fact is a field here, a setting in `config/union.rs` and the line there that hands it over: nobody else makes one.
+//! A new fact is a field here, a setting in `config/union.rs` and the line there that hands it over: nothing else makes one.
 
 pub mod colors;
 pub mod notice;
@@ -24,11 +24,11 @@ pub struct Union {
     /// Where letters reach the union.
     pub postal_address: Option<String>,
     pub catalog: Catalog,
-    /// What people are told before they join.
+    /// What people read before they join.
     pub notices: Notices,
     /// Of its pages and mails.
     pub colors: Colors,
-    /// Fewer members are not told on pages.
+    /// Pages do not show fewer members than this.
     pub show_members_from: u64,
     /// Requests a minute to public data, for an address or a key.
     pub public_per_minute: u32,

@@ -28,8 +28,7 @@ impl Notices {
             let words = &language.words().notice.words;
             let words = words.put("union", union).put("own_page", format_args!("{join_site}/me")).plain();
             let digest = ring::digest::digest(&ring::digest::SHA256, words.as_bytes());
-            let hash: String = base32::encode::<HASH>(digest.as_ref()).into_iter().map(char::from).collect();
-            Notice { words: words.into(), hash: hash.into() }
+            Notice { words: words.into(), hash: base32::text::<HASH>(digest.as_ref()).into() }
         }))
     }
 

@@ -40,7 +40,7 @@ impl WebhookSecret {
         format!("whsec_{}", STANDARD.encode(self.0))
     }
 
-    /// Reads what [`reveal`](Self::reveal) shows: for whoever receives webhooks, in tests.
+    /// Reads what [`reveal`](Self::reveal) shows: for receivers of webhooks, in tests.
     pub fn from_shown(shown: &str) -> Option<Self> {
         let bytes = STANDARD.decode(shown.strip_prefix("whsec_")?).ok()?;
         bytes.try_into().ok().map(Self)
@@ -76,7 +76,7 @@ pub fn message_id(secret: &Secret, event: i64, kind: EventKind) -> String {
     let mut sum = hmac::Context::with_key(&secret.derive("webhook message"));
     sum.update(&event.to_be_bytes());
     sum.update(kind.name().as_bytes());
-    format!("msg_{}", String::from_utf8_lossy(&base32::encode::<20>(sum.sign().as_ref())))
+    format!("msg_{}", base32::text::<20>(sum.sign().as_ref()))
 }
 
 #[cfg(test)]

@@ -18,13 +18,13 @@ use crate::mail::sources;
 use crate::mail::sources::SourceEvent;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
 
-/// Leases due mail. In the sandbox no source has a budget, and the simulator's mailboxes have neither caps nor silence.
+/// Leases due mail.
 #[derive(Debug)]
 pub struct Lease {
     pub worker: String,
     pub most: usize,
     pub busy: Vec<Lane>,
-    /// None in the sandbox: no source has a budget, and the simulator's mailboxes have no caps.
+    /// None in the sandbox: no source has a budget there, and the simulator's mailboxes have neither caps nor silence.
     pub budget: Option<MailBudget>,
     pub now: Timestamp,
 }

@@ -1,10 +1,17 @@
 //! Records the outcome of an attempt to send a mail.
 
-use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind, MailOutcome, UNDELIVERABLE_FOR};
+use crate::domain::mail::{DueMail, MailAbout, MailKind, MailOutcome, UNDELIVERABLE_FOR};
 use crate::domain::time::Timestamp;
 use crate::mail::sources;
 use crate::mail::sources::SourceEvent;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
+
+/// No mail goes for a while to the person whose id is `$person`.
+macro_rules! reject {
+    ($person:literal) => {
+        concat!("UPDATE people SET undeliverable_until = $2 WHERE id = ", $person)
+    };
+}
 
 /// Records the outcome of an attempt. Does nothing if the mail was leased again since.
 #[derive(Debug)]
@@ -37,25 +44,21 @@ impl Unit for Settle {
             }
             MailOutcome::Rejected => {
                 let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
-                if sql.execute(delete, values![self.mail.id.0, self.mail.attempts]).await? == 1 {
-                    let until = self.now.plus(UNDELIVERABLE_FOR);
-                    match &self.mail.about {
-                        MailAbout::SignUp(sign_up) => {
-                            let reject = "UPDATE people SET undeliverable_until = $2
-                                          WHERE id = (SELECT person_id FROM sign_ups WHERE id = $1)";
-                            sql.execute(reject, values![sign_up.id.0, until]).await?;
-                            sources::count(sql, self.mail.partner_id, SourceEvent::Bounced, self.now).await?;
-                        }
-                        MailAbout::SignIn(sign_in) => {
-                            let reject = "UPDATE people SET undeliverable_until = $2
-                                          WHERE id = (SELECT person_id FROM sign_ins WHERE id = $1)";
-                            sql.execute(reject, values![sign_in.id.0, until]).await?;
-                        }
-                        MailAbout::Campaign(CampaignNews { person, .. }) => {
-                            let reject = "UPDATE people SET undeliverable_until = $2 WHERE id = $1";
-                            sql.execute(reject, values![person.id, until]).await?;
-                        }
+                if sql.execute(delete, values![self.mail.id.0, self.mail.attempts]).await? == 0 {
+                    return Ok(());
+                }
+                let (reject, about) = match &self.mail.about {
+                    MailAbout::SignUp(sign_up) => {
+                        (reject!("(SELECT person_id FROM sign_ups WHERE id = $1)"), sign_up.id.0)
                     }
+                    MailAbout::SignIn(sign_in) => {
+                        (reject!("(SELECT person_id FROM sign_ins WHERE id = $1)"), sign_in.id.0)
+                    }
+                    MailAbout::Campaign(news) => (reject!("$1"), news.person.id),
+                };
+                sql.execute(reject, values![about, self.now.plus(UNDELIVERABLE_FOR)]).await?;
+                if let MailAbout::SignUp(_) = self.mail.about {
+                    sources::count(sql, self.mail.partner_id, SourceEvent::Bounced, self.now).await?;
                 }
                 Ok(())
             }

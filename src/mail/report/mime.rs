@@ -1,8 +1,8 @@
 //! Reports in mail: delivery status notifications (DSN, RFC 3464) and complaints (ARF, RFC 5965), as an MTA hands them on.
 //!
 //! Anyone may send such a mail, so it is believed only about the sign-up or the person whose token it brings back: in the return path that
-//! the mail left with (VERP), or in the link for unsubscribing among the headers of the mail it returns. Only whoever has
-//! that mail knows either.
+//! the mail left with (VERP), or in the link for unsubscribing among the headers of the mail it returns. Only the
+//! recipient of that mail knows either.
 
 use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
@@ -42,8 +42,7 @@ pub fn read(
     let mail = named(&said, tokens).ok_or(NoReport::Token)?;
     // The same mail twice is one report: an MTA that was not answered in time hands it on again.
     let hash = ring::digest::digest(&ring::digest::SHA256, report);
-    let id = base32::encode::<26>(hash.as_ref());
-    let once = Some(once(&String::from_utf8_lossy(&id), now));
+    let once = Some(once(&base32::text::<26>(hash.as_ref()), now));
     Ok(MailReport { mail, kind, once })
 }
 

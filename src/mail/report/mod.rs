@@ -38,7 +38,7 @@ fn of_address(address: &str, kind: ReportKind, id: &str, now: Timestamp) -> Opti
     Some(MailReport { mail: ReportedMail::To(address.normalized()), kind, once: Some(once(id, now)) })
 }
 
-/// What tells a report from others, and until when that is remembered.
+/// Identifies a report, and until when that is remembered.
 fn once(id: &str, now: Timestamp) -> (String, Timestamp) {
     (format!("report {id}"), now.plus(REMEMBERED_FOR))
 }

@@ -46,11 +46,10 @@ struct PostmarkEvent {
 
 /// Whether a call is the operator's own; its body need not have come.
 pub fn prove(login: &PostmarkLogin, authorization: Option<&[u8]>) -> Result<(), Untaken> {
-    let sent = authorization.and_then(|value| value.split_at_checked(6)).filter(|(scheme, _)| {
-        // "Basic " in any case.
-        scheme.eq_ignore_ascii_case(b"basic ")
-    });
-    let sent = sent.map_or(&b""[..], |(_, login)| login);
+    let sent = match authorization.and_then(|value| value.split_at_checked(6)) {
+        Some((scheme, login)) if scheme.eq_ignore_ascii_case(b"basic ") => login,
+        _ => b"",
+    };
     if bool::from(login.0.as_bytes().ct_eq(sent)) { Ok(()) } else { Err(Untaken::Unproved) }
 }
 
@@ -82,7 +81,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
     #[test]
-    fn only_whoever_knows_the_password_is_heard() {
+    fn only_a_caller_with_the_password_is_heard() {
         let login = PostmarkLogin::parse("hook:correct horse battery").unwrap();
         let header = format!("Basic {}", STANDARD.encode("hook:correct horse battery"));
         let body = r#"{"RecordType":"Bounce","Type":"HardBounce","Email":"Ana@Example.com","ID":42}"#;
@@ -95,19 +94,14 @@ mod tests {
             assert_eq!(ask(bad, body), Err(Untaken::Unproved), "{bad:?}");
         }
         for (event, kind) in [
-            (r#"{"RecordType":"SpamComplaint","Email":"a@b.example","ID":1}"#, Some(ReportKind::Complaint)),
-            (
-                r#"{"RecordType":"Bounce","Type":"SoftBounce","Email":"a@b.example","ID":1}"#,
-                Some(ReportKind::SoftBounce),
-            ),
-            (
-                r#"{"RecordType":"Bounce","Type":"Transient","Email":"a@b.example","ID":1}"#,
-                Some(ReportKind::SoftBounce),
-            ),
-            (r#"{"RecordType":"Bounce","Type":"AutoResponder","Email":"a@b.example","ID":1}"#, None),
-            (r#"{"RecordType":"Open"}"#, None),
+            (r#""SpamComplaint""#, Some(ReportKind::Complaint)),
+            (r#""Bounce","Type":"SoftBounce""#, Some(ReportKind::SoftBounce)),
+            (r#""Bounce","Type":"Transient""#, Some(ReportKind::SoftBounce)),
+            (r#""Bounce","Type":"AutoResponder""#, None),
+            (r#""Open""#, None),
         ] {
-            assert_eq!(ask(Some(&header), event).unwrap().map(|report| report.kind), kind, "{event}");
+            let event = format!(r#"{{"Email":"a@b.example","ID":1,"RecordType":{event}}}"#);
+            assert_eq!(ask(Some(&header), &event).unwrap().map(|report| report.kind), kind, "{event}");
         }
         for shapeless in ["", "[]", "{}", r#"{"RecordType":"Bounce","Type":"HardBounce"}"#] {
             assert_eq!(ask(Some(&header), shapeless), Err(Untaken::Shape), "{shapeless}");

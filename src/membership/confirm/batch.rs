@@ -95,7 +95,7 @@ async fn write(confirming: &[Confirming<'_>], connection: &PgConnection) -> Resu
 }
 
 /// The values of a list, column by column.
-fn columns<'a, const N: usize>(rows: impl Iterator<Item = [Value<'a>; N]>) -> [Vec<Value<'a>>; N] {
+pub(crate) fn columns<'a, const N: usize>(rows: impl Iterator<Item = [Value<'a>; N]>) -> [Vec<Value<'a>>; N] {
     let mut columns = [(); N].map(|()| Vec::new());
     for row in rows {
         columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));

@@ -5,13 +5,14 @@ use std::sync::LazyLock;
 use crate::domain::language::Language;
 use crate::domain::partner::idempotency::{KEYS_COUNTED_FOR, MOST_KEYS};
 use crate::domain::sign_up::{
-    CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, Refused, SignUpAnswers, SignedUp,
+    CONSENT_VERSION, ClientName, NewSignUp, PENDING_FOR, POSTS_PENDING, Refused, SignUpAnswers, SignedUp,
 };
+use crate::membership::confirm::batch::columns;
 use crate::membership::sign_up::{ANSWERS, COLUMNS, MERGE, SignUp, each_answer, no_sooner, was_member_there};
 use crate::partners::idempotency::first_answer;
 use crate::store::postgres::batch::{BatchOutcome, Batched, Keyed};
 use crate::store::postgres::connection::{Parameter, PgConnection, PgRow};
-use crate::store::sql::{Failure, Row};
+use crate::store::sql::{Failure, Row, Value, values};
 
 /// Does what nearly every sign-up needs, for the whole batch. A sign-up is done completely or not at all: it stops if its person
 /// is neither known nor added, or if its partner has used enough keys for that person. A known person costs as much as a new one,
@@ -32,13 +33,13 @@ static SIGN_UP: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The parameter number of the first answer.
-const FIRST_ANSWER: usize = 24;
+const FIRST_ANSWER: usize = 4 + ASKED;
 
 const STATEMENT: &str = concat!(
     "
     WITH asked AS (
-        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[],
-                             $8::bigint[], $11::bigint[], $13::boolean[], $14::boolean[], $15::text[], $16::text[],
+        SELECT * FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::text[],
+                             $11::bigint[], $12::bigint[], $13::boolean[], $14::boolean[], $15::text[], $16::text[],
                              $17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::text[], $23::bigint[],
                              {arrays}) WITH ORDINALITY
         AS asked (email, email_normalized, mailbox, code, key_id, partner_id, ref_code, now, lane, proven, disposable,
@@ -53,7 +54,7 @@ const STATEMENT: &str = concat!(
     ), known AS (
         SELECT j.n, p.id, p.code, p.mailbox, p.state = 'member' AS is_member,
                CASE WHEN j.partner_id IS NOT NULL THEN 0 ELSE
-                   (SELECT min(free) FROM generate_series(1::bigint, $12::bigint) free WHERE NOT EXISTS
+                   (SELECT min(free) FROM generate_series(1::bigint, $3::bigint) free WHERE NOT EXISTS
                        (SELECT FROM sign_ups s WHERE s.person_id = p.id AND coalesce(s.partner_id, 0) = 0 AND s.slot = free
                         AND s.state = 'pending')) END AS slot
         FROM job j JOIN people p ON p.email_normalized = j.email_normalized
@@ -90,7 +91,7 @@ const STATEMENT: &str = concat!(
              AND r.mailbox <> j.tombstone
     ), signed AS (
         INSERT INTO sign_ups ({columns}, {answers})
-        SELECT p.id, j.key_id, j.partner_id, 'pending', referrer_id, $9, j.now, j.now, j.now + $10, p.slot, j.disposable,
+        SELECT p.id, j.key_id, j.partner_id, 'pending', referrer_id, $1, j.now, j.now, j.now + $2, p.slot, j.disposable,
                j.channel, j.client, j.notice, j.language, {each_answer}
         FROM person p JOIN job j USING (n) LEFT JOIN referral USING (n) WHERE p.slot IS NOT NULL
         {merge}
@@ -109,7 +110,7 @@ const STATEMENT: &str = concat!(
         INSERT INTO idempotency_keys (partner_id, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
                                       attributed, created_at, closes_at)
         SELECT j.partner_id, j.name, 'sign_up', j.input, p.id, s.id, j.join_site || '/joinus' || p.code,
-               (SELECT member_count FROM setup), j.savings, referrer_id IS NOT NULL, j.now, j.now + $10
+               (SELECT member_count FROM setup), j.savings, referrer_id IS NOT NULL, j.now, j.now + $2
         FROM job j JOIN person p USING (n) JOIN signed s ON s.person_id = p.id LEFT JOIN referral USING (n)
         WHERE j.name IS NOT NULL
     )
@@ -156,53 +157,46 @@ impl Batched for SignUp {
 }
 
 async fn sign_up(jobs: &[&Keyed<SignUp>], connection: &PgConnection) -> Result<Vec<PgRow>, Failure> {
-    let texts = |text: for<'a> fn(&'a Keyed<SignUp>) -> &'a str| jobs.iter().copied().map(text).collect::<Vec<_>>();
-    let perhaps =
-        |text: for<'a> fn(&'a Keyed<SignUp>) -> Option<&'a str>| jobs.iter().copied().map(text).collect::<Vec<_>>();
-    let mut answers = [(); SignUpAnswers::NAMES.len()].map(|()| Vec::with_capacity(jobs.len()));
-    for job in jobs {
-        answers.iter_mut().zip(job.unit.new.answers.texts()).for_each(|(all, answer)| all.push(answer));
-    }
-    let partners: Vec<_> =
-        jobs.iter().copied().map(|job| job.unit.new.partner.as_ref().map(|partner| partner.id.0)).collect();
-    let now: Vec<_> = jobs.iter().copied().map(|job| job.unit.now.as_millis()).collect();
-    let lanes: Vec<_> = jobs.iter().copied().map(|job| job.unit.new.lane.number()).collect();
-    let savings: Vec<_> = jobs
-        .iter()
-        .copied()
-        .map(|job| job.unit.new.request.as_ref().map(|request| i64::from(request.savings)))
-        .collect();
-    let flags = |flag: fn(&NewSignUp) -> bool| jobs.iter().copied().map(|job| flag(&job.unit.new)).collect::<Vec<_>>();
+    let asked = columns(jobs.iter().copied().map(asked));
+    let texts: Vec<_> = jobs.iter().map(|job| job.unit.new.answers.texts()).collect();
+    let answers = columns(texts.iter().map(|texts| texts.each_ref().map(|text| text.as_deref().into())));
     let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
-    let (consent_version, posts_pending) = (i64::from(CONSENT_VERSION), POSTS_PENDING as i64);
-    let fixed: [Parameter<'_>; FIRST_ANSWER - 1] = [
-        &texts(|job| job.unit.new.person.email.as_typed()),
-        &texts(|job| &job.key.0),
-        &texts(|job| &job.key.1),
-        &texts(|job| job.unit.new.person.code.as_str()),
-        &perhaps(|job| job.unit.new.partner.as_ref().map(|partner| partner.key.as_str())),
-        &partners,
-        &perhaps(|job| job.unit.new.ref_code.as_ref().map(|code| code.as_str())),
-        &now,
-        &consent_version,
-        &pending_for,
-        &lanes,
-        &posts_pending,
-        &flags(|new| new.proven),
-        &flags(|new| new.disposable),
-        &texts(|job| job.unit.new.person.tombstone.as_str()),
-        &texts(|job| job.unit.new.evidence.channel.name()),
-        &perhaps(|job| job.unit.new.evidence.client.as_ref().map(|client| client.as_str())),
-        &texts(|job| &job.unit.new.evidence.notice),
-        &perhaps(|job| job.unit.new.language.map(Language::code)),
-        &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.key.as_str())),
-        &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.input.as_str())),
-        &perhaps(|job| job.unit.new.request.as_ref().map(|request| &*request.join_site)),
-        &savings,
-    ];
-    let answers = answers.iter().map(|answer| answer as Parameter<'_>);
-    let values: Vec<_> = fixed.into_iter().chain(answers).collect();
-    connection.query(&SIGN_UP, &values).await
+    let fixed = values![CONSENT_VERSION, pending_for, POSTS_PENDING as i64];
+    let fixed = fixed.iter().map(|value| value as Parameter<'_>);
+    let listed = asked.iter().chain(&answers).map(|column| column as Parameter<'_>);
+    connection.query(&SIGN_UP, &fixed.chain(listed).collect::<Vec<_>>()).await
+}
+
+/// How many columns of `asked` come before the answers.
+const ASKED: usize = 20;
+
+/// The columns of `asked` before the answers.
+fn asked(job: &Keyed<SignUp>) -> [Value<'_>; ASKED] {
+    let SignUp { new, now } = &job.unit;
+    let NewSignUp { person, partner, request, evidence, .. } = new;
+    let (partner, request) = (partner.as_ref(), request.as_ref());
+    [
+        person.email.as_typed().into(),
+        (&job.key.0).into(),
+        (&job.key.1).into(),
+        (&person.code).into(),
+        partner.map(|partner| partner.key.as_str()).into(),
+        partner.map(|partner| partner.id).into(),
+        new.ref_code.as_ref().into(),
+        (*now).into(),
+        new.lane.number().into(),
+        new.proven.into(),
+        new.disposable.into(),
+        person.tombstone.as_str().into(),
+        evidence.channel.name().into(),
+        evidence.client.as_ref().map(ClientName::as_str).into(),
+        (&*evidence.notice).into(),
+        new.language.map(Language::code).into(),
+        request.map(|request| request.key.as_str()).into(),
+        request.map(|request| request.input.as_str()).into(),
+        request.map(|request| &*request.join_site).into(),
+        request.map(|request| request.savings).into(),
+    ]
 }
 
 fn done(row: &Row<'_>) -> Result<BatchOutcome<Result<SignedUp, Refused>>, Failure> {
