@@ -8,9 +8,10 @@ use std::collections::{HashMap, HashSet};
 use crate::domain::sign_up::{Confirmation, DecidedHow, SignUpId};
 use crate::membership::confirm::{Confirm, Confirming, MANY, Undecided, judge};
 use crate::membership::count::COUNT_MEMBERS;
+use crate::membership::sign_up::batch::columns;
 use crate::store::postgres::batch::{BatchOutcome, Batched, Keyed, LOCK_TRIES};
 use crate::store::postgres::connection::{Parameter, PgConnection, PgStatement, lock_key};
-use crate::store::sql::{Failure, Row, Value};
+use crate::store::sql::{Failure, Row};
 
 /// Serializes the decisions about each mailbox: row locks cannot show whether another person of the mailbox joined before.
 const LOCK_MAILBOXES: &str = concat!(
@@ -92,13 +93,4 @@ async fn write(confirming: &[Confirming<'_>], connection: &PgConnection) -> Resu
         statements.push((COUNT_MEMBERS, &count));
     }
     connection.commit_after(&statements).await
-}
-
-/// The values of a list, column by column.
-pub(crate) fn columns<'a, const N: usize>(rows: impl Iterator<Item = [Value<'a>; N]>) -> [Vec<Value<'a>>; N] {
-    let mut columns = [(); N].map(|()| Vec::new());
-    for row in rows {
-        columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
-    }
-    columns
 }

@@ -7,7 +7,6 @@ use crate::domain::partner::idempotency::{KEYS_COUNTED_FOR, MOST_KEYS};
 use crate::domain::sign_up::{
     CONSENT_VERSION, ClientName, NewSignUp, PENDING_FOR, POSTS_PENDING, Refused, SignUpAnswers, SignedUp,
 };
-use crate::membership::confirm::batch::columns;
 use crate::membership::sign_up::{ANSWERS, COLUMNS, MERGE, SignUp, each_answer, no_sooner, was_member_there};
 use crate::partners::idempotency::first_answer;
 use crate::store::postgres::batch::{BatchOutcome, Batched, Keyed};
@@ -197,6 +196,15 @@ fn asked(job: &Keyed<SignUp>) -> [Value<'_>; ASKED] {
         request.map(|request| &*request.join_site).into(),
         request.map(|request| request.savings).into(),
     ]
+}
+
+/// The values of a list, column by column.
+pub(crate) fn columns<'a, const N: usize>(rows: impl Iterator<Item = [Value<'a>; N]>) -> [Vec<Value<'a>>; N] {
+    let mut columns = [(); N].map(|()| Vec::new());
+    for row in rows {
+        columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+    }
+    columns
 }
 
 fn done(row: &Row<'_>) -> Result<BatchOutcome<Result<SignedUp, Refused>>, Failure> {
