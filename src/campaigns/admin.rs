@@ -9,7 +9,7 @@ use crate::campaigns::records::{FindCampaign, ListCampaigns};
 use crate::campaigns::states::{EditCampaign, MakeCampaign, StepByDate, StepCampaign};
 use crate::clock::Clock;
 use crate::domain::campaign::draft::CampaignDraft;
-use crate::domain::campaign::record::{CampaignFile, CampaignRecord};
+use crate::domain::campaign::record::{CampaignDetails, CampaignRecord};
 use crate::domain::campaign::{CampaignSlug, CampaignStep};
 use crate::domain::time::Timestamp;
 use crate::store::{Store, StoreError, StoreReply};
@@ -32,7 +32,7 @@ impl CampaignAdmin {
     }
 
     /// One campaign, after the steps by date: a command may run before the service has taken them, or without it.
-    pub async fn find(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignFile>, StoreError> {
+    pub async fn find(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignDetails>, StoreError> {
         while self.store.unaudited().run(StepByDate(now)).await? > 0 {}
         self.store.ask(FindCampaign(slug.clone())).await
     }

@@ -4,7 +4,7 @@ use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::ParticipationState;
 use crate::domain::campaign::record::{
-    CampaignFile, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
+    CampaignDetails, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
     ParticipationCounts,
 };
 use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
@@ -84,7 +84,7 @@ impl Unit for ListCampaigns {
 pub struct FindCampaign(pub CampaignSlug);
 
 impl Unit for FindCampaign {
-    type Done = Option<CampaignFile>;
+    type Done = Option<CampaignDetails>;
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
@@ -122,7 +122,7 @@ impl Unit for FindCampaign {
         let notes = sql.row(notes, values![id], |row| Ok((row.get("rounds")?, row.get("drafts")?))).await?;
         let (rounds, drafts) = notes.unwrap_or_default();
         let counts = counts_of(sql, id).await?;
-        Ok(Some(CampaignFile { campaign, history, mailings, counts, rounds, drafts }))
+        Ok(Some(CampaignDetails { campaign, history, mailings, counts, rounds, drafts }))
     }
 }
 

@@ -90,7 +90,7 @@ pub struct PersonRecord {
 
 /// A person with what is kept of them; the three lists are filled page by page ([`ActivityPage`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PersonFile {
+pub struct PersonDetails {
     pub person: PersonRecord,
     pub mailbox: MailboxStanding,
     /// Oldest first.
@@ -109,7 +109,7 @@ pub struct PersonFile {
     pub wrong_codes: u64,
 }
 
-impl PersonFile {
+impl PersonDetails {
     /// Sign-ups that a member's page knows of, the newest; the export has all of them.
     pub const LAST_SIGN_UPS: u32 = 30;
 }

@@ -7,7 +7,7 @@ use crate::domain::figure::{counted, grouped, money};
 use crate::domain::mail::budget::source_name;
 use crate::domain::mail::{MailKind, WaitingMail};
 use crate::domain::person::{
-    Erased, KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignUpEntry, Waiver,
+    Erased, KeptEvidence, NO_TIME, PersonDetails, PersonRecord, PersonState, SignUpEntry, Waiver,
 };
 use crate::domain::reward::ledger::{CampaignStanding, RewardStanding};
 use crate::domain::reward::payout::PayoutRecord;
@@ -96,7 +96,7 @@ impl ErasedPerson {
 }
 
 /// Why no mail goes to this person now, no matter what is requested, each with a fix.
-pub fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
+pub fn obstacles(file: &PersonDetails, now: Timestamp) -> Vec<String> {
     let mut obstacles = Vec::new();
     let (person, mailbox) = (&file.person, &file.mailbox);
     if let Some(until) = mailbox.suppressed_until.filter(|until| *until > now) {
@@ -119,7 +119,7 @@ pub fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
 }
 
 /// What is kept about a person, one line each. Headings are not indented; the lines under them are.
-pub fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
+pub fn lines(file: &PersonDetails, now: Timestamp) -> Vec<String> {
     let person = &file.person;
     if let Some(at) = person.erased_at {
         let was = if person.joined_at.is_some() { "They had been a member." } else { "They had never been a member." };
@@ -252,7 +252,7 @@ fn state_words(person: &PersonRecord) -> String {
     }
 }
 
-fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Vec<String> {
+fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp) -> Vec<String> {
     let key = sign_up.key.as_deref().map_or_else(String::new, |key| format!(" with key {key}"));
     let decided = match (sign_up.state, sign_up.decided_at) {
         (SignUpState::Pending, _) => format!("pending until {}", sign_up.expires_at),
@@ -292,7 +292,7 @@ fn evidence_words(sign_up: &SignUpEntry) -> Option<String> {
 }
 
 /// What happened to a sign-up's mail, where the records tell.
-fn mail_words(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Option<String> {
+fn mail_words(sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp) -> Option<String> {
     if let Some(mail) = &sign_up.mail {
         return Some(waiting_words(mail, sign_up, file, now));
     }
@@ -311,7 +311,7 @@ fn mail_words(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Optio
     })
 }
 
-fn waiting_words(mail: &WaitingMail, sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> String {
+fn waiting_words(mail: &WaitingMail, sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp) -> String {
     let id = mail.id.0;
     let cause = mail.last_error.as_deref().map_or_else(String::new, |cause| format!(": {cause}"));
     let tries = counted(mail.attempts.into(), "attempt");

@@ -2,7 +2,7 @@
 
 use crate::domain::language::Language;
 use crate::domain::mail::{MailKind, PersonRef};
-use crate::domain::person::{Answers, PersonFile};
+use crate::domain::person::{Answers, PersonDetails};
 use crate::domain::secret::session::{Nonce, SessionCookie};
 use crate::domain::time::Timestamp;
 use crate::mail::sources::use_once;
@@ -15,7 +15,7 @@ use crate::store::sql::{Failure, How, Sql, Unit, values};
 pub struct FindOwn(pub SessionCookie, pub Timestamp);
 
 impl Unit for FindOwn {
-    type Done = Option<PersonFile>;
+    type Done = Option<PersonDetails>;
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {

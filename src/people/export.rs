@@ -10,7 +10,7 @@ use crate::domain::campaign::participation::ParticipationEntry;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::person::{
-    AccountId, NO_TIME, PersonFile, PersonState, Referrals, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner,
+    AccountId, NO_TIME, PersonDetails, PersonState, Referrals, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner,
     null_if_empty, source_in_json,
 };
 use crate::domain::referral::ReferralCode;
@@ -129,7 +129,7 @@ struct ExportedSent<'a> {
 }
 
 impl<'a> MemberExport<'a> {
-    pub fn of(file: &'a PersonFile, union: &'a Union, now: Timestamp) -> Self {
+    pub fn of(file: &'a PersonDetails, union: &'a Union, now: Timestamp) -> Self {
         Self {
             schema: format!("{}{SCHEMA_PATH}", union.join_site),
             union: &union.name,
@@ -141,7 +141,7 @@ impl<'a> MemberExport<'a> {
 }
 
 impl<'a> PersonDocument<'a> {
-    pub fn of(file: &'a PersonFile) -> Self {
+    pub fn of(file: &'a PersonDetails) -> Self {
         let (person, mailbox) = (&file.person, &file.mailbox);
         Self {
             email: &person.email,

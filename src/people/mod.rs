@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::domain::email::EmailAddress;
 use crate::domain::figure::money;
-use crate::domain::person::{ActivityPlace, Erased, Leaving, Lifted, PersonFile, RewardsDue, Waiver};
+use crate::domain::person::{ActivityPlace, Erased, Leaving, Lifted, PersonDetails, RewardsDue, Waiver};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
 use crate::people::erasures::ErasureLog;
@@ -45,7 +45,7 @@ pub async fn leave(store: &Store, email: &EmailAddress, now: Timestamp) -> Resul
 }
 
 /// Adds a person's related records to their file, page by page.
-pub async fn fill(store: &Store, mut file: PersonFile, now: Timestamp) -> Result<PersonFile, StoreError> {
+pub async fn fill(store: &Store, mut file: PersonDetails, now: Timestamp) -> Result<PersonDetails, StoreError> {
     file.sign_ups.clear();
     let mut place = Some(ActivityPlace::default());
     while let Some(after) = place {
@@ -72,7 +72,7 @@ impl People {
     }
 
     /// Everything that is stored about the person with that address; for an erased person, what remains.
-    pub async fn find(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
+    pub async fn find(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonDetails>, StoreError> {
         let found = match self.store.run(FindPerson(email.normalized(), now)).await? {
             None => self.store.run(FindPerson(self.marker.tombstone(email), now)).await?,
             found => found,
@@ -84,7 +84,7 @@ impl People {
     }
 
     /// The same, but only their last sign-ups. If this store is audited, the log says that they were looked up.
-    pub async fn look_up(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
+    pub async fn look_up(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonDetails>, StoreError> {
         let normalized = match self.store.run(NamePerson(email.normalized(), new_account()?)).await? {
             true => email.normalized(),
             false => self.marker.tombstone(email),

@@ -9,7 +9,7 @@ use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::MailKind;
 use crate::domain::mail::lane::Lane;
-use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes, Waiver};
+use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonDetails, RetentionTimes, Waiver};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::session::{NONCE, Nonce, SessionCookie, SessionMaker, SignedInBy};
@@ -172,12 +172,12 @@ impl OwnPages {
     }
 
     /// What is stored about the session's holder, without related records; none if no one has the session.
-    pub async fn find(&self, session: &SessionCookie, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
+    pub async fn find(&self, session: &SessionCookie, now: Timestamp) -> Result<Option<PersonDetails>, StoreError> {
         self.store.run(FindOwn(session.clone(), now)).await
     }
 
     /// Their file with all related records.
-    pub async fn fill(&self, file: PersonFile, now: Timestamp) -> Result<PersonFile, StoreError> {
+    pub async fn fill(&self, file: PersonDetails, now: Timestamp) -> Result<PersonDetails, StoreError> {
         crate::people::fill(&self.store, file, now).await
     }
 

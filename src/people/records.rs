@@ -7,7 +7,7 @@ use crate::domain::mail::budget::day_of;
 use crate::domain::mail::choices::KeptChoices;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::person::{
-    AccountId, ActivityPage, ActivityPlace, KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord,
+    AccountId, ActivityPage, ActivityPlace, KeptEvidence, KeptNotice, MailboxStanding, PersonDetails, PersonRecord,
     PersonState, Referrals, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner,
 };
 use crate::domain::reward::ledger::RewardHistory;
@@ -71,7 +71,7 @@ macro_rules! entries {
 pub struct FindPerson(pub String, pub Timestamp);
 
 impl Unit for FindPerson {
-    type Done = Option<PersonFile>;
+    type Done = Option<PersonDetails>;
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
@@ -87,7 +87,7 @@ impl Unit for FindPerson {
 pub struct FindPersonBriefly(pub String, pub Timestamp);
 
 impl Unit for FindPersonBriefly {
-    type Done = Option<PersonFile>;
+    type Done = Option<PersonDetails>;
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
@@ -189,7 +189,7 @@ impl Unit for ListSignUpsOf {
 }
 
 /// What is stored about a person, without related records.
-async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
+async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<PersonDetails>, Failure> {
     let Some(person) = sql.row(people!("p.id = $1"), values![id], person).await? else { return Ok(None) };
     let more =
         "SELECT mailbox, CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END AS today FROM people WHERE id = $1";
@@ -200,7 +200,7 @@ async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<Pe
     let referrals = referrals(sql, &person).await?;
     let participations = participations_of(sql, id).await?;
     let rewards = standing_of(sql, id, person.account.as_ref()).await?;
-    Ok(Some(PersonFile {
+    Ok(Some(PersonDetails {
         person,
         mailbox,
         sign_ups: Vec::new(),
@@ -215,7 +215,11 @@ async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<Pe
 }
 
 /// The same with their last sign-ups, a bounded part of their related records.
-pub(crate) async fn brief_file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
+pub(crate) async fn brief_file_of(
+    sql: &mut dyn Sql,
+    id: i64,
+    now: Timestamp,
+) -> Result<Option<PersonDetails>, Failure> {
     let Some(mut file) = file_of(sql, id, now).await? else { return Ok(None) };
     file.sign_ups = last_sign_ups(sql, &file.person, now).await?;
     Ok(Some(file))
@@ -246,7 +250,7 @@ const ACTIVITY_PAGE: u32 = 100;
 /// A person's last sign-ups, oldest first, and before them the one that they joined with, however old.
 async fn last_sign_ups(sql: &mut dyn Sql, person: &PersonRecord, now: Timestamp) -> Result<Vec<SignUpEntry>, Failure> {
     let last = entries!("s.person_id = $1 ORDER BY s.id DESC LIMIT $3");
-    let mut found = sql.rows(last, values![person.id, now, PersonFile::LAST_SIGN_UPS], entry).await?;
+    let mut found = sql.rows(last, values![person.id, now, PersonDetails::LAST_SIGN_UPS], entry).await?;
     found.reverse();
     let joined_by = entries!("s.person_id = $1 AND s.state = 'confirmed' AND s.decided_at = $3 AND s.id < $4");
     let first = found.first().map_or(0, |entry| entry.id.0);

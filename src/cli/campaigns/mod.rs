@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use crate::campaigns::TakenStep;
 use crate::campaigns::operator_step::read_note;
 use crate::config::{CatalogSettings, PostalSettings, StoreSettings};
-use crate::domain::campaign::record::CampaignFile;
+use crate::domain::campaign::record::CampaignDetails;
 use crate::domain::campaign::{CampaignSlug, CampaignStep};
 use crate::domain::text::did_you_mean;
 use crate::domain::time::Timestamp;
@@ -223,7 +223,7 @@ pub(super) fn run(command: &CampaignsCommand) -> anyhow::Result<()> {
 }
 
 /// The campaign of that slug; where there is none, the error names those that may be meant.
-pub(super) async fn find(operator: &Operator, slug: &CampaignSlug, now: Timestamp) -> anyhow::Result<CampaignFile> {
+pub(super) async fn find(operator: &Operator, slug: &CampaignSlug, now: Timestamp) -> anyhow::Result<CampaignDetails> {
     if let Some(file) = operator.campaigns().find(slug, now).await? {
         return Ok(file);
     }

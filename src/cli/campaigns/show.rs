@@ -8,7 +8,7 @@ use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::offer::{Offer, OfferText};
-use crate::domain::campaign::record::{CampaignFile, CampaignRecord, HistoryEntry, MailingEntry};
+use crate::domain::campaign::record::{CampaignDetails, CampaignRecord, HistoryEntry, MailingEntry};
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{counted, dollars, grouped, money};
 use crate::domain::language::Language;
@@ -60,8 +60,8 @@ pub(super) fn show(task: &NamedCampaign) -> anyhow::Result<()> {
     lines(&file, &rewards, now).iter().try_for_each(|line| print_line(line))
 }
 
-fn lines(file: &CampaignFile, rewards: &CampaignRewards, now: Timestamp) -> Vec<String> {
-    let CampaignFile { campaign, counts, .. } = file;
+fn lines(file: &CampaignDetails, rewards: &CampaignRewards, now: Timestamp) -> Vec<String> {
+    let CampaignDetails { campaign, counts, .. } = file;
     let (draft, state) = (&campaign.draft, campaign.state.name());
     let mut lines = vec![
         format!("{}: {state}", campaign.slug()),
@@ -180,8 +180,8 @@ fn history_line(entry: &HistoryEntry) -> String {
 }
 
 /// The summary, and what the operator alone sees.
-fn as_json(file: &CampaignFile, now: Timestamp) -> Value {
-    let CampaignFile { campaign, counts, .. } = file;
+fn as_json(file: &CampaignDetails, now: Timestamp) -> Value {
+    let CampaignDetails { campaign, counts, .. } = file;
     let mut shown = json!(CampaignSummary::of(campaign, now));
     let texts = campaign.draft.texts.iter();
     shown["text"] = texts

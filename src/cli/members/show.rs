@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{ShowPerson, address, nobody, people_of};
 use crate::cli::mail::as_json as waiting_mail_json;
 use crate::cli::{print_line, with_live_records};
-use crate::domain::person::{PersonFile, SignUpEntry};
+use crate::domain::person::{PersonDetails, SignUpEntry};
 use crate::domain::time::Timestamp;
 use crate::operator::person::{lines, obstacles};
 use crate::people::export::PersonDocument;
@@ -32,7 +32,7 @@ pub(super) fn sign_up_json(sign_up: &SignUpEntry) -> Value {
 }
 
 /// The person's own document, their row of `members export`, and what the operator alone sees.
-fn file_json(file: &PersonFile, now: Timestamp) -> Value {
+fn file_json(file: &PersonDetails, now: Timestamp) -> Value {
     let mut document = json!(PersonDocument::of(file));
     document["mail"]["obstacles"] = obstacles(file, now).into();
     document["signUps"] = file.sign_ups.iter().map(sign_up_json).collect();

@@ -265,7 +265,7 @@ impl OfferDraft {
 
 /// Everything about a campaign, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CampaignFile {
+pub struct CampaignDetails {
     pub campaign: CampaignRecord,
     pub history: Vec<HistoryEntry>,
     pub mailings: Vec<MailingEntry>,

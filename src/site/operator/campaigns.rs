@@ -12,7 +12,7 @@ use crate::campaigns::operator_step::{StepNote, read_note, terms_words};
 use crate::campaigns::records::{FindCampaign, ListCampaigns, ListOfferDrafts, ListRounds};
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{
-    CampaignFile, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
+    CampaignDetails, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
 };
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
 use crate::domain::figure::{counted, dollars, grouped};
@@ -125,8 +125,8 @@ fn missing(found: &OperatorVisit<'_>) -> Answer {
     found.message(StatusCode::NOT_FOUND, "No such campaign", &says)
 }
 
-fn facts(file: &CampaignFile) -> Vec<(&'static str, String)> {
-    let CampaignFile { campaign, counts, .. } = file;
+fn facts(file: &CampaignDetails) -> Vec<(&'static str, String)> {
+    let CampaignDetails { campaign, counts, .. } = file;
     let codes: Vec<_> = campaign.draft.states.iter().map(|state| state.code()).collect();
     let places = if codes.is_empty() { "everywhere".to_owned() } else { format!("in {}", codes.join(", ")) };
     let mut facts = vec![

@@ -8,7 +8,7 @@ use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, is_sure};
 use crate::domain::email::EmailAddress;
 use crate::domain::figure::money;
-use crate::domain::person::{PersonFile, PersonState, Waiver};
+use crate::domain::person::{PersonDetails, PersonState, Waiver};
 use crate::domain::referral::ReferralCode;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
@@ -46,7 +46,7 @@ struct PersonLine {
 }
 
 impl ShownPerson {
-    fn of(file: &PersonFile, now: crate::domain::time::Timestamp) -> Self {
+    fn of(file: &PersonDetails, now: crate::domain::time::Timestamp) -> Self {
         let mut parts: Vec<(String, Vec<PersonLine>)> = Vec::new();
         for line in lines(file, now).into_iter().filter(|line| !line.is_empty()) {
             match (line.strip_prefix("  "), parts.last_mut()) {
@@ -92,7 +92,7 @@ pub async fn look_up(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
 }
 
 /// What is kept of somebody. The audit log has that it was looked at, also where there is nobody.
-async fn look_at(found: &OperatorVisit<'_>, email: &EmailAddress) -> PageResult<Option<PersonFile>> {
+async fn look_at(found: &OperatorVisit<'_>, email: &EmailAddress) -> PageResult<Option<PersonDetails>> {
     let now = found.visit.now.time;
     let act = found.who.act("members show", String::new(), now);
     let file = found.stored(found.access.people(act.clone()).look_up(email, now).await)?;
@@ -182,7 +182,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     }
 }
 
-fn ask(found: &OperatorVisit<'_>, status: StatusCode, file: &PersonFile, problem: Option<&str>) -> Answer {
+fn ask(found: &OperatorVisit<'_>, status: StatusCode, file: &PersonDetails, problem: Option<&str>) -> Answer {
     let page = EraseQuestionPage {
         frame: found.frame(),
         email: &file.person.email,

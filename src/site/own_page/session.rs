@@ -6,7 +6,7 @@ use hyper::{HeaderMap, Request, StatusCode};
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Phrase;
-use crate::domain::person::PersonFile;
+use crate::domain::person::PersonDetails;
 use crate::domain::secret::session::SessionCookie;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
@@ -18,7 +18,7 @@ use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field};
 /// Somebody who is signed in, and all that is kept of them.
 pub(in crate::site) struct Session {
     pub cookie: SessionCookie,
-    pub file: PersonFile,
+    pub file: PersonDetails,
     pub email: EmailAddress,
 }
 

@@ -16,7 +16,7 @@ use crate::domain::language::{Language, Phrase, Words, WrittenTime};
 use crate::domain::mail::MailKind;
 use crate::domain::mail::budget::FORM;
 use crate::domain::person::{
-    MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, RetentionTimes, SignUpEntry,
+    MailboxStanding, PersonDetails, PersonRecord, PersonState, Referrals, RetentionTimes, SignUpEntry,
 };
 use crate::domain::reward::ledger::RewardStanding;
 use crate::domain::share::ShareWays;
@@ -86,7 +86,7 @@ struct LeavePage<'a> {
     has_rewards: bool,
 }
 
-pub fn leave(page: Frame<'_>, token: &str, file: &PersonFile, times: RetentionTimes) -> String {
+pub fn leave(page: Frame<'_>, token: &str, file: &PersonDetails, times: RetentionTimes) -> String {
     let has_rewards = file.rewards != RewardStanding::default();
     rendered(page, &LeavePage { page, token, kept: page.words.days(times.left), has_rewards })
 }
@@ -105,7 +105,7 @@ pub fn erased(page: Frame<'_>, mailbox_is_shared: bool) -> String {
 /// What the page shows besides what is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnView<'a> {
-    pub file: &'a PersonFile,
+    pub file: &'a PersonDetails,
     /// What every form carries.
     pub token: &'a str,
     /// What fits them best first, each with their part in it.
@@ -177,12 +177,12 @@ const OTHERS: usize = 10;
 /// How many are not shown: at least so many, where no more than these were looked up.
 fn older(others: usize, looked_up: usize) -> Option<String> {
     let more = others.checked_sub(OTHERS).filter(|more| *more > 0)?;
-    let is_all = looked_up < PersonFile::LAST_SIGN_UPS as usize;
+    let is_all = looked_up < PersonDetails::LAST_SIGN_UPS as usize;
     Some(if is_all { more.to_string() } else { format!("{more}+") })
 }
 
 pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
-    let PersonFile { person, mailbox, sign_ups, referrals, .. } = view.file;
+    let PersonDetails { person, mailbox, sign_ups, referrals, .. } = view.file;
     let (union, words) = (page.union, page.words);
     let link = person.code.link(&union.join_site);
     let kept = JoinForm {

@@ -7,7 +7,7 @@ use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::money;
 use crate::domain::language::{Filling, Phrase, Words};
-use crate::domain::person::{PersonFile, PersonState};
+use crate::domain::person::{PersonDetails, PersonState};
 use crate::domain::reward::ledger::{CampaignStanding, RewardStanding};
 
 /// Campaigns that are seen at once; the others are folded.
@@ -35,7 +35,7 @@ pub(super) struct CampaignLines<'a> {
 
 impl<'a> RewardsView<'a> {
     /// None where there is nothing to show. `campaigns` are those that people know.
-    pub(super) fn of(page: Frame<'a>, file: &'a PersonFile, campaigns: &[&'a CampaignRecord]) -> Option<Self> {
+    pub(super) fn of(page: Frame<'a>, file: &'a PersonDetails, campaigns: &[&'a CampaignRecord]) -> Option<Self> {
         let (rewards, words) = (&file.rewards, &page.words.reward);
         let sums =
             [(rewards.due_cents, &words.due), (rewards.out_cents, &words.out), (rewards.paid_cents, &words.paid)];
@@ -62,7 +62,7 @@ impl<'a> RewardsView<'a> {
 /// What there is to say of one campaign. Whoever left earns nothing new, so only their groups count.
 fn lines(
     words: &'static Words,
-    file: &PersonFile,
+    file: &PersonDetails,
     standing: &CampaignStanding,
     state: Option<CampaignState>,
 ) -> Vec<(&'static str, String)> {
@@ -127,7 +127,7 @@ struct ErasePage<'a> {
 }
 
 /// Asks whether everything is to be erased. `refused`: it was asked for, and what is due was not given up.
-pub fn erase(page: Frame<'_>, token: &str, file: &PersonFile, refused: bool) -> String {
+pub fn erase(page: Frame<'_>, token: &str, file: &PersonDetails, refused: bool) -> String {
     let RewardStanding { due_cents, out_cents, ref campaigns, .. } = file.rewards;
     let is_member = file.person.state == PersonState::Member;
     let lapses = campaigns.iter().any(|campaign| campaign.on_hold > 0 || campaign.waiting > 0);

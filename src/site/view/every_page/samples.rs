@@ -9,7 +9,7 @@ use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::choices::KeptChoices;
 use crate::domain::person::{
-    KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, SignUpEntry,
+    KeptEvidence, KeptNotice, MailboxStanding, PersonDetails, PersonRecord, PersonState, Referrals, SignUpEntry,
     StoppedPartner,
 };
 use crate::domain::referral::ReferralCode;
@@ -22,7 +22,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
 /// A member with every kind of text that others can bring.
-pub(super) fn own_file(text: &str) -> PersonFile {
+pub(super) fn own_file(text: &str) -> PersonDetails {
     let at = Timestamp::from_millis(1_794_743_200_000);
     let code = ReferralCode::from_canonical("yd8z2z0xsrw1").unwrap();
     let sign_up = SignUpEntry {
@@ -56,7 +56,7 @@ pub(super) fn own_file(text: &str) -> PersonFile {
         stopped: vec![StoppedPartner { partner: format!("Acme Assistant{text}"), stopped_at: at }],
         ..MailboxStanding::default()
     };
-    PersonFile {
+    PersonDetails {
         person: PersonRecord {
             id: 1,
             email: format!("ana@example.com{text}"),

@@ -417,7 +417,7 @@ pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixtur
     for round in 0..400 {
         now = now.plus(Duration::from_secs(1 + pick(7200) as u64));
         let who = pick(people.len());
-        let part = |file: &unionhall::domain::person::PersonFile| file.participations.first().map(|part| part.state);
+        let part = |file: &unionhall::domain::person::PersonDetails| file.participations.first().map(|part| part.state);
         let before = part(&fixture.file_at(format!("p{who}@example.com"), now).await.unwrap());
         // In turns they come, and a few come and go.
         let what = if (round / 100) % 2 == 0 || pick(4) > 0 { Press::In } else { Press::Out };

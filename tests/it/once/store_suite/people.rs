@@ -1,6 +1,6 @@
 //! What every store makes of people who leave, are erased or come back; of the figures about them; and of who did it.
 
-use unionhall::domain::person::{AccountId, Erased, Leaving, Lifted, PersonFile, PersonState};
+use unionhall::domain::person::{AccountId, Erased, Leaving, Lifted, PersonDetails, PersonState};
 use unionhall::domain::secret::mark::{AddressMarker, AddressMarks};
 use unionhall::figures::{
     CountReferredMembers, Demand, Funnel, ListDemand, ListSourceDays, ListSources, ListTopReferrers,
@@ -38,12 +38,12 @@ fn account(n: u8) -> AccountId {
 }
 
 impl Fixture {
-    pub(super) async fn file(&self, address: &str) -> Option<PersonFile> {
+    pub(super) async fn file(&self, address: &str) -> Option<PersonDetails> {
         self.file_at(email(address).normalized(), NOW).await
     }
 
     /// Everything that is kept under an address, or a tombstone's.
-    pub(super) async fn file_at(&self, email_normalized: String, now: Timestamp) -> Option<PersonFile> {
+    pub(super) async fn file_at(&self, email_normalized: String, now: Timestamp) -> Option<PersonDetails> {
         match self.store.run(FindPerson(email_normalized, now)).await.unwrap() {
             Some(file) => Some(fill(&self.store, file, now).await.unwrap()),
             None => None,
