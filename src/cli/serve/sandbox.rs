@@ -1,8 +1,8 @@
 //! The sandbox: the service once more, on records of its own, for test keys.
 //!
 //! It is there once a test key was issued, and is opened when the service starts or when somebody asks for it. What is wrong
-//! with it is last_logged in the log and never stands in the live service's way: its tasks are not vital, and whoever waits for them
-//! at the end does not wait for long.
+//! with it is logged and never stands in the live service's way: its tasks are not vital, and the end of the process does not
+//! wait long for them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -174,7 +174,7 @@ impl SandboxRuntime {
         let app = App::sandbox(parts, inbox);
         app.membership.keep_notice(self.clock.now().time).await?;
         let outbox = self.outbox(&store, notifier, Arc::clone(&webhooks))?;
-        let teller = WebhookWorker {
+        let webhook_worker = WebhookWorker {
             store: store.clone(),
             client: self.outbound.client(&self.union.base_url),
             secret: self.secret.clone(),
@@ -187,7 +187,7 @@ impl SandboxRuntime {
         };
         let workers = [
             tokio::spawn(lease_queue::run(Arc::new(outbox), self.clock, self.stop.clone())),
-            tokio::spawn(teller.run(self.clock, self.stop.clone())),
+            tokio::spawn(webhook_worker.run(self.clock, self.stop.clone())),
         ];
         tokio::spawn(retention::run(
             store.clone(),
