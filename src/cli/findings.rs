@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use super::variables;
 use crate::config::{MailTransport, Records, ServeSettings, sandbox_file};
 use crate::domain::union::Union;
 use crate::http::request::host::is_local;
@@ -70,8 +71,12 @@ pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec
     crate::operator::findings::of_address(union, !is_local(union), to_folder)
 }
 
-/// Variables that look like settings and are none.
-pub(super) fn unknown_variables(names: impl Iterator<Item = String>, known: &BTreeSet<String>) -> Vec<Finding> {
+/// Variables of this process that look like settings and are none.
+pub(super) fn unknown_variables() -> Vec<Finding> {
+    unknown_among(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()), &variables())
+}
+
+fn unknown_among(names: impl Iterator<Item = String>, known: &BTreeSet<String>) -> Vec<Finding> {
     let unknown = names.filter(|name| name.starts_with("UNIONHALL_") && !known.contains(name));
     let judge = |name: String| {
         let near = known.iter().map(|setting| (strsim::osa_distance(setting, &name), setting));
@@ -91,7 +96,7 @@ mod tests {
     fn a_variable_that_is_no_setting_is_told() {
         let known = ["UNIONHALL_LISTEN", "UNIONHALL_LOG"].map(str::to_owned).into();
         let set = ["UNIONHALL_LISTN", "UNIONHALL_LOG", "UNIONHALL_SOMETHING_ELSE", "HOME"].map(str::to_owned);
-        let message: Vec<_> = unknown_variables(set.into_iter(), &known).iter().map(Finding::sentence).collect();
+        let message: Vec<_> = unknown_among(set.into_iter(), &known).iter().map(Finding::sentence).collect();
         assert_eq!(
             message,
             [

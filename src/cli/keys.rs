@@ -7,7 +7,10 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{Prepare, print_aside, print_line, terminal, with_live_records, with_records};
+use super::terminal::time_or_dash;
+use super::{
+    Prepare, print_aside, print_json, print_line, print_lines, print_table, terminal, with_live_records, with_records,
+};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, Records, StoreSettings, quoted};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, Mode, NotAKeyId};
@@ -251,43 +254,23 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
     };
     if task.json {
         let row = |(key, figures): &(KeyRecord, KeyFigures)| as_json(key, figures, task.key_per_minute, &mail(key));
-        let rows: Vec<_> = keys.iter().map(row).collect();
-        return print_line(&serde_json::to_string_pretty(&rows)?);
+        return print_json(&Vec::from_iter(keys.iter().map(row)));
     }
-    if keys.is_empty() {
-        let hint = "No keys yet. `unionhall keys issue NAME` issues one.";
-        return print_line(&Mode::of_flag(task.test).in_commands(hint));
-    }
-    print_line(&format!(
-        "{:<10}{:<11}{:>7}{:>10}{:>11}{:>10}{:>13}{:>7}  {:<22}{:<22}{:<22}PARTNER",
-        "ID",
-        "STATE",
-        "A MIN",
-        "SIGN-UPS",
-        "CONFIRMED",
-        "DECLINED",
-        "MAIL TODAY",
-        "HELD",
-        "CREATED",
-        "EXPIRES",
-        "LAST USED"
-    ))?;
-    for (key, KeyFigures { signed_up, confirmed, declined }) in &keys {
-        let state = key.status(now).name();
-        let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
+    let none = Mode::of_flag(task.test).in_commands("No keys yet. `unionhall keys issue NAME` issues one.");
+    let headings = "ID        STATE        A MIN  SIGN-UPS  CONFIRMED  DECLINED   MAIL TODAY   HELD  \
+                    CREATED               EXPIRES               LAST USED             PARTNER";
+    print_table(&keys, &none, headings, |(key, KeyFigures { signed_up, confirmed, declined })| {
+        let (id, state, partner) = (key.id.as_str(), key.status(now).name(), key.partner.as_str());
+        let per_minute = key.per_minute.unwrap_or(task.key_per_minute);
         let PartnersMail { today, may, held_text, .. } = mail(key);
         let today = may.map_or_else(|| today.to_string(), |may| format!("{today}/{may}"));
-        print_line(&format!(
-            "{:<10}{state:<11}{:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held_text:>7}  {:<22}{:<22}{:<22}{}",
-            key.id.as_str(),
-            key.per_minute.unwrap_or(task.key_per_minute),
-            key.created_at.to_string(),
-            time(key.expires_at),
-            time(key.last_used_at),
-            key.partner.as_str(),
-        ))?;
-    }
-    Ok(())
+        let created = key.created_at.to_string();
+        let [expires, used] = [key.expires_at, key.last_used_at].map(time_or_dash);
+        format!(
+            "{id:<10}{state:<11}{per_minute:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held_text:>7}  \
+             {created:<22}{expires:<22}{used:<22}{partner}"
+        )
+    })
 }
 
 /// What a partner's keys caused today, what they may, and what is held of it.
@@ -334,7 +317,7 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
         Ok(operator.audited(act).run(records::RevokeKey(id, now)).await?)
     })?;
     let revoked = found.with_context(|| mode.in_commands(&no_such_key(id)))?;
-    partner::revoked(&revoked, mode, now).iter().try_for_each(|line| print_line(line))?;
+    print_lines(&partner::revoked(&revoked, mode, now))?;
     if let Some(hint) = partner::rotated_before(&revoked.key) {
         print_aside(&mode.in_commands(&hint));
     }

@@ -71,11 +71,11 @@ pub(super) fn edit(task: &EditedCampaign) -> anyhow::Result<()> {
 }
 
 pub(super) fn offer(task: &PublishOffer) -> anyhow::Result<()> {
-    let (now, slug) = (Clock::start().now().time, &task.slug);
+    let now = Clock::start().now().time;
     let (text, name) = read(&task.file)?;
     let offer = Offer::parse(&text).map_err(|bad| mistakes(name, &bad))?;
     offer.check_days(now).map_err(|bad| mistakes(name, &bad))?;
-    step::take_noted(slug, &TakenStep::Offer(Box::new(offer), text), "campaigns offer", &task.note, &task.store)
+    step::take(&task.step, &TakenStep::Offer(Box::new(offer), text), "campaigns offer")
 }
 
 /// The date in the samples, and the days from now on that stand there instead when one is printed.
