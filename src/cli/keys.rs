@@ -241,19 +241,12 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
     let budget = task.budget.budget();
     // The budget is the partner's, over all its keys.
     let mail = |key: &KeyRecord| {
-        let source = sources.iter().find(|source| source.source == key.partner.as_str()).cloned();
-        let source = source.unwrap_or_default();
-        let (held, held_text) = (source.held, source.held_text());
-        let SourceStatus { fixed, reputation, .. } = source;
-        PartnersMail {
-            today: reputation.mailed_today,
-            may: budget.quota(key.partner.as_str(), fixed, &reputation),
-            held,
-            held_text,
-        }
+        let source = sources.iter().find(|source| source.source == key.partner.as_str()).cloned().unwrap_or_default();
+        let may = budget.quota(key.partner.as_str(), source.fixed, &source.reputation);
+        (source, may)
     };
     if task.json {
-        let row = |(key, figures): &(KeyRecord, KeyFigures)| as_json(key, figures, task.key_per_minute, &mail(key));
+        let row = |(key, figures): &(KeyRecord, KeyFigures)| as_json(key, figures, task.key_per_minute, mail(key));
         return print_json(&Vec::from_iter(keys.iter().map(row)));
     }
     let none = Mode::of_flag(task.test).in_commands("No keys yet. `unionhall keys issue NAME` issues one.");
@@ -262,26 +255,25 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
     print_table(&keys, &none, headings, |(key, KeyFigures { signed_up, confirmed, declined })| {
         let (id, state, partner) = (key.id.as_str(), key.status(now).name(), key.partner.as_str());
         let per_minute = key.per_minute.unwrap_or(task.key_per_minute);
-        let PartnersMail { today, may, held_text, .. } = mail(key);
+        let (source, may) = mail(key);
+        let (today, held) = (source.reputation.mailed_today, source.held_text());
         let today = may.map_or_else(|| today.to_string(), |may| format!("{today}/{may}"));
         let created = key.created_at.to_string();
         let [expires, used] = [key.expires_at, key.last_used_at].map(time_or_dash);
         format!(
-            "{id:<10}{state:<11}{per_minute:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held_text:>7}  \
+            "{id:<10}{state:<11}{per_minute:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held:>7}  \
              {created:<22}{expires:<22}{used:<22}{partner}"
         )
     })
 }
 
-/// What a partner's keys caused today, what they may, and what is held of it.
-struct PartnersMail {
-    today: u64,
-    may: Option<u64>,
-    held: u64,
-    held_text: String,
-}
-
-fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail: &PartnersMail) -> serde_json::Value {
+/// With the mail that the partner's keys caused, and how much they may today.
+fn as_json(
+    key: &KeyRecord,
+    figures: &KeyFigures,
+    default_per_minute: u32,
+    (mail, may): (SourceStatus, Option<u64>),
+) -> serde_json::Value {
     json!({
         "id": key.id.as_str(),
         "partner": key.partner.as_str(),
@@ -295,8 +287,8 @@ fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail:
         "signUps": figures.signed_up,
         "confirmed": figures.confirmed,
         "declined": figures.declined,
-        "partnerMailedToday": mail.today,
-        "partnerMailBudgetToday": mail.may,
+        "partnerMailedToday": mail.reputation.mailed_today,
+        "partnerMailBudgetToday": may,
         "partnerHeld": mail.held,
     })
 }

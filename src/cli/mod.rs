@@ -55,7 +55,8 @@ use crate::store::{Store, WRITE_BATCH};
 ///
 /// Start with `unionhall serve`: it needs no settings and keeps everything in ./data.
 #[derive(Debug, Parser)]
-#[command(name = "unionhall", version = env!("UNIONHALL_VERSION"), max_term_width = 100, after_help = "Every setting is a flag and a variable; `unionhall COMMAND --help` lists them.", arg_required_else_help = true)]
+#[command(name = "unionhall", version = env!("UNIONHALL_VERSION"), max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Every setting is a flag and a variable; `unionhall COMMAND --help` lists them.")]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,

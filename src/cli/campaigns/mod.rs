@@ -91,10 +91,8 @@ pub(super) struct NewCampaign {
 pub(super) struct EditedCampaign {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
-    /// The file; `-` reads standard input.
-    file: String,
     #[command(flatten)]
-    store: StoreSettings,
+    new: NewCampaign,
 }
 
 #[derive(Debug, Args)]
