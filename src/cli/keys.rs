@@ -7,7 +7,10 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{Prepare, print_aside, print_line, terminal, with_live_records, with_records};
+use super::terminal::time_or_dash;
+use super::{
+    Prepare, print_aside, print_json, print_line, print_lines, print_table, terminal, with_live_records, with_records,
+};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, Records, StoreSettings, quoted};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, Mode, NotAKeyId};
@@ -238,67 +241,39 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
     let budget = task.budget.budget();
     // The budget is the partner's, over all its keys.
     let mail = |key: &KeyRecord| {
-        let source = sources.iter().find(|source| source.source == key.partner.as_str()).cloned();
-        let source = source.unwrap_or_default();
-        let (held, held_text) = (source.held, source.held_text());
-        let SourceStatus { fixed, reputation, .. } = source;
-        PartnersMail {
-            today: reputation.mailed_today,
-            may: budget.quota(key.partner.as_str(), fixed, &reputation),
-            held,
-            held_text,
-        }
+        let source = sources.iter().find(|source| source.source == key.partner.as_str()).cloned().unwrap_or_default();
+        let may = budget.quota(key.partner.as_str(), source.fixed, &source.reputation);
+        (source, may)
     };
     if task.json {
-        let row = |(key, figures): &(KeyRecord, KeyFigures)| as_json(key, figures, task.key_per_minute, &mail(key));
-        let rows: Vec<_> = keys.iter().map(row).collect();
-        return print_line(&serde_json::to_string_pretty(&rows)?);
+        let row = |(key, figures): &(KeyRecord, KeyFigures)| as_json(key, figures, task.key_per_minute, mail(key));
+        return print_json(&Vec::from_iter(keys.iter().map(row)));
     }
-    if keys.is_empty() {
-        let hint = "No keys yet. `unionhall keys issue NAME` issues one.";
-        return print_line(&Mode::of_flag(task.test).in_commands(hint));
-    }
-    print_line(&format!(
-        "{:<10}{:<11}{:>7}{:>10}{:>11}{:>10}{:>13}{:>7}  {:<22}{:<22}{:<22}PARTNER",
-        "ID",
-        "STATE",
-        "A MIN",
-        "SIGN-UPS",
-        "CONFIRMED",
-        "DECLINED",
-        "MAIL TODAY",
-        "HELD",
-        "CREATED",
-        "EXPIRES",
-        "LAST USED"
-    ))?;
-    for (key, KeyFigures { signed_up, confirmed, declined }) in &keys {
-        let state = key.status(now).name();
-        let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
-        let PartnersMail { today, may, held_text, .. } = mail(key);
+    let none = Mode::of_flag(task.test).in_commands("No keys yet. `unionhall keys issue NAME` issues one.");
+    let headings = "ID        STATE        A MIN  SIGN-UPS  CONFIRMED  DECLINED   MAIL TODAY   HELD  \
+                    CREATED               EXPIRES               LAST USED             PARTNER";
+    print_table(&keys, &none, headings, |(key, KeyFigures { signed_up, confirmed, declined })| {
+        let (id, state, partner) = (key.id.as_str(), key.status(now).name(), key.partner.as_str());
+        let per_minute = key.per_minute.unwrap_or(task.key_per_minute);
+        let (source, may) = mail(key);
+        let (today, held) = (source.reputation.mailed_today, source.held_text());
         let today = may.map_or_else(|| today.to_string(), |may| format!("{today}/{may}"));
-        print_line(&format!(
-            "{:<10}{state:<11}{:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held_text:>7}  {:<22}{:<22}{:<22}{}",
-            key.id.as_str(),
-            key.per_minute.unwrap_or(task.key_per_minute),
-            key.created_at.to_string(),
-            time(key.expires_at),
-            time(key.last_used_at),
-            key.partner.as_str(),
-        ))?;
-    }
-    Ok(())
+        let created = key.created_at.to_string();
+        let [expires, used] = [key.expires_at, key.last_used_at].map(time_or_dash);
+        format!(
+            "{id:<10}{state:<11}{per_minute:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held:>7}  \
+             {created:<22}{expires:<22}{used:<22}{partner}"
+        )
+    })
 }
 
-/// What a partner's keys caused today, what they may, and what is held of it.
-struct PartnersMail {
-    today: u64,
-    may: Option<u64>,
-    held: u64,
-    held_text: String,
-}
-
-fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail: &PartnersMail) -> serde_json::Value {
+/// With the mail that the partner's keys caused, and how much they may today.
+fn as_json(
+    key: &KeyRecord,
+    figures: &KeyFigures,
+    default_per_minute: u32,
+    (mail, may): (SourceStatus, Option<u64>),
+) -> serde_json::Value {
     json!({
         "id": key.id.as_str(),
         "partner": key.partner.as_str(),
@@ -312,8 +287,8 @@ fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail:
         "signUps": figures.signed_up,
         "confirmed": figures.confirmed,
         "declined": figures.declined,
-        "partnerMailedToday": mail.today,
-        "partnerMailBudgetToday": mail.may,
+        "partnerMailedToday": mail.reputation.mailed_today,
+        "partnerMailBudgetToday": may,
         "partnerHeld": mail.held,
     })
 }
@@ -334,7 +309,7 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
         Ok(operator.audited(act).run(records::RevokeKey(id, now)).await?)
     })?;
     let revoked = found.with_context(|| mode.in_commands(&no_such_key(id)))?;
-    partner::revoked(&revoked, mode, now).iter().try_for_each(|line| print_line(line))?;
+    print_lines(&partner::revoked(&revoked, mode, now))?;
     if let Some(hint) = partner::rotated_before(&revoked.key) {
         print_aside(&mode.in_commands(&hint));
     }

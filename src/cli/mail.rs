@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{TryLater, print_line, secret, with_live_records};
+use super::{ListArgs, TryLater, ask, change, print_json, print_line, print_table, secret, with_live_records};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
@@ -20,12 +20,12 @@ use crate::mail::outbox;
 use crate::mail::outbox::{DropHeld, ReleaseHeld, RetryFailed};
 use crate::mail::report::mime;
 use crate::membership::mail_report::NoteReport;
-use crate::operator::{Operator, partner};
+use crate::operator::partner;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MailCommand {
     /// List the mail that waits, without addresses: how often it was tried, and why it was not sent.
-    List(ListMail),
+    List(ListArgs),
     /// Try a mail again at once, even one that was given up, is held, or whose mailbox has reached its limit.
     ///
     /// With --all or --to, everything that failed or was given up is tried again within a minute. Mail that is held stays held, mail
@@ -76,15 +76,6 @@ impl HeldChoice {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ListMail {
-    /// As a JSON array, for programs.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    store: StoreSettings,
-}
-
-#[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").args(["id", "all", "to"]).required(true)))]
 pub(super) struct RetryMail {
     /// The mail's number, as `mail list` shows it.
@@ -127,32 +118,22 @@ pub(super) fn run(command: MailCommand) -> anyhow::Result<()> {
     }
 }
 
-fn list(task: &ListMail) -> anyhow::Result<()> {
-    let mails = with_live_records(&task.store, async |operator| Ok(operator.ask(outbox::ListMail).await?))?;
+fn list(task: &ListArgs) -> anyhow::Result<()> {
+    let mails = ask(&task.store, outbox::ListMail)?;
     if task.json {
-        let rows: Vec<_> = mails.iter().map(as_json).collect();
-        return print_line(&serde_json::to_string_pretty(&rows)?);
+        return print_json(&Vec::from_iter(mails.iter().map(as_json)));
     }
-    if mails.is_empty() {
-        return print_line("The outbox is empty.");
-    }
-    print_line(&format!("{:<7} {:<16}{:<22}{:<22}{:>6}  LAST ERROR", "ID", "KIND", "ASKED FOR", "NEXT TRY", "TRIES"))?;
-    for mail in &mails {
+    let headings = "ID      KIND            ASKED FOR             NEXT TRY               TRIES  LAST ERROR";
+    print_table(&mails, "The outbox is empty.", headings, |mail| {
         let next = match (mail.given_up_at, mail.held_at) {
             (Some(_), _) => "given up".to_owned(),
             (None, Some(_)) => "held".to_owned(),
             (None, None) => mail.send_after.to_string(),
         };
-        print_line(&format!(
-            "{:<7} {:<16}{:<22}{next:<22}{:>6}  {}",
-            mail.id.0,
-            mail.kind.name(),
-            mail.created_at.to_string(),
-            mail.attempts,
-            mail.last_error.as_deref().unwrap_or("-"),
-        ))?;
-    }
-    Ok(())
+        let (id, kind, asked, tries) = (mail.id.0, mail.kind.name(), mail.created_at.to_string(), mail.attempts);
+        let error = mail.last_error.as_deref().unwrap_or("-");
+        format!("{id:<7} {kind:<16}{asked:<22}{next:<22}{tries:>6}  {error}")
+    })
 }
 
 /// A mail that waits, with its number, which the operator alone sees.
@@ -166,8 +147,7 @@ fn retry(task: &RetryMail) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let Some(id) = task.id else { return retry_failed(task, now) };
     let act = act("mail retry", format!("mail {id}"), now);
-    let retried = async |operator: Operator| Ok(operator.audited(act).run(outbox::RetryMail(MailId(id), now)).await?);
-    if !with_live_records(&task.store, retried)? {
+    if !change(&task.store, act, outbox::RetryMail(MailId(id), now))? {
         bail!("there is no mail {id} in the outbox; `unionhall mail list` shows what waits");
     }
     print_line(&format!("Mail {id} is tried again now."))
@@ -196,20 +176,14 @@ fn retry_failed(task: &RetryMail, now: Timestamp) -> anyhow::Result<()> {
 
 fn release(task: &HeldChoice) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
-    let which = task.which();
     let act = act("mail release", task.about(), now);
-    let released = async |operator: Operator| Ok(operator.audited(act).run(ReleaseHeld(which, now)).await?);
-    let count = with_live_records(&task.store, released)?;
-    print_line(&partner::released(count))
+    print_line(&partner::released(change(&task.store, act, ReleaseHeld(task.which(), now))?))
 }
 
 fn drop_held(task: &HeldChoice) -> anyhow::Result<()> {
-    let which = task.which();
     let now = Clock::start().now().time;
     let act = act("mail drop", task.about(), now);
-    let dropped = async |operator: Operator| Ok(operator.audited(act).run(DropHeld(which, now)).await?);
-    let count = with_live_records(&task.store, dropped)?;
-    print_line(&partner::dropped(count))
+    print_line(&partner::dropped(change(&task.store, act, DropHeld(task.which(), now))?))
 }
 
 fn feedback(task: &Feedback) -> anyhow::Result<()> {

@@ -31,19 +31,20 @@ use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
-use clap::{CommandFactory, Parser, Subcommand};
+use anyhow::{Context, anyhow, bail};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
 pub use self::command_line::variables;
 use self::settings::secret_flags;
-use self::terminal::{print_aside, print_line};
+use self::terminal::{print_aside, print_json, print_line, print_lines, print_table};
 use crate::cli::sandbox_records::{SandboxRecords, find_sandbox, make_sandbox};
 use crate::config::{Records, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::api_key::Mode;
-use crate::operator::Operator;
+use crate::operator::{Act, Operator};
 use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::postgres::PostgresStore;
+use crate::store::sql::Unit;
 use crate::store::sqlite::SqliteStore;
 use crate::store::{Store, WRITE_BATCH};
 
@@ -54,13 +55,12 @@ use crate::store::{Store, WRITE_BATCH};
 ///
 /// Start with `unionhall serve`: it needs no settings and keeps everything in ./data.
 #[derive(Debug, Parser)]
-#[command(name = "unionhall", version = env!("UNIONHALL_VERSION"), max_term_width = 100, after_help = AFTER_HELP, arg_required_else_help = true)]
+#[command(name = "unionhall", version = env!("UNIONHALL_VERSION"), max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Every setting is a flag and a variable; `unionhall COMMAND --help` lists them.")]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
 }
-
-const AFTER_HELP: &str = "Every setting is a flag and a variable; `unionhall COMMAND --help` lists them.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -178,6 +178,16 @@ enum Command {
     Manual,
 }
 
+/// A list of one kind of records.
+#[derive(Debug, Args)]
+struct ListArgs {
+    /// As a JSON array, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
 /// Every command and every setting, as clap knows them: tests and documents read their lists here.
 pub fn command_line() -> clap::Command {
     secret_flags::say_so(CommandLine::command())
@@ -263,12 +273,30 @@ async fn open_records(records: &Records, data: &Path, prepare: Prepare, batch: u
         files::make_private_folder(data)?;
         files::make_database_file(database)?;
     } else if !files::is_there(database)? {
-        bail!(
-            "there are no records at {}; give the service's data folder with --data or UNIONHALL_DATA",
-            database.display()
-        );
+        return Err(no_records(database));
     }
     Ok(Store::new(Arc::new(SqliteStore::open_with(database, prepare, batch, MIGRATIONS)?)))
+}
+
+fn no_records(database: &Path) -> anyhow::Error {
+    let shown = database.display();
+    anyhow!("there are no records at {shown}; give the service's data folder with --data or UNIONHALL_DATA")
+}
+
+/// Asks the live records one thing.
+fn ask<Q: Unit>(settings: &StoreSettings, query: Q) -> anyhow::Result<Q::Done>
+where
+    Q::Done: Unpin,
+{
+    with_live_records(settings, async |operator| Ok(operator.ask(query).await?))
+}
+
+/// Changes one thing in the live records, which is written down as that act.
+fn change<U: Unit>(settings: &StoreSettings, act: Act, unit: U) -> anyhow::Result<U::Done>
+where
+    U::Done: Unpin,
+{
+    with_live_records(settings, async |operator| Ok(operator.audited(act).run(unit).await?))
 }
 
 /// Runs one piece of work on the live records and closes them. Commands work beside a running service: the database keeps
@@ -307,8 +335,7 @@ fn run_on_records<'a>(
     prepare: Prepare,
     work: Box<dyn FnOnce(Operator) -> CommandFuture<'a> + 'a>,
 ) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    block_on(&runtime, async {
+    block_on(&one_thread()?, async {
         let live = settings.records()?;
         let records = match (mode, prepare) {
             (Mode::Live, _) => live,
@@ -326,9 +353,13 @@ fn run_on_records<'a>(
         done.map_err(|error| {
             let said = format!("{error:#}");
             let there = mode.in_commands(&said);
-            if there == said { error } else { anyhow::anyhow!(there) }
+            if there == said { error } else { anyhow!(there) }
         })
     })
+}
+
+fn one_thread() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 /// The one place that blocks on the future of a command.

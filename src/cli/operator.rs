@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::audit::act;
-use super::{print_aside, print_line, with_live_records};
+use super::terminal::time_or_dash;
+use super::{ListArgs, ask, print_aside, print_json, print_line, print_table, with_live_records};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, listen_address, web_address};
 use crate::domain::operator::{AddedOperator, MAX_OPERATORS, OperatorName, OperatorRecord};
@@ -26,7 +26,7 @@ pub(super) enum OperatorCommand {
     /// Make a new link to sign in with, for somebody who was added; the one before no longer works.
     Link(NamedOperator),
     /// List who may use the page, and in how many browsers each is signed in.
-    List(ListOperators),
+    List(ListArgs),
     /// Remove somebody: their sessions and links end at once. What they did stays in the audit log.
     Remove(RemoveOperator),
 }
@@ -55,15 +55,6 @@ pub(super) struct NamedOperator {
 pub(super) struct RemoveOperator {
     /// The name, as `operator list` shows it.
     name: OperatorName,
-    #[command(flatten)]
-    store: StoreSettings,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ListOperators {
-    /// As a JSON array, for programs.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
     store: StoreSettings,
 }
@@ -115,35 +106,16 @@ fn print_link(task: &NamedOperator, token: &Nonce) -> anyhow::Result<()> {
     print_line(&format!("{base}/operator/enter/{}", token.as_str())).with_context(unseen)
 }
 
-fn list(task: &ListOperators, now: Timestamp) -> anyhow::Result<()> {
-    let all = with_live_records(&task.store, async |operator| Ok(operator.ask(accounts::ListOperators(now)).await?))?;
+fn list(task: &ListArgs, now: Timestamp) -> anyhow::Result<()> {
+    let all = ask(&task.store, accounts::ListOperators(now))?;
     if task.json {
-        let rows: Vec<_> = all.iter().map(as_json).collect();
-        return print_line(&serde_json::to_string_pretty(&rows)?);
+        return print_json(&all);
     }
-    if all.is_empty() {
-        return print_line("Nobody yet, so there is no page /operator. `unionhall operator add NAME` adds somebody.");
-    }
-    print_line(&format!("{:<22}{:<22}{:<22}{:>9}  NAME", "ADDED", "LAST SIGN-IN", "LINK WORKS UNTIL", "SESSIONS"))?;
-    for OperatorRecord { name, created_at, signed_in_at, link_until, sessions } in &all {
-        let time = |time: &Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
-        print_line(&format!(
-            "{:<22}{:<22}{:<22}{sessions:>9}  {name}",
-            created_at.to_string(),
-            time(signed_in_at),
-            time(link_until)
-        ))?;
-    }
-    Ok(())
-}
-
-fn as_json(operator: &OperatorRecord) -> serde_json::Value {
-    json!({
-        "name": operator.name.as_str(),
-        "createdAt": operator.created_at,
-        "signedInAt": operator.signed_in_at,
-        "linkWorksUntil": operator.link_until,
-        "sessions": operator.sessions,
+    let none = "Nobody yet, so there is no page /operator. `unionhall operator add NAME` adds somebody.";
+    let headings = "ADDED                 LAST SIGN-IN          LINK WORKS UNTIL       SESSIONS  NAME";
+    print_table(&all, none, headings, |OperatorRecord { name, created_at, signed_in_at, link_until, sessions }| {
+        let (added, signed_in, link) = (created_at.to_string(), time_or_dash(*signed_in_at), time_or_dash(*link_until));
+        format!("{added:<22}{signed_in:<22}{link:<22}{sessions:>9}  {name}")
     })
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{keys, print_aside, print_line, with_live_records};
+use super::{change, keys, print_aside, print_json, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, StoreSettings};
 use crate::domain::api_key::{KeyId, KeyStatus};
@@ -64,9 +64,7 @@ pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
     };
     let now = Clock::start().now().time;
     let act = act(if pause { "signups pause" } else { "signups resume" }, String::new(), now);
-    let changed =
-        with_live_records(&settings, async |operator| Ok(operator.audited(act).run(PauseSignUps(pause)).await?))?;
-    print_line(match (pause, changed) {
+    print_line(match (pause, change(&settings, act, PauseSignUps(pause))?) {
         (true, true) => "Sign-ups are paused. `unionhall signups resume` turns them on again.",
         (true, false) => "Sign-ups were already paused.",
         (false, true) => "Sign-ups are on again.",
@@ -121,14 +119,10 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
     }
     if task.json {
         let sources: Vec<_> = sources.iter().map(|source| as_json(source, &budget)).collect();
-        return print_line(&serde_json::to_string_pretty(&json!({ "paused": paused, "sources": sources }))?);
+        return print_json(&json!({ "paused": paused, "sources": sources }));
     }
     print_line(if paused { "Sign-ups are paused." } else { "Sign-ups are on." })?;
-    print_line("")?;
-    print_line(&format!(
-        "{:<10}{:>8}{:>8}{:>8}{:>10}{:>12}{:>10}{:>9}{:>12}  SOURCE",
-        "STATE", "TODAY", "MAY", "HELD", "MAILED", "CONFIRMED", "DECLINED", "BOUNCED", "COMPLAINED"
-    ))?;
+    print_line("\nSTATE        TODAY     MAY    HELD    MAILED   CONFIRMED  DECLINED  BOUNCED  COMPLAINED  SOURCE")?;
     for source in &sources {
         let (reputation, held) = (&source.reputation, source.held_text());
         let may = quota(source, &budget).map_or_else(|| "-".to_owned(), |quota| quota.to_string());
@@ -144,8 +138,7 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
             source_name(&source.source),
         ))?;
     }
-    print_line("")?;
-    print_line("TODAY and MAY are mails of this day (UTC); MAILED and the columns after it are of the last seven.")
+    print_line("\nTODAY and MAY are mails of this day (UTC); MAILED and the columns after it are of the last seven.")
 }
 
 fn state(source: &SourceStatus, budget: &MailBudget) -> &'static str {

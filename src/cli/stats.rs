@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{print_line, with_live_records};
+use super::{print_json, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::StoreSettings;
 use crate::domain::catalog::category::Category;
 use crate::domain::mail::budget::{day_of, source_name};
+use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::figures::{ListDemand, ListSourceDays, ListSources, ListTopReferrers};
@@ -95,36 +97,30 @@ pub(super) fn run(task: &ShowStats) -> anyhow::Result<()> {
             }
             Some(By::Partner) => by_partner(task, operator.ask(ListSources(since.unwrap_or(0))).await?),
             Some(By::State) => {
-                cells(task, "STATE", "state", cell_rows(by_state(&operator.ask(ListDemand).await?, task.category)))
+                cells(task, "STATE", "state", &by_state(&operator.ask(ListDemand).await?, task.category))
             }
-            Some(By::Category) => cells(
-                task,
-                "CATEGORY",
-                "category",
-                cell_rows(by_category(&operator.ask(ListDemand).await?, task.state)),
-            ),
+            Some(By::Category) => {
+                cells(task, "CATEGORY", "category", &by_category(&operator.ask(ListDemand).await?, task.state))
+            }
             Some(By::Referrer) => {
                 let top = operator.ask(ListTopReferrers(TOP)).await?;
-                let rows = top.iter().map(|(code, members)| (code.to_string(), code.to_string(), Some(*members)));
-                cells(task, "REFERRER", "referrer", rows.collect())
+                let row = |(code, members): &(ReferralCode, u64)| {
+                    let name = code.to_string();
+                    DemandRow { code: name.clone(), name, members: Some(*members) }
+                };
+                cells(task, "REFERRER", "referrer", &Vec::from_iter(top.iter().map(row)))
             }
         }
     })
 }
 
-fn print(document: &Value) -> anyhow::Result<()> {
-    print_line(&serde_json::to_string_pretty(document)?)
-}
-
-fn funnel_json(funnel: &Funnel) -> Value {
-    json!({
-        "signedUp": funnel.signed_up,
-        "mailed": funnel.mailed,
-        "confirmed": funnel.confirmed,
-        "declined": funnel.declined,
-        "lapsed": funnel.lapsed,
-        "left": funnel.left,
-    })
+/// What a funnel is of, and its figures.
+#[derive(Serialize)]
+struct FunnelRow {
+    #[serde(flatten)]
+    key: Value,
+    #[serde(flatten)]
+    funnel: Funnel,
 }
 
 const FUNNEL: &str = "SIGNED UP    MAILED CONFIRMED  DECLINED    LAPSED      LEFT";
@@ -138,18 +134,10 @@ fn whole(task: &ShowStats, members: u64, sources: &[(String, Funnel)]) -> anyhow
     let mut all = Funnel::default();
     sources.iter().for_each(|(_, funnel)| all += *funnel);
     if task.json {
-        return print(
-            &json!({ "members": members, "since": task.since.map(|time| time.to_string()), "funnel": funnel_json(&all) }),
-        );
+        return print_json(&json!({ "members": members, "since": task.since, "funnel": all }));
     }
-    print_line(&format!("{members} members now. {}", since_words(task)))?;
-    print_line("")?;
-    print_line(FUNNEL)?;
-    print_line(&funnel_line(&all))
-}
-
-fn since_words(task: &ShowStats) -> String {
-    task.since.map_or_else(|| "Since the beginning:".to_owned(), |time| format!("Since {}:", time.day()))
+    let since = task.since.map_or_else(|| "Since the beginning:".to_owned(), |time| format!("Since {}:", time.day()));
+    print_line(&format!("{members} members now. {since}\n\n{FUNNEL}\n{}", funnel_line(&all)))
 }
 
 /// A day as it is written: 2027-01-31.
@@ -159,12 +147,8 @@ fn written(day: i64) -> String {
 
 fn by_days(task: &ShowStats, days: &BTreeMap<i64, Funnel>) -> anyhow::Result<()> {
     if task.json {
-        let row = |(day, funnel): (&i64, &Funnel)| {
-            let mut row = json!({ "day": written(*day) });
-            merge(&mut row, funnel_json(funnel));
-            row
-        };
-        return print(&days.iter().map(row).collect());
+        let row = |(day, funnel): (&i64, &Funnel)| FunnelRow { key: json!({ "day": written(*day) }), funnel: *funnel };
+        return print_json(&Vec::from_iter(days.iter().map(row)));
     }
     print_line(&format!("{:<12}{FUNNEL}", "DAY (UTC)"))?;
     for (day, funnel) in days {
@@ -173,26 +157,16 @@ fn by_days(task: &ShowStats, days: &BTreeMap<i64, Funnel>) -> anyhow::Result<()>
     if days.is_empty() { print_line("Nobody signed up in that time.") } else { Ok(()) }
 }
 
-fn merge(row: &mut Value, more: Value) {
-    if let (Value::Object(row), Value::Object(more)) = (row, more) {
-        row.extend(more);
-    }
-}
-
 fn by_partner(task: &ShowStats, mut sources: Vec<(String, Funnel)>) -> anyhow::Result<()> {
     // The best first.
     sources.sort_by(|(one, a), (other, b)| (b.confirmed, b.signed_up, one).cmp(&(a.confirmed, a.signed_up, other)));
     if task.json {
         let row = |(source, funnel): &(String, Funnel)| {
-            let is_form = source.is_empty();
-            let mut row = json!({
-                "source": if is_form { "form" } else { "partner" },
-                "partner": Some(source).filter(|_| !is_form),
-            });
-            merge(&mut row, funnel_json(funnel));
-            row
+            let partner = Some(source).filter(|source| !source.is_empty());
+            let kind = if partner.is_some() { "partner" } else { "form" };
+            FunnelRow { key: json!({ "source": kind, "partner": partner }), funnel: *funnel }
         };
-        return print(&sources.iter().map(row).collect());
+        return print_json(&Vec::from_iter(sources.iter().map(row)));
     }
     print_line(&format!("{FUNNEL}  PARTNER"))?;
     for (source, funnel) in &sources {
@@ -201,20 +175,13 @@ fn by_partner(task: &ShowStats, mut sources: Vec<(String, Funnel)>) -> anyhow::R
     if sources.is_empty() { print_line("Nobody signed up in that time.") } else { Ok(()) }
 }
 
-/// A row: what programs call it, what people do, and its members; none where they are too few to tell.
-type CellRow = (String, String, Option<u64>);
-
-fn cell_rows(rows: Vec<DemandRow>) -> Vec<CellRow> {
-    rows.into_iter().map(|DemandRow { code, name, members }| (code, name, members)).collect()
-}
-
-fn cells(task: &ShowStats, heading: &str, key: &str, rows: Vec<CellRow>) -> anyhow::Result<()> {
+fn cells(task: &ShowStats, heading: &str, key: &str, rows: &[DemandRow]) -> anyhow::Result<()> {
     if task.json {
-        let row = |(code, _, members): &CellRow| json!({ key: code, "members": members });
-        return print(&rows.iter().map(row).collect());
+        let row = |DemandRow { code, members, .. }: &DemandRow| json!({ key: code, "members": members });
+        return print_json(&Vec::from_iter(rows.iter().map(row)));
     }
     print_line(&format!("{:>10}  {heading}", "MEMBERS"))?;
-    for (_, name, members) in &rows {
+    for DemandRow { name, members, .. } in rows {
         let members = members.map_or_else(|| format!("<{SMALLEST}"), |members| members.to_string());
         print_line(&format!("{members:>10}  {name}"))?;
     }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::audit::act;
 use super::terminal::progress::Bar;
-use super::{block_on, files, open_records, print_line};
+use super::{block_on, files, one_thread, open_records, print_line};
 use crate::clock::Clock;
 use crate::config::Records;
 use crate::store::audit::AppendAudit;
@@ -55,8 +55,7 @@ pub(super) struct MoveSettings {
 pub(super) fn run(settings: &MoveSettings) -> anyhow::Result<()> {
     let from = records(settings.from.as_deref(), settings.from_file.as_deref(), &settings.data).context("--from")?;
     let to = records(settings.to.as_deref(), settings.to_file.as_deref(), &settings.data).context("--to")?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    block_on(&runtime, carry(&from, &to, settings))
+    block_on(&one_thread()?, carry(&from, &to, settings))
 }
 
 fn records(given: Option<&str>, file: Option<&Path>, data: &Path) -> anyhow::Result<Records> {
@@ -141,7 +140,7 @@ async fn open_target(records: &Records) -> anyhow::Result<Box<dyn Transfer>> {
 }
 
 fn report(from: &Records, to: &Records, sums: &[Sum], settings: &MoveSettings) -> anyhow::Result<()> {
-    print_line(&format!("{:<14}{:>12}  CHECKSUM, the same in both", "TABLE", "ROWS"))?;
+    print_line("TABLE                 ROWS  CHECKSUM, the same in both")?;
     for Sum { table, rows, checksum } in sums {
         let start: String = checksum[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         print_line(&format!("{table:<14}{rows:>12}  {start}"))?;

@@ -29,7 +29,7 @@ named_enum! {
 }
 
 /// Names a person where no address may stand: in the audit log. Random, and cut off when they are erased.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AccountId(String);
 
 impl AccountId {

@@ -6,6 +6,8 @@ pub mod worker;
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
 use crate::figures::rollup::{SETTLED_AFTER, recent_sign_ups};
@@ -228,7 +230,8 @@ impl Unit for ListTopReferrers {
 }
 
 /// How far sign-ups got.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Funnel {
     pub signed_up: u64,
     /// Confirmation mails that were sent.

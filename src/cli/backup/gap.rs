@@ -50,8 +50,7 @@ impl Gap {
 
     /// `flags` are those of the records, for the commands that are named.
     pub(super) fn report(&self, flags: &str) -> anyhow::Result<()> {
-        print_line("")?;
-        print_line(&format!("They do not contain what happened after {}:", self.taken_at))?;
+        print_line(&format!("\nThey do not contain what happened after {}:", self.taken_at))?;
         print_line(
             "- Links mailed before that still work, except sign-in links. Links mailed after that do not work.",
         )?;

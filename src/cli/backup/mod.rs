@@ -21,9 +21,9 @@ use self::continuous::ContinuousSettings;
 use self::format::{Content, Manifest};
 use self::unfinished::Unfinished;
 use super::audit::act;
-use super::files::{beside, new_file_of, put_in_place};
+use super::files::{beside, cannot_write, new_file_of, put_in_place};
 use super::terminal::progress::Bar;
-use super::{print_aside, print_line, with_live_records};
+use super::{change, no_records, print_aside, print_line};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
 use crate::domain::figure::counted;
@@ -89,8 +89,7 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
 
 /// Lets monitoring know how old the last backup is.
 fn note(task: &BackupSettings, now: Timestamp, how: &str) -> anyhow::Result<()> {
-    let act = act("backup", how.to_owned(), now);
-    with_live_records(&task.store, async |operator| Ok(operator.audited(act).run(NoteBackup(now)).await?))
+    change(&task.store, act("backup", how.to_owned(), now), NoteBackup(now))
 }
 
 /// The database to be copied.
@@ -105,13 +104,7 @@ fn find_records(task: &BackupSettings) -> anyhow::Result<PathBuf> {
              made"
         ),
     };
-    if !is_there(&database)? {
-        bail!(
-            "there are no records at {}; give the service's data folder with --data or UNIONHALL_DATA",
-            database.display()
-        );
-    }
-    Ok(database)
+    if is_there(&database)? { Ok(database) } else { Err(no_records(&database)) }
 }
 
 /// One moment of the records, in a file that is not finished.
@@ -178,10 +171,6 @@ impl<'t> Copy<'t> {
         bar.end();
         Ok((manifest, examined))
     }
-}
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}; let this user write there, or give another place", path.display())
 }
 
 /// Whether something is at a path. That it cannot be told is an error, and not a no.

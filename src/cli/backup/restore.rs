@@ -139,7 +139,7 @@ impl DataFolder {
         Ok(Self { path: path.to_owned(), made, owner: (about.uid(), about.gid()) })
     }
 
-    /// It is of use now; says whose it should be.
+    /// Keeps the folder; returns whose it should be.
     fn keep(mut self) -> (u32, u32) {
         self.made = false;
         self.owner
@@ -249,8 +249,7 @@ impl Restored<'_> {
         self.gap.report(&flags)?;
         self.report_erasures(&flags)?;
         self.report_owner()?;
-        print_line("")?;
-        print_line(&format!("Next: unionhall serve{flags}"))
+        print_line(&format!("\nNext: unionhall serve{flags}"))
     }
 
     fn report_erasures(&self, flags: &str) -> anyhow::Result<()> {
@@ -283,23 +282,19 @@ impl Restored<'_> {
         // The database may be elsewhere, in a folder of another user.
         let given = std::fs::metadata(&self.database)?.uid();
         if me.is_root() && owner != 0 && given == owner {
-            print_line("")?;
-            print_line(&format!("The files belong to user {owner}, as their folder does."))?;
+            print_line(&format!("\nThe files belong to user {owner}, as their folder does."))?;
         } else if me.as_raw() != owner {
-            print_line("")?;
-            print_line(
-                "The files belong to the user who ran this, and the folder is another's. Give them to whoever runs the service:",
-            )?;
-            print_line(&format!("  chown -R {owner}:{group} {shown}"))?;
+            print_line(&format!(
+                "\nThe files belong to the user who ran this, and the folder is another's. Give them to whoever runs the service:\n  \
+                 chown -R {owner}:{group} {shown}"
+            ))?;
         } else if me.is_root() {
-            print_line("")?;
-            print_line("The files belong to root. If the service runs as another user, give them to that one:")?;
-            print_line(&format!("  chown -R USER: {shown}"))?;
+            print_line(&format!(
+                "\nThe files belong to root. If the service runs as another user, give them to that one:\n  chown -R USER: {shown}"
+            ))?;
         }
         if std::fs::metadata(data).is_ok_and(|folder| folder.permissions().mode() & 0o077 != 0) {
-            print_line("")?;
-            print_line("Others can look into the data folder. Close it:")?;
-            print_line(&format!("  chmod 700 {shown}"))?;
+            print_line(&format!("\nOthers can look into the data folder. Close it:\n  chmod 700 {shown}"))?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use clap::Args;
 use super::erased::{CameBack, ErasureLogs};
 use super::gap::{Gap, erase_command};
 use crate::cli::audit::act;
-use crate::cli::{block_on, print_line, secret};
+use crate::cli::{block_on, one_thread, print_line, secret};
 use crate::clock::Clock;
 use crate::config::{Records, SecretSettings, StoreSettings};
 use crate::domain::api_key::Mode;
@@ -53,8 +53,7 @@ pub(in crate::cli) fn run(task: &ResumeSettings) -> anyhow::Result<()> {
              --store. Nothing was changed"
         );
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    block_on(&runtime, async {
+    block_on(&one_thread()?, async {
         let store = PostgresStore::open((*address).clone(), Prepare::Resume, WRITE_BATCH).await;
         let store = Arc::new(store.with_context(|| address.to_string())?);
         let operator = Operator::new(Store::new(store.clone()), Mode::Live);

@@ -50,11 +50,11 @@ pub(super) fn new(task: &NewCampaign) -> anyhow::Result<()> {
 
 pub(super) fn edit(task: &EditedCampaign) -> anyhow::Result<()> {
     let (now, slug) = (Clock::start().now().time, &task.slug);
-    let (text, name) = read(&task.file)?;
+    let (text, name) = read(&task.new.file)?;
     let draft = CampaignDraft::parse(&text).map_err(|bad| mistakes(name, &bad))?;
     let act = act("campaigns edit", slug.to_string(), now);
     let who = act.who.clone();
-    let (edited, is_public) = with_live_records(&task.store, async |operator| {
+    let (edited, is_public) = with_live_records(&task.new.store, async |operator| {
         let before = find(&operator, slug, now).await?.campaign;
         // Also what the store would refuse, so that a file with another slug is measured by the campaign that was named.
         let is_allowed = before.draft.edit_to(&draft, before.state);
@@ -71,11 +71,11 @@ pub(super) fn edit(task: &EditedCampaign) -> anyhow::Result<()> {
 }
 
 pub(super) fn offer(task: &PublishOffer) -> anyhow::Result<()> {
-    let (now, slug) = (Clock::start().now().time, &task.slug);
+    let now = Clock::start().now().time;
     let (text, name) = read(&task.file)?;
     let offer = Offer::parse(&text).map_err(|bad| mistakes(name, &bad))?;
     offer.check_days(now).map_err(|bad| mistakes(name, &bad))?;
-    step::take_noted(slug, &TakenStep::Offer(Box::new(offer), text), "campaigns offer", &task.note, &task.store)
+    step::take(&task.step, &TakenStep::Offer(Box::new(offer), text), "campaigns offer")
 }
 
 /// The date in the samples, and the days from now on that stand there instead when one is printed.

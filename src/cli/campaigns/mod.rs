@@ -8,6 +8,7 @@ mod step;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 
+use super::ListArgs;
 use crate::campaigns::TakenStep;
 use crate::campaigns::operator_step::read_note;
 use crate::config::{CatalogSettings, PostalSettings, StoreSettings};
@@ -39,7 +40,7 @@ pub(super) enum CampaignsCommand {
     #[command(after_long_help = CAMPAIGN_FORMAT)]
     Edit(EditedCampaign),
     /// List all campaigns: how far each is, how many are in, and what happens next.
-    List(ListAll),
+    List(ListArgs),
     /// Show everything about a campaign: counts, offer, rewards, mailings, and every step with who took it.
     Show(NamedCampaign),
     /// Publish a draft, ask members whether they are in, and mail the members it fits.
@@ -90,19 +91,8 @@ pub(super) struct NewCampaign {
 pub(super) struct EditedCampaign {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
-    /// The file; `-` reads standard input.
-    file: String,
     #[command(flatten)]
-    store: StoreSettings,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ListAll {
-    /// As a JSON array, for programs.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    store: StoreSettings,
+    new: NewCampaign,
 }
 
 #[derive(Debug, Args)]
@@ -144,14 +134,10 @@ pub(super) struct ActivateCampaign {
 
 #[derive(Debug, Args)]
 pub(super) struct PublishOffer {
-    /// The campaign's slug, as `campaigns list` shows it.
-    slug: CampaignSlug,
+    #[command(flatten)]
+    step: StepArgs,
     /// The file; `-` reads standard input.
     file: String,
-    #[command(flatten)]
-    note: NoteArgs,
-    #[command(flatten)]
-    store: StoreSettings,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{NamedCampaign, PrintDemand, PrintDraft, find};
 use crate::campaigns::records::{ListOfferDrafts, ListRounds};
-use crate::cli::{print_aside, print_line, with_live_records};
+use crate::cli::{print_aside, print_json, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::documents::demand_sheet;
 use crate::domain::campaign::record::{NegotiationRound, OfferDraft};
@@ -22,7 +22,7 @@ pub(super) fn demand(task: &PrintDemand) -> anyhow::Result<()> {
         })?;
     let report = DemandReport::of(&campaign, &catalog, now);
     if task.json {
-        return print_line(&serde_json::to_string_pretty(&report)?);
+        return print_json(&report);
     }
     let sheet = if task.markdown { demand_sheet::markdown(&report) } else { demand_sheet::text(&report) };
     print_line(sheet.trim_end())
@@ -35,9 +35,7 @@ pub(super) fn rounds(task: &NamedCampaign) -> anyhow::Result<()> {
         Ok(operator.ask(ListRounds(slug.clone())).await?)
     })?;
     if task.json {
-        let row = |NegotiationRound { at, client, supplier, asked, answered }: &NegotiationRound| json!({ "at": at, "client": client, "supplier": supplier, "asked": asked, "answered": answered });
-        let rows: Vec<_> = rounds.iter().map(row).collect();
-        return print_line(&serde_json::to_string_pretty(&rows)?);
+        return print_json(&rounds);
     }
     if rounds.is_empty() {
         return print_line(&format!("No round of {slug} is recorded. `unionhall negotiator` is where they come from."));
@@ -59,8 +57,7 @@ pub(super) fn drafts(task: &PrintDraft) -> anyhow::Result<()> {
     })?;
     if task.json {
         let row = |(n, OfferDraft { at, client, file, .. }): (usize, &OfferDraft)| json!({ "number": n + 1, "at": at, "client": client, "file": file });
-        let rows: Vec<_> = drafts.iter().enumerate().map(row).collect();
-        return print_line(&serde_json::to_string_pretty(&rows)?);
+        return print_json(&Vec::from_iter(drafts.iter().enumerate().map(row)));
     }
     let count = drafts.len();
     let number = task.number.unwrap_or(count);

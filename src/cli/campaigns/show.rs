@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{ListAll, NamedCampaign, find};
+use super::{ListArgs, NamedCampaign, find};
 use crate::campaigns::operator_step::terms_words;
-use crate::cli::{print_line, with_live_records};
+use crate::cli::{print_json, print_line, print_lines, print_table, with_live_records};
 use crate::clock::Clock;
-use crate::domain::campaign::CampaignState;
-use crate::domain::campaign::offer::{Offer, OfferText};
-use crate::domain::campaign::record::{CampaignDetails, CampaignRecord, HistoryEntry, MailingEntry};
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::record::{CampaignDetails, CampaignRecord, HistoryEntry};
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{counted, dollars, grouped, money};
 use crate::domain::language::Language;
@@ -17,29 +16,22 @@ use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
 use crate::operations::negotiator::list_campaigns::CampaignSummary;
 
-pub(super) fn list(task: &ListAll) -> anyhow::Result<()> {
+pub(super) fn list(task: &ListArgs) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let campaigns = with_live_records(&task.store, async |operator| Ok(operator.campaigns().list(now).await?))?;
     if task.json {
-        let rows: Vec<_> = campaigns.iter().map(|campaign| CampaignSummary::of(campaign, now)).collect();
-        return print_line(&serde_json::to_string_pretty(&rows)?);
+        return print_json(&Vec::from_iter(campaigns.iter().map(|campaign| CampaignSummary::of(campaign, now))));
     }
-    if campaigns.is_empty() {
-        return print_line(
-            "No campaigns yet. `unionhall campaigns sample | unionhall campaigns new -` makes a sample.",
-        );
-    }
-    print_line(&format!("{:<13}{:>8}  {:<30}NEXT", "STATE", "IN", "SLUG"))?;
-    for campaign in &campaigns {
+    let none = "No campaigns yet. `unionhall campaigns sample | unionhall campaigns new -` makes a sample.";
+    print_table(&campaigns, none, "STATE              IN  SLUG                          NEXT", |campaign| {
         let (state, slug) = (campaign.state.name(), campaign.slug().as_str());
-        print_line(&format!(
-            "{state:<13}{:>8}  {slug:<30}{}",
-            coarse(campaign.counted_in()),
-            campaign.next_words(now)
-        ))?;
+        let (counted, next) = (coarse(campaign.counted_in()), campaign.next_words(now));
+        format!("{state:<13}{counted:>8}  {slug:<30}{next}")
+    })?;
+    match campaigns.is_empty() {
+        true => Ok(()),
+        false => print_line("\nIN is counted once a day at the most, and rounded down to a multiple of 5."),
     }
-    print_line("")?;
-    print_line("IN is counted once a day at the most, and rounded down to a multiple of 5.")
 }
 
 /// A count of the last sheet.
@@ -55,9 +47,9 @@ pub(super) fn show(task: &NamedCampaign) -> anyhow::Result<()> {
     if task.json {
         let mut shown = as_json(&file, now);
         shown["rewards"] = file.campaign.terms.map(|terms| rewards_json(&terms, &rewards)).into();
-        return print_line(&serde_json::to_string_pretty(&shown)?);
+        return print_json(&shown);
     }
-    lines(&file, &rewards, now).iter().try_for_each(|line| print_line(line))
+    print_lines(&lines(&file, &rewards, now))
 }
 
 fn lines(file: &CampaignDetails, rewards: &CampaignRewards, now: Timestamp) -> Vec<String> {
@@ -194,43 +186,10 @@ fn as_json(file: &CampaignDetails, now: Timestamp) -> Value {
     shown["exactCounts"] = json!({
         "in": counts.members_in, "out": counts.out, "accepted": counts.accepted, "passed": counts.passed,
     });
-    shown["offer"] = campaign.offer.as_ref().map(offer_json).into();
+    shown["offer"] = json!(campaign.offer);
     shown["rounds"] = file.rounds.into();
     shown["drafts"] = file.drafts.into();
-    shown["mailings"] = file
-        .mailings
-        .iter()
-        .map(|MailingEntry { kind, queued, started_at, finished_at, ended_early, waits_for_count }| {
-            json!({
-                "kind": kind, "queued": queued, "startedAt": started_at, "finishedAt": finished_at, "endedEarly": ended_early,
-                "waitsForCount": waits_for_count,
-            })
-        })
-        .collect();
-    let history = |HistoryEntry { at, who, from, to, note }: &HistoryEntry| json!({ "at": at, "who": who, "from": from.map(CampaignState::name), "to": to.name(), "note": note });
-    shown["history"] = file.history.iter().map(history).collect();
+    shown["mailings"] = json!(file.mailings);
+    shown["history"] = json!(file.history);
     shown
-}
-
-fn offer_json(offer: &Offer) -> Value {
-    let texts = offer.texts.iter();
-    let texts: serde_json::Map<_, _> = texts
-        .map(|(language, text)| {
-            let OfferText { price, exit_fee, details, how, benchmark_price } = text;
-            let text = json!({
-                "price": price, "exitFee": exit_fee, "details": details, "how": how, "benchmarkPrice": benchmark_price,
-            });
-            (language.code().to_owned(), text)
-        })
-        .collect();
-    json!({
-        "supplier": offer.supplier,
-        "annualSaving": offer.annual_saving,
-        "termMonths": offer.term_months,
-        "decideBy": offer.decide_by,
-        "openUntil": offer.open_until,
-        "complaints": offer.complaints,
-        "benchmark": { "price": offer.benchmark.price, "source": offer.benchmark.source, "date": offer.benchmark.date },
-        "text": texts,
-    })
 }

@@ -2,14 +2,13 @@
 
 use anyhow::bail;
 
-use super::{ActivateCampaign, NoteArgs, OpenCampaign, StepArgs, find};
+use super::{ActivateCampaign, OpenCampaign, StepArgs, find};
 use crate::campaigns::TakenStep;
 use crate::campaigns::operator_step::{RefusedStep, StepNote};
 use crate::cli::audit::act;
-use crate::cli::{print_line, with_live_records};
+use crate::cli::{print_line, print_lines, with_live_records};
 use crate::clock::Clock;
-use crate::config::StoreSettings;
-use crate::domain::campaign::{CampaignSlug, CampaignStep};
+use crate::domain::campaign::CampaignStep;
 
 pub(super) fn open(task: &OpenCampaign) -> anyhow::Result<()> {
     if task.postal.postal_address.is_none() {
@@ -32,19 +31,9 @@ pub(super) fn activate(task: &ActivateCampaign) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes a step and says what it means.
+/// Takes a step and says what it means; where there is no such campaign, the error names those that may be meant.
 pub(super) fn take(task: &StepArgs, taken: &TakenStep, command: &'static str) -> anyhow::Result<()> {
-    take_noted(&task.slug, taken, command, &task.note, &task.store)
-}
-
-/// The same; where there is no such campaign, the error names those that may be meant.
-pub(super) fn take_noted(
-    slug: &CampaignSlug,
-    taken: &TakenStep,
-    command: &'static str,
-    note: &NoteArgs,
-    store: &StoreSettings,
-) -> anyhow::Result<()> {
+    let StepArgs { slug, note, store } = task;
     let now = Clock::start().now().time;
     let act = act(command, slug.to_string(), now);
     let who = act.who.clone();
@@ -60,5 +49,5 @@ pub(super) fn take_noted(
             Err(refused) => Err(refused.into()),
         }
     })?;
-    done.words(mails, now).iter().try_for_each(|line| print_line(line))
+    print_lines(&done.words(mails, now))
 }

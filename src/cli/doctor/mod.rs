@@ -17,7 +17,7 @@ use serde_json::json;
 use self::settings::ReadSettings;
 use super::findings::{self, Finding, Grade};
 use super::settings::secret_flags;
-use super::{block_on, print_line, variables};
+use super::{block_on, one_thread, print_json, print_line, print_lines};
 use crate::config::ServeSettings;
 use crate::http::request::host::is_local;
 
@@ -43,7 +43,7 @@ pub(super) fn is_called() -> bool {
 }
 
 pub(super) fn run(settings: &DoctorSettings) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = one_thread()?;
     let done = block_on(&runtime, examine(settings));
     // Who was asked and has not answered is not waited for.
     runtime.shutdown_background();
@@ -71,11 +71,10 @@ async fn examine(settings: &DoctorSettings) -> anyhow::Result<()> {
 /// What a running service may look at again and again: its folder and the room there, its certificate, variables and flags. Nobody
 /// is asked over a network.
 pub(super) fn of_this_machine(settings: &ServeSettings) -> Vec<Finding> {
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut found = folder::examine(settings);
     found.extend(settings::certificate(settings));
     found.extend(secret_flags::findings());
-    found.extend(findings::unknown_variables(names, &variables()));
+    found.extend(findings::unknown_variables());
     found
 }
 
@@ -87,11 +86,9 @@ struct DoctorReport {
 
 impl DoctorReport {
     fn add(&mut self, findings: Vec<Finding>) -> anyhow::Result<()> {
-        for finding in &findings {
-            if !self.json {
-                print_line(&format!("{:<5}{}: {}", finding.grade.name(), finding.check, finding.message))?;
-                finding.fix.iter().try_for_each(|fix| print_line(&format!("     {fix}")))?;
-            }
+        for Finding { grade, check, message, fix } in findings.iter().filter(|_| !self.json) {
+            print_line(&format!("{:<5}{check}: {message}", grade.name()))?;
+            print_lines(fix.as_ref().map(|fix| format!("     {fix}")).as_slice())?;
         }
         self.findings.extend(findings);
         Ok(())
@@ -99,8 +96,7 @@ impl DoctorReport {
 
     fn end(&self) -> anyhow::Result<()> {
         if self.json {
-            let all: Vec<_> = self.findings.iter().map(as_json).collect();
-            print_line(&serde_json::to_string_pretty(&all)?)?;
+            print_json(&Vec::from_iter(self.findings.iter().map(as_json)))?;
         }
         let failed = self.findings.iter().filter(|finding| finding.grade == Grade::Fail).count();
         match failed {

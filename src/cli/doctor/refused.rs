@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue};
 
-use crate::cli::command_line::{in_one_line, variable_of};
+use crate::cli::command_line::{in_one_line, variable_name, variable_of};
 
 /// A variable that was left out, and why.
 pub(in crate::cli) struct RefusedVariable {
@@ -32,7 +32,7 @@ fn candidates(command: &clap::Command, error: &clap::Error) -> Vec<String> {
     let named = named.and_then(|flag| variable_of(command, flag));
     let doctor = command.find_subcommand("doctor");
     let arguments = doctor.into_iter().flat_map(clap::Command::get_arguments);
-    let all = arguments.filter_map(|argument| argument.get_env()?.to_str().map(str::to_owned));
+    let all = arguments.filter_map(variable_name);
     named.into_iter().chain(all).filter(|name| std::env::var_os(name).is_some()).collect()
 }
 

@@ -1,10 +1,10 @@
 //! Whether every setting can be read, and what the settings say of a union that is open to the public.
 
+use crate::cli::command_line;
 use crate::cli::command_line::without_empty_variables;
 use crate::cli::findings::{self, Finding, Grade};
 use crate::cli::serve::read_tls;
 use crate::cli::settings::secret_flags;
-use crate::cli::{command_line, variables};
 use crate::clock::Clock;
 use crate::config::{CatalogSettings, LimitsAddress, MailTransport, ServeSettings, UnionSettings};
 use crate::domain::secret::Secret;
@@ -63,9 +63,7 @@ impl ReadSettings {
         kept(settings.mail_hooks.hooks(), &mut found);
         kept(read_tls(settings), &mut found);
         let mut all = or_ok(found, SETTINGS, "all of them are valid");
-        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        let unknown = findings::unknown_variables(names, &variables());
-        all.extend(or_ok(unknown, "variables", "each UNIONHALL_ variable is a setting"));
+        all.extend(or_ok(findings::unknown_variables(), "variables", "each UNIONHALL_ variable is a setting"));
         all.extend(or_ok(secret_flags::findings(), "flags", "no secret is among them"));
         (read, all)
     }

@@ -119,20 +119,14 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
         drop(bar);
         Ok(done)
     });
+    let is_gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
     match written {
+        Ok(people) => print_aside(&format!("{people} people were written.")),
         // A reader who has gone, such as `head`, is no error.
-        Err(error)
-            if error
-                .downcast_ref::<std::io::Error>()
-                .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) =>
-        {
-            Ok(())
-        }
-        written => {
-            print_aside(&format!("{} people were written.", written?));
-            Ok(())
-        }
+        Err(error) if error.downcast_ref().is_some_and(is_gone) => {}
+        Err(error) => return Err(error),
     }
+    Ok(())
 }
 
 fn csv_line(person: &PersonRecord) -> String {

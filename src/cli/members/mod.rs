@@ -12,14 +12,14 @@ use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{keys, partners, print_aside, print_line, secret, with_live_records};
+use super::{ask, keys, partners, print_aside, print_line, print_lines, print_table, secret, with_live_records};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
 use crate::domain::figure::money;
 use crate::domain::mail::budget::source_name;
-use crate::domain::person::{Leaving, Lifted, PersonRecord, Waiver};
+use crate::domain::person::{Leaving, Lifted, Waiver};
 use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::operator::Operator;
@@ -48,7 +48,7 @@ pub(super) enum MembersCommand {
     /// goes on. The ledger of rewards stays, under a random account that no longer leads to them.
     Erase(EraseMember),
     /// Let mail go to a person again, whatever keeps it: "this wasn't me", an erasure, a complaint, or an address that seemed not to exist.
-    Unsuppress(SuppressedPerson),
+    Unsuppress(NamedPerson),
 }
 
 #[derive(Debug, Args)]
@@ -62,15 +62,11 @@ pub(super) struct CountMembers {
 
 #[derive(Debug, Args)]
 pub(super) struct ShowPerson {
-    /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
-    email: String,
     /// As a JSON object, for programs.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    secret: SecretSettings,
-    #[command(flatten)]
-    store: StoreSettings,
+    person: NamedPerson,
 }
 
 #[derive(Debug, Args)]
@@ -103,8 +99,9 @@ pub(super) struct NamedMember {
     store: StoreSettings,
 }
 
+/// A person of the installation whose secret is known.
 #[derive(Debug, Args)]
-pub(super) struct SuppressedPerson {
+pub(super) struct NamedPerson {
     /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
     email: String,
     #[command(flatten)]
@@ -115,15 +112,11 @@ pub(super) struct SuppressedPerson {
 
 #[derive(Debug, Args)]
 pub(super) struct EraseMember {
-    /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
-    email: String,
     /// Give up the rewards that are due to them, because they say so. Without it, a person with rewards due is not erased.
     #[arg(long)]
     waive_rewards: bool,
     #[command(flatten)]
-    secret: SecretSettings,
-    #[command(flatten)]
-    store: StoreSettings,
+    person: NamedPerson,
 }
 
 pub(super) fn run(command: MembersCommand) -> anyhow::Result<()> {
@@ -158,14 +151,16 @@ pub(super) fn address(argument: &str) -> anyhow::Result<EmailAddress> {
     Ok(EmailAddress::kept(given(argument, "the address")?.trim())?)
 }
 
-pub(super) fn nobody() -> anyhow::Error {
+pub(super) fn no_such_person() -> anyhow::Error {
     anyhow!("nobody has that address; `unionhall members find` looks for its beginning")
 }
 
-/// The people of the records, with the installation's secret.
-async fn people_of(settings: &StoreSettings, given: &SecretSettings, operator: &Operator) -> anyhow::Result<People> {
-    let secret = secret::claim(settings, given.given()?, operator).await?.secret;
-    Ok(operator.people(&secret, ErasureLog::beside(&settings.data)))
+impl NamedPerson {
+    /// The people of the records, with the installation's secret.
+    async fn people(&self, operator: &Operator) -> anyhow::Result<People> {
+        let secret = secret::claim(&self.store, self.secret.given()?, operator).await?.secret;
+        Ok(operator.people(&secret, ErasureLog::beside(&self.store.data)))
+    }
 }
 
 fn count(task: &CountMembers) -> anyhow::Result<()> {
@@ -173,7 +168,7 @@ fn count(task: &CountMembers) -> anyhow::Result<()> {
     print_line(&if task.json { json!({ "members": members }).to_string() } else { members.to_string() })
 }
 
-/// People that are listed at the most; whoever looks for more is told to say more.
+/// People that are listed at the most.
 const LISTED: u32 = 50;
 
 /// Sign-ups that are read at a time.
@@ -192,21 +187,17 @@ fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
         Some(code) => code.to_string(),
         None => text,
     };
-    let found =
-        with_live_records(&task.store, async |operator| Ok(operator.ask(records::FindPeople(text, LISTED)).await?))?;
+    let found = ask(&task.store, records::FindPeople(text, LISTED))?;
     if task.json {
         return found.iter().try_for_each(|person| print_line(&export::as_json(person).to_string()));
     }
-    if found.is_empty() {
-        return print_line("Nobody matches that.");
-    }
-    print_line(&format!("{:<9}{:<14}{:<22}{:<18}ADDRESS", "STATE", "CODE", "SINCE", "JOINED THROUGH"))?;
-    for person in &found {
+    let headings = "STATE    CODE          SINCE                 JOINED THROUGH    ADDRESS";
+    print_table(&found, "Nobody matches that.", headings, |person| {
         let since = person.joined_at.unwrap_or(person.created_at).to_string();
         let source = person.source.as_deref().map_or("-", source_name);
-        let PersonRecord { state, code, email, .. } = person;
-        print_line(&format!("{:<9}{:<14}{since:<22}{source:<18}{email}", state.name(), code.as_str()))?;
-    }
+        let (state, code, email) = (person.state.name(), person.code.as_str(), &person.email);
+        format!("{state:<9}{code:<14}{since:<22}{source:<18}{email}")
+    })?;
     if found.len() >= LISTED as usize {
         print_aside(&format!("There may be more: these are the first {LISTED}."));
     }
@@ -226,7 +217,7 @@ fn find_signed_up(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
             let Some(last) = page.last() else { return Ok(listed) };
             before = last.id;
             if listed == 0 && !task.json {
-                print_line(&format!("{:<22}{:<11}{:<14}ADDRESS", "SIGNED UP", "STATE", "MAIL"))?;
+                print_line("SIGNED UP             STATE      MAIL          ADDRESS")?;
             }
             listed += page.len();
             for sign_up in &page {
@@ -260,7 +251,7 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
         Ok(operator.audited(act("members leave", String::new(), now)).leave(&email, now).await?)
     })?;
     match left {
-        Leaving::Unknown => Err(nobody()),
+        Leaving::Unknown => Err(no_such_person()),
         Leaving::NotAMember(state) => {
             print_line(&format!("They are not a member ({}); nothing was changed.", state.name()))
         }
@@ -275,14 +266,14 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
-    let email = address(&task.email)?;
-    let erased = with_live_records(&task.store, async |operator| {
+    let email = address(&task.person.email)?;
+    let erased = with_live_records(&task.person.store, async |operator| {
         // A group that is full and not formed yet would be lost with them.
         operator.rewards().catch_up(now).await?;
         let command = if task.waive_rewards { "members erase --waive-rewards" } else { "members erase" };
         let act = act(command, String::new(), now);
         let (who, operator) = (act.who.clone(), operator.audited(act));
-        let people = people_of(&task.store, &task.secret, &operator).await?;
+        let people = task.person.people(&operator).await?;
         let waiver = task.waive_rewards.then(|| Waiver::of_all(&who));
         operator.erase_person(&people, &email, waiver, now).await.map_err(|error| match error {
             NotErased::RewardsDue(due) => anyhow!(
@@ -293,17 +284,16 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
             other => other.into(),
         })
     })?;
-    let erased = erased.ok_or_else(nobody)?;
-    erased.lines().iter().try_for_each(|line| print_line(line))
+    print_lines(&erased.ok_or_else(no_such_person)?.lines())
 }
 
-fn unsuppress(task: &SuppressedPerson, now: Timestamp) -> anyhow::Result<()> {
+fn unsuppress(task: &NamedPerson, now: Timestamp) -> anyhow::Result<()> {
     let email = address(&task.email)?;
     let lifted = with_live_records(&task.store, async |operator| {
         let operator = operator.audited(act("members unsuppress", String::new(), now));
-        Ok(people_of(&task.store, &task.secret, &operator).await?.unsuppress(&email).await?)
+        Ok(task.people(&operator).await?.unsuppress(&email).await?)
     })?;
-    let Some(lifted) = lifted else { return Err(nobody()) };
+    let Some(lifted) = lifted else { return Err(no_such_person()) };
     let Lifted { suppression, complaint, undeliverable, partners } = lifted;
     for (was, what) in [
         (suppression, "Someone who uses that mailbox had asked for no mail, or was erased; that is lifted."),

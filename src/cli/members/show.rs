@@ -2,24 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::{ShowPerson, address, nobody, people_of};
+use super::{ShowPerson, address, no_such_person};
 use crate::cli::mail::as_json as waiting_mail_json;
-use crate::cli::{print_line, with_live_records};
+use crate::cli::{print_json, print_lines, with_live_records};
 use crate::domain::person::{PersonDetails, SignUpEntry};
 use crate::domain::time::Timestamp;
 use crate::operator::person::{lines, obstacles};
 use crate::people::export::PersonDocument;
 
 pub(super) fn run(task: &ShowPerson, now: Timestamp) -> anyhow::Result<()> {
-    let email = address(&task.email)?;
-    let found = with_live_records(&task.store, async |operator| {
-        Ok(people_of(&task.store, &task.secret, &operator).await?.find(&email, now).await?)
+    let person = &task.person;
+    let email = address(&person.email)?;
+    let found = with_live_records(&person.store, async |operator| {
+        Ok(person.people(&operator).await?.find(&email, now).await?)
     })?;
-    let Some(file) = found else { return Err(nobody()) };
-    if task.json {
-        return print_line(&serde_json::to_string_pretty(&file_json(&file, now))?);
-    }
-    lines(&file, now).iter().try_for_each(|line| print_line(line))
+    let file = found.ok_or_else(no_such_person)?;
+    if task.json { print_json(&file_json(&file, now)) } else { print_lines(&lines(&file, now)) }
 }
 
 /// A sign-up of somebody's, with what the operator alone sees: its numbers, and the address that was typed.

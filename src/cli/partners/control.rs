@@ -2,22 +2,14 @@
 
 use clap::Args;
 
-use super::{PartnerRecords, find};
+use super::{NamedPartner, PartnerRecords, find};
 use crate::cli::audit::act;
-use crate::cli::{print_aside, print_line, with_live_records};
+use crate::cli::{print_aside, print_line, print_lines, with_live_records};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, quoted};
 use crate::domain::api_key::Mode;
 use crate::operator::partner;
 use crate::partners::records::{ResumePartner, SetMailsADay, SuspendPartner};
-
-#[derive(Debug, Args)]
-pub(in crate::cli) struct NamedPartner {
-    /// The partner's name, as `partners list` shows it.
-    name: String,
-    #[command(flatten)]
-    records: PartnerRecords,
-}
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SetMailBudget {
@@ -105,7 +97,7 @@ pub(super) fn resume(task: &NamedPartner) -> anyhow::Result<()> {
         ),
         false => format!("{name} was not suspended."),
     })?;
-    partner::waits_again(released).iter().try_for_each(|line| print_line(line))
+    print_lines(partner::waits_again(released).as_slice())
 }
 
 pub(super) fn set_mail_budget(task: &SetMailBudget) -> anyhow::Result<()> {

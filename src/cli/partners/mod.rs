@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{Prepare, print_line, with_records};
+use super::{Prepare, print_json, print_line, print_table, with_records};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, quoted};
 use crate::domain::api_key::Mode;
@@ -36,11 +36,11 @@ pub(in crate::cli) enum PartnersCommand {
     /// happens meanwhile to its sign-ups is told to its webhooks when the suspension is lifted; the time of it does not count
     /// among the five days after which a failing endpoint is disabled. Links that were mailed still work, and sign-ups expire as
     /// always.
-    Suspend(control::NamedPartner),
+    Suspend(NamedPartner),
     /// Lift a suspension: keys work again unless they expired or were revoked, and held mail and webhooks go.
     ///
     /// Each person whose mail was held has the whole week to confirm. Running it again is safe: it goes on where it was interrupted.
-    Resume(control::NamedPartner),
+    Resume(NamedPartner),
     /// Give a partner a mail budget of its own: a number of mails a day, over all its keys, that reputation does not change.
     MailBudget(control::SetMailBudget),
 }
@@ -56,21 +56,25 @@ pub(in crate::cli) struct ListPartners {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ShowPartner {
-    /// The partner's name, as `partners list` shows it.
-    name: String,
     /// As a JSON object, for programs.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    records: PartnerRecords,
+    partner: NamedPartner,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SetContactArgs {
-    /// The partner's name, as `partners list` shows it.
-    name: String,
+    #[command(flatten)]
+    partner: NamedPartner,
     /// The address to write to; `-` for none.
     email: String,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct NamedPartner {
+    /// The partner's name, as `partners list` shows it.
+    name: String,
     #[command(flatten)]
     records: PartnerRecords,
 }
@@ -127,53 +131,44 @@ fn as_json(partner: &PartnerRecord) -> serde_json::Value {
 fn list(task: &ListPartners) -> anyhow::Result<()> {
     let partners = task.records.with(async |operator| Ok(operator.ask(records::ListPartners).await?))?;
     if task.json {
-        let rows: Vec<_> = partners.iter().map(as_json).collect();
-        return print_line(&serde_json::to_string_pretty(&rows)?);
+        return print_json(&Vec::from_iter(partners.iter().map(as_json)));
     }
-    if partners.is_empty() {
-        return task.records.print("No partners yet. `unionhall keys issue NAME` makes one and issues its first key.");
-    }
-    print_line(&format!(
-        "{:<6}{:<11}{:>6}{:>11}{:>13}  {:<22}{:<32}NAME",
-        "ID", "STATE", "KEYS", "ENDPOINTS", "MAILS A DAY", "SINCE", "CONTACT"
-    ))?;
-    for partner in &partners {
+    let none = "No partners yet. `unionhall keys issue NAME` makes one and issues its first key.";
+    let headings =
+        "ID    STATE        KEYS  ENDPOINTS  MAILS A DAY  SINCE                 CONTACT                         NAME";
+    print_table(&partners, &task.records.mode().in_commands(none), headings, |partner| {
         let contact = partner.contact.as_ref().map_or("-", EmailAddress::as_typed);
-        let PartnerRecord { id, name, keys, endpoints, created_at, .. } = partner;
+        let PartnerRecord { id, name, keys, endpoints, .. } = partner;
         let state = if partner.suspended_at.is_some() { "suspended" } else { "active" };
         let mails = partner.mails_a_day.map_or_else(|| "default".to_owned(), |mails| mails.to_string());
-        print_line(&format!(
-            "{id:<6}{state:<11}{keys:>6}{endpoints:>11}{mails:>13}  {:<22}{contact:<32}{name}",
-            created_at.to_string()
-        ))?;
-    }
-    Ok(())
+        let since = partner.created_at.to_string();
+        format!("{id:<6}{state:<11}{keys:>6}{endpoints:>11}{mails:>13}  {since:<22}{contact:<32}{name}")
+    })
 }
 
 fn show(task: &ShowPartner) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
-    let (partner, keys, endpoints) = task.records.with(async |operator| {
-        let partner = find(&operator, &task.name).await?;
-        let keys = operator.ask(ListKeys).await?;
+    let NamedPartner { name, records } = &task.partner;
+    let (partner, keys, endpoints) = records.with(async |operator| {
+        let partner = find(&operator, name).await?;
         let endpoints = operator.ask(ListEndpoints(Some(partner.id))).await?;
-        Ok((partner, keys, endpoints))
+        Ok((partner, operator.ask(ListKeys).await?, endpoints))
     })?;
     let keys = keys.iter().filter(|(key, _)| key.partner.as_str() == partner.name);
-    let endpoints = endpoints.iter();
     if task.json {
         let mut shown = as_json(&partner);
         shown["keyIds"] = keys.map(|(key, _)| key.id.as_str()).collect();
-        shown["endpointIds"] = endpoints.map(|listed| listed.endpoint.id.0).collect();
-        return print_line(&serde_json::to_string_pretty(&shown)?);
+        shown["endpointIds"] = endpoints.iter().map(|listed| listed.endpoint.id.0).collect();
+        return print_json(&shown);
     }
     print_line(&format!("{} (partner {}) since {}", partner.name, partner.id, partner.created_at))?;
-    task.records.print(&match &partner.contact {
+    records.print(&match &partner.contact {
         Some(contact) => format!("Contact: {contact}", contact = contact.as_typed()),
         None => "Contact: none; `unionhall partners contact NAME EMAIL` sets one".to_owned(),
     })?;
     if let Some(since) = partner.suspended_at {
         let resume = format!("partners resume {}", quoted(&partner.name));
-        task.records.print(&format!("Suspended since {since}; `unionhall {resume}` lifts this"))?;
+        records.print(&format!("Suspended since {since}; `unionhall {resume}` lifts this"))?;
     }
     if let Some(mails) = partner.mails_a_day {
         print_line(&format!("Mail budget of its own: {mails} a day"))?;
@@ -181,7 +176,7 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
     for (key, _) in keys {
         print_line(&format!("Key {}: {}", key.id, key.status(now).name()))?;
     }
-    for listed in endpoints {
+    for listed in &endpoints {
         print_line(&format!("Webhook endpoint {}: {}", listed.endpoint.id, listed.endpoint.state()))?;
     }
     Ok(())
@@ -197,19 +192,17 @@ fn contact(task: &SetContactArgs) -> anyhow::Result<()> {
     };
     let now = Clock::start().now().time;
     let about = if email.is_some() { "set for" } else { "taken from" };
-    let act = act("partners contact", format!("{about} {}", task.name), now);
-    task.records.with(async |operator| {
-        let partner = find(&operator, &task.name).await?;
-        Ok(operator.audited(act).run(SetContact { name: partner.name.to_owned(), contact: email.clone() }).await?)
+    let NamedPartner { name, records } = &task.partner;
+    let act = act("partners contact", format!("{about} {name}"), now);
+    records.with(async |operator| {
+        let partner = find(&operator, name).await?;
+        Ok(operator.audited(act).run(SetContact { name: partner.name, contact: email.clone() }).await?)
     })?;
     print_line(&match &email {
         Some(_) => {
-            format!(
-                "{} will be emailed from now on when something of theirs fails, or is changed with their key.",
-                task.name
-            )
+            format!("{name} will be emailed from now on when something of theirs fails, or is changed with their key.")
         }
-        None => format!("{} no longer has a contact.", task.name),
+        None => format!("{name} no longer has a contact."),
     })
 }
 

@@ -5,8 +5,8 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::super::audit::act;
-use super::super::{print_aside, print_line, secret};
-use super::PartnerRecords;
+use super::super::{print_aside, print_json, print_line, print_table, secret};
+use super::{ListPartners, PartnerRecords};
 use crate::clock::Clock;
 use crate::config::{OutboundSettings, SecretSettings, web_address};
 use crate::domain::figure::capped;
@@ -28,7 +28,7 @@ pub(in crate::cli) enum WebhooksCommand {
     /// is checked as at every delivery: https, a public address, no redirects. `webhooks test` sends it a ping.
     Add(AddEndpointArgs),
     /// List all endpoints, with what waits for them and whether they work.
-    List(ListEndpoints),
+    List(ListPartners),
     /// Send a ping to an endpoint, now, and say what it answered.
     Test(OneEndpoint),
     /// Give an endpoint a new secret, printed to standard output; the old one also signs for 24 hours.
@@ -66,15 +66,6 @@ pub(in crate::cli) struct AddEndpointArgs {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ListEndpoints {
-    /// As a JSON array, for programs.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    records: PartnerRecords,
-}
-
-#[derive(Debug, Args)]
 pub(in crate::cli) struct OneEndpoint {
     /// The endpoint's id, as `webhooks list` shows it.
     id: EndpointId,
@@ -84,34 +75,28 @@ pub(in crate::cli) struct OneEndpoint {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RotateSecret {
-    /// The endpoint's id, as `webhooks list` shows it.
-    id: EndpointId,
     /// Even within 24 hours of the last time: the secret before the last one ends at once.
     #[arg(long)]
     now: bool,
     #[command(flatten)]
-    settings: WebhookSettings,
+    endpoint: OneEndpoint,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ResendEventArgs {
-    /// The endpoint's id, as `webhooks list` shows it.
-    id: EndpointId,
+    #[command(flatten)]
+    endpoint: OneEndpoint,
     /// The Idempotency-Key of the sign-up.
     key: String,
-    #[command(flatten)]
-    settings: WebhookSettings,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RecoverEndpoint {
-    /// The endpoint's id, as `webhooks list` shows it.
-    id: EndpointId,
     /// From which day (2027-01-31) or moment (2027-01-31T18:00:00Z) on.
     #[arg(long, value_name = "DATE")]
     since: Timestamp,
     #[command(flatten)]
-    settings: WebhookSettings,
+    endpoint: OneEndpoint,
 }
 
 pub(in crate::cli) fn run(command: WebhooksCommand) -> anyhow::Result<()> {
@@ -158,26 +143,19 @@ fn add(task: &AddEndpointArgs, now: Timestamp) -> anyhow::Result<()> {
     print_line(&secret.reveal())
 }
 
-fn list(task: &ListEndpoints) -> anyhow::Result<()> {
+fn list(task: &ListPartners) -> anyhow::Result<()> {
     let endpoints = task.records.with(async |operator| Ok(operator.ask(endpoints::ListEndpoints(None)).await?))?;
     if task.json {
-        let rows: Vec<_> = endpoints.iter().map(as_json).collect();
-        return print_line(&serde_json::to_string_pretty(&rows)?);
+        return print_json(&Vec::from_iter(endpoints.iter().map(as_json)));
     }
-    if endpoints.is_empty() {
-        return task.records.print("No endpoints yet. `unionhall webhooks add PARTNER URL` adds one.");
-    }
-    print_line(&format!("{:<6}{:>9}{:>10}  {:<24} URL and STATE", "ID", "WAITING", "GIVEN UP", "PARTNER"))?;
-    for ListedEndpoint { endpoint, waiting, given_up } in &endpoints {
+    let none = task.records.mode().in_commands("No endpoints yet. `unionhall webhooks add PARTNER URL` adds one.");
+    let headings = "ID      WAITING  GIVEN UP  PARTNER                  URL and STATE";
+    print_table(&endpoints, &none, headings, |ListedEndpoint { endpoint, waiting, given_up }| {
         let [waiting, given_up] = [waiting, given_up].map(|count| capped(*count, MAX_COUNTED));
         let EndpointRecord { id, partner, url, .. } = endpoint;
-        print_line(&format!(
-            "{:<6}{waiting:>9}{given_up:>10}  {partner:<24} {url}: {}",
-            id.to_string(),
-            endpoint.state()
-        ))?;
-    }
-    Ok(())
+        let (id, state) = (id.to_string(), endpoint.state());
+        format!("{id:<6}{waiting:>9}{given_up:>10}  {partner:<24} {url}: {state}")
+    })
 }
 
 fn as_json(listed: &ListedEndpoint) -> serde_json::Value {
@@ -210,12 +188,11 @@ fn test(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn rotate(task: &RotateSecret, now: Timestamp) -> anyhow::Result<()> {
-    let act = act("webhooks rotate", format!("endpoint {}", task.id), now);
-    let secret =
-        with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.rotate(task.id, task.now, now).await?))?;
+    let OneEndpoint { id, settings } = &task.endpoint;
+    let act = act("webhooks rotate", format!("endpoint {id}"), now);
+    let secret = with_webhooks(settings, Some(act), async |webhooks| Ok(webhooks.rotate(*id, task.now, now).await?))?;
     print_aside(&format!(
-        "The new secret of endpoint {}; the old one also signs for 24 hours. It is shown only now:",
-        task.id
+        "The new secret of endpoint {id}; the old one also signs for 24 hours. It is shown only now:"
     ));
     print_line(&secret.reveal())
 }
@@ -224,9 +201,9 @@ fn resend(task: &ResendEventArgs, now: Timestamp) -> anyhow::Result<()> {
     let Ok(key) = IdempotencyKey::parse(&task.key) else {
         bail!("that is not an Idempotency-Key: it has 1 to {} visible ASCII characters", IdempotencyKey::LONGEST);
     };
-    let act = act("webhooks resend", format!("endpoint {}", task.id), now);
-    let found =
-        with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.resend(task.id, key, now).await?))?;
+    let OneEndpoint { id, settings } = &task.endpoint;
+    let act = act("webhooks resend", format!("endpoint {id}"), now);
+    let found = with_webhooks(settings, Some(act), async |webhooks| Ok(webhooks.resend(*id, key, now).await?))?;
     if !found {
         bail!(
             "that sign-up has no result yet, or its partner sent none with that key in the last 30 days; nothing is sent"
@@ -236,12 +213,12 @@ fn resend(task: &ResendEventArgs, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
-    let act = act("webhooks recover", format!("endpoint {} since {}", task.id, task.since), now);
-    let recovered = with_webhooks(&task.settings, Some(act), async |webhooks| {
-        Ok(webhooks.recover(task.id, task.since, EVERY_BATCH, now).await?)
+    let OneEndpoint { id, settings } = &task.endpoint;
+    let act = act("webhooks recover", format!("endpoint {id} since {}", task.since), now);
+    let recovered = with_webhooks(settings, Some(act), async |webhooks| {
+        Ok(webhooks.recover(*id, task.since, EVERY_BATCH, now).await?)
     })?;
-    let resent = recovered.queued;
-    print_line(&format!("Endpoint {} is enabled. Sent again, each with the same id: {resent}.", task.id))
+    print_line(&format!("Endpoint {id} is enabled. Sent again, each with the same id: {}.", recovered.queued))
 }
 
 fn remove(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {

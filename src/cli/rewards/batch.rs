@@ -8,8 +8,8 @@ use anyhow::{Context, anyhow, bail, ensure};
 
 use super::{NewBatch, SettleBatch, with_rewards};
 use crate::cli::audit::act;
-use crate::cli::files::{beside, is_there, mistakes, new_file_of, put_in_place, read_text, replace};
-use crate::cli::print_line;
+use crate::cli::files::{beside, cannot_write, is_there, mistakes, new_file_of, put_in_place, read_text, replace};
+use crate::cli::print_lines;
 use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
@@ -45,8 +45,7 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
     }
     let there = first_payout(path)?;
     // Before anything is put into a batch: whoever cannot write there is told first.
-    let cannot_write = || format!("cannot write {}; let this user write there, or give another place", path.display());
-    let (unfinished, mut file) = UnfinishedFile::beside(path, &task.store.data).with_context(cannot_write)?;
+    let (unfinished, mut file) = UnfinishedFile::beside(path, &task.store.data).with_context(|| cannot_write(path))?;
     let lines = with_rewards(&task.store, async |operator, now| {
         let command = "rewards batch new";
         let nothing = act(command, "no payout is left, so no file was written".to_owned(), now);
@@ -71,22 +70,22 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
             lines.extend(written.left_out_words());
             return Ok(lines);
         }
-        file.sync_all().with_context(cannot_write)?;
+        file.sync_all().with_context(|| cannot_write(path))?;
         match there {
             None => put_in_place(&unfinished.0, path).map_err(|error| match error.kind() {
                 ErrorKind::AlreadyExists => {
                     anyhow!("{} was made meanwhile; give another name to write batch {id}", path.display())
                 }
-                _ => anyhow::Error::new(error).context(cannot_write()),
+                _ => anyhow::Error::new(error).context(cannot_write(path)),
             })?,
-            Some(_) if written.has_asked_for => replace(&unfinished.0, path).with_context(cannot_write)?,
+            Some(_) if written.has_asked_for => replace(&unfinished.0, path).with_context(|| cannot_write(path))?,
             Some(_) => return Err(holds_another(path, Some(id))),
         }
         let what = format!("batch {id}, {}", written.words());
         operator.audited(act(command, what, now)).rewards().note_written(id, now).await?;
         Ok(report(path, &batch, cause, &written))
     })?;
-    lines.iter().try_for_each(|line| print_line(line))
+    print_lines(&lines)
 }
 
 /// Refuses the name of a file that holds another batch than the one that comes into it, before anything is put into that.
@@ -249,5 +248,5 @@ pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
         let settled = operator.audited(act).rewards().settle(&checked.settlements, &who, now).await?;
         Ok((checked, settled))
     })?;
-    checked.words(name, &settled).iter().try_for_each(|line| print_line(line))
+    print_lines(&checked.words(name, &settled))
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{ListAccounts, SumYear, with_rewards};
 use crate::cli::audit::act;
 use crate::cli::members::csv_cell;
-use crate::cli::{print_aside, print_line};
+use crate::cli::{print_aside, print_line, print_lines};
 use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::report::OnTheWay;
@@ -77,30 +77,22 @@ pub(super) fn run(task: &ListAccounts) -> anyhow::Result<()> {
         }
         if task.json {
             print_line(&totals_json(&totals, &on_the_way).to_string())?;
-            each(&rewards, |account| print_line(&account_json(account).to_string())).await?;
+            each(&rewards, |account| print_line(&json!(account).to_string())).await?;
             return open.0.iter().try_for_each(|batch| print_line(&batch_json(batch).to_string()));
         }
-        total_lines(&totals, &on_the_way).iter().try_for_each(|line| print_line(line))?;
+        print_lines(&total_lines(&totals, &on_the_way))?;
         if totals.accounts == 0 {
             return print_line("\nNobody has earned a reward yet.");
         }
-        print_line("")?;
-        print_line(&table_line("GROUPS", "CAPPED", ["DUE", "BEING PAID", "PAID"], "ACCOUNT", "ADDRESS"))?;
-        each(&rewards, |account| {
-            let RewardAccount { groups, capped, .. } = account;
-            let cents = [account.due_cents, account.out_cents, account.paid_cents].map(money);
-            let email = account.email.as_deref().unwrap_or("erased");
-            let [due, out, paid] = &cents;
-            print_line(&table_line(
-                &groups.to_string(),
-                &capped.to_string(),
-                [due, out, paid],
-                account.account.as_str(),
-                email,
-            ))
+        print_line("\nGROUPS  CAPPED         DUE  BEING PAID        PAID  ACCOUNT           ADDRESS")?;
+        each(&rewards, |row| {
+            let RewardAccount { groups, capped, .. } = row;
+            let [due, out, paid] = [row.due_cents, row.out_cents, row.paid_cents].map(money);
+            let (account, email) = (row.account.as_str(), row.email.as_deref().unwrap_or("erased"));
+            print_line(&format!("{groups:>6}{capped:>8}{due:>12}{out:>12}{paid:>12}  {account:<18}{email}"))
         })
         .await?;
-        batch_lines(&open).iter().try_for_each(|line| print_line(line))
+        print_lines(&batch_lines(&open))
     })
 }
 
@@ -109,8 +101,7 @@ fn batch_lines((open, has_more): &(Vec<BatchRecord>, bool)) -> Vec<String> {
     if open.is_empty() {
         return Vec::new();
     }
-    let mut lines =
-        vec![String::new(), format!("{:>9}  {:<22}{:<15}{:>9}{:>12}", "BATCH", "MADE", "FILE", "PAYOUTS", "AMOUNT")];
+    let mut lines = vec!["\n    BATCH  MADE                  FILE             PAYOUTS      AMOUNT".to_owned()];
     lines.extend(open.iter().map(|batch| {
         let file = if batch.is_written { "written" } else { "never written" };
         let (made, amount) = (batch.created_at.to_string(), money(batch.out_cents));
@@ -127,10 +118,6 @@ fn batch_json(batch: &BatchRecord) -> serde_json::Value {
         "batch": batch.id, "createdAt": batch.created_at, "isWritten": batch.is_written, "out": batch.out,
         "outCents": batch.out_cents,
     })
-}
-
-fn table_line(groups: &str, capped: &str, [due, out, paid]: [&str; 3], account: &str, email: &str) -> String {
-    format!("{groups:>6}{capped:>8}{due:>12}{out:>12}{paid:>12}  {account:<18}{email}")
 }
 
 fn total_lines(totals: &AccountTotals, on_the_way: &OnTheWay) -> Vec<String> {
@@ -171,14 +158,6 @@ fn totals_json(totals: &AccountTotals, on_the_way: &OnTheWay) -> serde_json::Val
         "dueToErasedCents": totals.erased_cents, "outCents": totals.out_cents, "paidCents": totals.paid_cents,
         "negativeAccounts": totals.negative_accounts, "negativeCents": totals.negative_cents,
     }})
-}
-
-fn account_json(account: &RewardAccount) -> serde_json::Value {
-    json!({
-        "account": account.account.as_str(), "email": account.email, "groups": account.groups, "capped": account.capped,
-        "earnedCents": account.earned_cents, "dueCents": account.due_cents, "outCents": account.out_cents,
-        "paidCents": account.paid_cents,
-    })
 }
 
 /// A year that has a next one.

@@ -2,7 +2,8 @@
 
 use super::{ReviewGroups, with_rewards};
 use crate::cli::audit::act;
-use crate::cli::print_line;
+use crate::cli::terminal::time_or_dash;
+use crate::cli::{print_line, print_lines};
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::review::{Pattern, PatternKind, ReviewedMember, ReviewedReferrer};
 use crate::operator::AppendAudit;
@@ -24,8 +25,7 @@ pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
             operator.run(AppendAudit(act("rewards review", counted(shown, "referrer"), now))).await?;
             each(&rewards, |referrer| {
                 let patterns = referrer.patterns(&disposable);
-                let lines = if patterns.is_empty() { Vec::new() } else { lines(referrer, &patterns) };
-                lines.iter().try_for_each(|line| print_line(line))
+                if patterns.is_empty() { Ok(()) } else { print_lines(&lines(referrer, &patterns)) }
             })
             .await?;
         }
@@ -97,7 +97,7 @@ fn shown(email: Option<&str>) -> &str {
 }
 
 fn row(member: &ReviewedMember) -> String {
-    let joined = member.joined_at.map_or_else(|| "-".to_owned(), |at| at.to_string());
+    let joined = time_or_dash(member.joined_at);
     let ReviewedMember { campaign, group, .. } = member;
     let batch = member.batch.map(|batch| format!(", in batch {batch}")).unwrap_or_default();
     let partner = member.partner.as_deref().unwrap_or("-");

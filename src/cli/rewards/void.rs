@@ -40,7 +40,7 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
     })?;
     let (group, cents, payout) = match voided {
         Voided::Done { group, reversed_cents, payout } => (group, reversed_cents, payout),
-        Voided::UnknownPerson => return Err(members::nobody()),
+        Voided::UnknownPerson => return Err(members::no_such_person()),
         Voided::UnknownCampaign => bail!("there is no campaign {slug} anymore"),
         Voided::NotReferred => {
             bail!("nobody is credited for them, so nobody earns a reward for them; nothing was changed")

@@ -119,6 +119,6 @@ impl Post {
             name: sending.node.clone(),
             renew_every: Outbox::RENEW_EVERY,
         };
-        Some(tokio::spawn(supervise::vitally("the outbox", lease_queue::run(Arc::new(outbox), clock, stop))))
+        Some(supervise::spawn_vital("the outbox", lease_queue::run(Arc::new(outbox), clock, stop)))
     }
 }

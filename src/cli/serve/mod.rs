@@ -45,6 +45,7 @@ use crate::people::erasures::ErasureLog;
 use crate::people::retention;
 use crate::server::{FindsSandbox, HttpService, HttpSettings, NodeResources, listener, metrics_listener};
 use crate::store::migration::Prepare;
+use crate::supervise::spawn_vital;
 use crate::{campaigns, random, rewards, supervise};
 
 /// How long the end waits for mail on its way, beside the last requests. What takes longer is sent again after the next
@@ -116,7 +117,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let composer = post.composer(&secret, &union, &catalog);
     let start = |composer| post.start(&store, composer, clock, log, work_stops.clone());
     let worker = composer.clone().and_then(start);
-    let teller = WebhookWorker {
+    let webhook_worker = WebhookWorker {
         store: store.clone(),
         client: settings.outbound.client(&union.base_url),
         secret: secret.clone(),
@@ -126,27 +127,22 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
         mode: Mode::Live,
         name: post.worker_name()?,
     };
-    let teller = tokio::spawn(supervise::vitally("the webhooks", teller.run(clock, work_stops.clone())));
-    let uses = process::write_uses(Arc::clone(app.core()), clock, work_stops.clone());
-    tokio::spawn(supervise::vitally("the counts of requests", uses));
+    let webhook_task = spawn_vital("the webhooks", webhook_worker.run(clock, work_stops.clone()));
     let core = Arc::clone(app.core());
-    let times = settings.retention.times();
+    spawn_vital("the counts of requests", process::write_uses(Arc::clone(&core), clock, work_stops.clone()));
     let (records, logger, stops) = (&store, log, &work_stops);
-    let forgets =
+    let times = settings.retention.times();
+    let retention_task =
         retention::run(records.clone(), Mode::Live, secret.clone(), times, logger.clone(), clock, stops.clone());
-    tokio::spawn(supervise::vitally("retention", forgets));
-    let rolls_up = worker::run(records.clone(), logger.clone(), clock, stops.clone());
-    tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
-    let campaigns = campaigns::worker::run(records.clone(), logger.clone(), clock, stops.clone());
-    tokio::spawn(supervise::vitally("the campaigns", campaigns));
-    let rewards = rewards::worker::run(records.clone(), logger.clone(), clock, stops.clone());
-    tokio::spawn(supervise::vitally("the rewards", rewards));
+    spawn_vital("retention", retention_task);
+    spawn_vital("the roll-up of figures", worker::run(records.clone(), logger.clone(), clock, stops.clone()));
+    spawn_vital("the campaigns", campaigns::worker::run(records.clone(), logger.clone(), clock, stops.clone()));
+    spawn_vital("the rewards", rewards::worker::run(records.clone(), logger.clone(), clock, stops.clone()));
     // Where no mail can be sent, or it could not say where the union is, none is queued.
     let is_off = matches!(post.delivery, Delivery::Off) || union.postal_address.is_none();
-    let an_hour = if is_off { 0 } else { settings.mail.campaign_mails_an_hour };
-    let (pace, records) = (MailingPace { an_hour }, records.clone());
-    let mailings = campaigns::mailing_worker::run(records, pace, logger.clone(), clock, stops.clone());
-    tokio::spawn(supervise::vitally("the mailings", mailings));
+    let pace = MailingPace { an_hour: if is_off { 0 } else { settings.mail.campaign_mails_an_hour } };
+    let mailings = campaigns::mailing_worker::run(records.clone(), pace, logger.clone(), clock, stops.clone());
+    spawn_vital("the mailings", mailings);
     let sandbox = SandboxRuntime::new(
         settings,
         SharedParts {
@@ -220,7 +216,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     };
     tokio::join!(
         listener::serve(listeners.listener, service, checked.tls, stop),
-        last_messages(worker, teller, work_stops, log)
+        last_messages(worker, webhook_task, work_stops, log)
     );
     let _in_time_or_not = tokio::time::timeout(LAST_TEST_TIMEOUT, sandbox.close()).await;
     let _in_time_or_not = tokio::time::timeout(LAST_COUNTS_TIMEOUT, core.write_uses(true, clock.now().time)).await;

@@ -1,8 +1,8 @@
 //! The sandbox: the service once more, on records of its own, for test keys.
 //!
 //! It is there once a test key was issued, and is opened when the service starts or when somebody asks for it. What is wrong
-//! with it is last_logged in the log and never stands in the live service's way: its tasks are not vital, and whoever waits for them
-//! at the end does not wait for long.
+//! with it is logged and never stands in the live service's way: its tasks are not vital, and the end of the process does not
+//! wait long for them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,13 +15,12 @@ use crate::app::{App, Parts};
 use crate::cli::open_records;
 use crate::cli::sandbox_records::{SandboxRecords, find_sandbox};
 use crate::clock::Clock;
-use crate::config::{OutboundSettings, Records, ServeSettings};
+use crate::config::{Records, ServeSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::budget::MailBudget;
-use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::union::Union;
@@ -49,10 +48,7 @@ use crate::{campaigns, lease_queue, random};
 #[derive(Debug)]
 pub(super) struct SandboxRuntime {
     live: Records,
-    data: std::path::PathBuf,
-    batch: usize,
-    times: RetentionTimes,
-    outbound: OutboundSettings,
+    settings: ServeSettings,
     /// The sandbox's own.
     secret: Secret,
     union: Arc<Union>,
@@ -94,10 +90,7 @@ impl SandboxRuntime {
         let join_site = format!("{}/sandbox", union.join_site);
         Ok(Arc::new(Self {
             live: settings.store.records()?,
-            data: settings.store.data.clone(),
-            batch: settings.write_batch.get(),
-            times: settings.retention.times(),
-            outbound: settings.outbound.clone(),
+            settings: settings.clone(),
             secret: secret.of_sandbox(),
             union: Arc::new(Union { notices: Notices::of(&union.name, &join_site), join_site, ..union.clone() }),
             catalog: catalog.clone(),
@@ -158,7 +151,7 @@ impl SandboxRuntime {
         if !are_there {
             return Ok(None);
         }
-        let (data, batch) = (self.data.clone(), self.batch);
+        let (data, batch) = (self.settings.store.data.clone(), self.settings.write_batch.get());
         // SQLite opens on the thread that asks, and may have its tables to bring up to date: no request waits behind that.
         let runtime = tokio::runtime::Handle::current();
         let opening = move || runtime.block_on(open_records(&records, &data, Prepare::Upgrade, batch));
@@ -174,9 +167,9 @@ impl SandboxRuntime {
         let app = App::sandbox(parts, inbox);
         app.membership.keep_notice(self.clock.now().time).await?;
         let outbox = self.outbox(&store, notifier, Arc::clone(&webhooks))?;
-        let teller = WebhookWorker {
+        let webhook_worker = WebhookWorker {
             store: store.clone(),
-            client: self.outbound.client(&self.union.base_url),
+            client: self.settings.outbound.client(&self.union.base_url),
             secret: self.secret.clone(),
             notifier: webhooks,
             // Into the partner's inbox, as all mail of the sandbox.
@@ -187,13 +180,13 @@ impl SandboxRuntime {
         };
         let workers = [
             tokio::spawn(lease_queue::run(Arc::new(outbox), self.clock, self.stop.clone())),
-            tokio::spawn(teller.run(self.clock, self.stop.clone())),
+            tokio::spawn(webhook_worker.run(self.clock, self.stop.clone())),
         ];
         tokio::spawn(retention::run(
             store.clone(),
             Mode::Test,
             self.secret.clone(),
-            self.times,
+            self.settings.retention.times(),
             self.log.of_sandbox(),
             self.clock,
             self.stop.clone(),
@@ -212,12 +205,12 @@ impl SandboxRuntime {
             log: self.log.of_sandbox(),
             mail,
             webhooks,
-            outbound: self.outbound.client(&self.union.base_url),
+            outbound: self.settings.outbound.client(&self.union.base_url),
             // It has no form, and no pages of members.
             budget: MailBudget::NONE,
             disposable: self.disposable.clone(),
-            erasures: ErasureLog::beside(&self.data.join("sandbox")),
-            retention: self.times,
+            erasures: ErasureLog::beside(&self.settings.store.data.join("sandbox")),
+            retention: self.settings.retention.times(),
         }
     }
 

@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, Args};
 use serde_json::json;
 
 use super::findings::{self, Finding};
-use super::{command_line, print_line, variables};
+use super::{command_line, print_json, print_line};
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
 use crate::domain::text::quote;
 
@@ -72,15 +72,13 @@ pub(super) fn run(task: &ShowSettings, matches: &ArgMatches) -> anyhow::Result<(
     };
     let all: Vec<_> =
         command.get_arguments().filter_map(|argument| shown(argument, command, matches, &task.serve)).collect();
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let mut warnings = findings::unknown_variables(names, &variables());
+    let mut warnings = findings::unknown_variables();
     warnings.extend(secret_flags::findings());
     if task.json {
         let settings: Vec<_> = all.iter().map(as_json).collect();
         let warnings: Vec<_> =
             warnings.iter().map(|Finding { message, fix, .. }| json!({ "message": message, "fix": fix })).collect();
-        let document = json!({ "settings": settings, "warnings": warnings });
-        return print_line(&serde_json::to_string_pretty(&document)?);
+        return print_json(&json!({ "settings": settings, "warnings": warnings }));
     }
     let rows: Vec<_> = all.iter().map(as_row).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0) + 2;

@@ -7,7 +7,10 @@ pub(in crate::cli) mod progress;
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal};
 
+use serde::Serialize;
+
 use crate::domain::text::{escape_if, is_hidden};
+use crate::domain::time::Timestamp;
 
 /// Prints a line, or several of ours, to standard output; a reader who has gone, such as `head`, is no error.
 pub(in crate::cli) fn print_line(line: &str) -> anyhow::Result<()> {
@@ -15,6 +18,29 @@ pub(in crate::cli) fn print_line(line: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+pub(in crate::cli) fn print_lines(lines: &[impl AsRef<str>]) -> anyhow::Result<()> {
+    lines.iter().try_for_each(|line| print_line(line.as_ref()))
+}
+
+/// A document for programs.
+pub(in crate::cli) fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
+    print_line(&serde_json::to_string_pretty(document)?)
+}
+
+/// A line for each row below the headings, or a sentence where there is none.
+pub(in crate::cli) fn print_table<T>(
+    rows: &[T],
+    none: &str,
+    headings: &str,
+    line: impl Fn(&T) -> String,
+) -> anyhow::Result<()> {
+    if rows.is_empty() {
+        return print_line(none);
+    }
+    print_line(headings)?;
+    rows.iter().try_for_each(|row| print_line(&line(row)))
 }
 
 /// The same to standard error, beside what a command prints. `eprintln!` would panic where nobody reads it any more.
@@ -26,6 +52,11 @@ pub(in crate::cli) fn print_aside(line: &str) {
 fn print_partial(text: &str) {
     // Whether anybody reads it or not.
     let _gone = io::Write::write_all(&mut io::stderr().lock(), text.as_bytes());
+}
+
+/// A time in a table.
+pub(in crate::cli) fn time_or_dash(time: Option<Timestamp>) -> String {
+    time.map_or_else(|| "-".to_owned(), |time| time.to_string())
 }
 
 /// The text with every such character as JSON writes it (`\\u001b`): the same in prose and inside a JSON string. Lines and

@@ -1,12 +1,15 @@
 //! What `campaigns offer` reads, and a negotiator proposes: the deal, beside the price that it is measured by.
 
+use serde::{Serialize, Serializer};
+
 use super::LastDay;
 use super::file::{BadFile, FileReader, text_for};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Offer {
     pub supplier: String,
     /// Whole dollars a year, against the benchmark.
@@ -20,18 +23,24 @@ pub struct Offer {
     pub complaints: String,
     pub benchmark: Benchmark,
     /// In every language there is.
+    #[serde(rename = "text", serialize_with = "by_language")]
     pub texts: Vec<(Language, OfferText)>,
 }
 
+fn by_language<S: Serializer>(texts: &[(Language, OfferText)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(texts.iter().map(|(language, text)| (language, text)))
+}
+
 /// What the price is compared with, and where that comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Benchmark {
     pub price: String,
     pub source: String,
     pub date: LastDay,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct OfferText {
     pub price: String,
     pub exit_fee: String,

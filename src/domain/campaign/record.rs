@@ -1,5 +1,7 @@
 //! A campaign as it is kept: what the operator wrote, how far it is, and what was counted last.
 
+use serde::Serialize;
+
 use super::demand::DemandSheet;
 use super::draft::CampaignDraft;
 use super::offer::Offer;
@@ -194,7 +196,7 @@ pub struct OpenPresses {
 }
 
 /// A step that was taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HistoryEntry {
     pub at: Timestamp,
     /// The operator, or "date" where a date took the step.
@@ -207,7 +209,8 @@ pub struct HistoryEntry {
 }
 
 /// A mailing about a campaign.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct MailingEntry {
     pub kind: String,
     pub queued: u64,
@@ -234,7 +237,7 @@ impl MailingEntry {
 }
 
 /// What a negotiator asked a supplier, and was answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NegotiationRound {
     pub at: Timestamp,
     /// What the negotiator calls itself, unchecked.

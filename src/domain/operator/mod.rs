@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::time::Timestamp;
 
 /// How long a link to sign in with works.
@@ -17,7 +19,7 @@ pub const MAX_SESSIONS_PER_OPERATOR: u32 = 5;
 pub const MAX_OPERATORS: u32 = 100;
 
 /// The name of an operator, as it was added; names are compared exactly.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct OperatorName(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -59,12 +61,14 @@ impl std::fmt::Display for OperatorName {
 }
 
 /// An operator, as `unionhall operator list` shows them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct OperatorRecord {
     pub name: OperatorName,
     pub created_at: Timestamp,
     pub signed_in_at: Option<Timestamp>,
     /// Until when their newest link works; none if there is none that was not used.
+    #[serde(rename = "linkWorksUntil")]
     pub link_until: Option<Timestamp>,
     /// Browsers in which they are signed in.
     pub sessions: u64,

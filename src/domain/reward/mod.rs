@@ -6,6 +6,8 @@ pub mod report;
 pub mod review;
 pub mod settlement;
 
+use serde::Serialize;
+
 use super::campaign::CampaignState;
 use super::catalog::ReferralTerms;
 use super::json::named_enum;
@@ -90,7 +92,8 @@ impl ReferralTerms {
 }
 
 /// What one account was rewarded and paid.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RewardAccount {
     pub account: AccountId,
     /// None once they are erased.
