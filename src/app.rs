@@ -56,7 +56,6 @@ const ROOM_BELIEVED_FOR: Duration = Duration::from_secs(10);
 const FIGURES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What an [`App`] is made of.
-#[derive(Debug)]
 pub struct Parts {
     pub union: Arc<Union>,
     pub secret: Secret,
@@ -74,7 +73,6 @@ pub struct Parts {
 }
 
 /// What monitoring reads of the records.
-#[derive(Debug)]
 pub struct RecordFigures {
     pub members: u64,
     pub mail: MailFigures,
@@ -86,7 +84,7 @@ pub struct RecordFigures {
 }
 
 /// A word on each part that may be in another state than it should, and leaves the node of use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
     pub mail: &'static str,
     pub limits: &'static str,
@@ -95,7 +93,6 @@ pub struct Readiness {
 
 /// The parts, and the facts about the union as one reading of its catalog has them. Another reading is another of these
 /// with the same parts.
-#[derive(Debug)]
 pub struct App {
     pub union: Arc<Union>,
     core: Arc<Core>,
@@ -110,7 +107,6 @@ impl Deref for App {
 }
 
 /// What does not depend on the catalog.
-#[derive(Debug)]
 pub struct Core {
     pub membership: Membership,
     pub partners: Partners,
@@ -140,7 +136,7 @@ pub struct Core {
 }
 
 /// What the store last said of itself.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct LastCheck {
     /// When it was asked whether it takes writes.
     at: Option<Tick>,

@@ -5,13 +5,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use crate::domain::time::{Tick, Timestamp};
 
 /// The time of one request: on the calendar for records, and on a clock that never steps for limits.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Moment {
     pub time: Timestamp,
     pub tick: Tick,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Clock(Instant);
 
 impl Clock {

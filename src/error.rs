@@ -13,7 +13,7 @@ use crate::domain::api_key::{BadKey, KeyId};
 use crate::domain::json::False;
 
 /// The machine-readable codes of the contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum Code {
@@ -40,7 +40,7 @@ impl Code {
 }
 
 /// What a caller was refused with, for the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RefusedCall {
     pub code: Code,
     /// The known fields that it was about.
@@ -263,7 +263,7 @@ impl KeyProblem {
 }
 
 /// The body of every answer that is not a success.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Error")]
 pub struct ErrorBody {
     /// Always false.

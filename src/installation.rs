@@ -4,7 +4,6 @@ use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Sql, Unit, expected, values};
 
 /// Switches the agent actions off or on for every node. Returns whether that changed anything.
-#[derive(Debug)]
 pub struct PauseSignUps(pub bool);
 
 impl Unit for PauseSignUps {
@@ -17,7 +16,6 @@ impl Unit for PauseSignUps {
     }
 }
 
-#[derive(Debug)]
 pub struct AreSignUpsPaused;
 
 impl Unit for AreSignUpsPaused {
@@ -30,7 +28,6 @@ impl Unit for AreSignUpsPaused {
 }
 
 /// Ties the records to the installation's secret on the first call; later calls say whether it is the same.
-#[derive(Debug)]
 pub struct ClaimSecret(pub String);
 
 impl Unit for ClaimSecret {
@@ -49,7 +46,6 @@ impl Unit for ClaimSecret {
 }
 
 /// The same without tying anything.
-#[derive(Debug)]
 pub struct CompareSecret(pub String);
 
 impl Unit for CompareSecret {
@@ -68,7 +64,6 @@ impl Unit for CompareSecret {
 }
 
 /// When the latest sign-up, person or key was written, by the writer's clock; none if there is none.
-#[derive(Debug)]
 pub struct FindLatestRecord;
 
 impl Unit for FindLatestRecord {
@@ -87,7 +82,6 @@ impl Unit for FindLatestRecord {
 }
 
 /// Records when a backup was made; an older time changes nothing.
-#[derive(Debug)]
 pub struct NoteBackup(pub Timestamp);
 
 impl Unit for NoteBackup {
@@ -101,7 +95,6 @@ impl Unit for NoteBackup {
 }
 
 /// When the last recorded backup was made.
-#[derive(Debug)]
 pub struct FindLastBackup;
 
 impl Unit for FindLastBackup {

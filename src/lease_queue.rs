@@ -55,7 +55,6 @@ pub trait LeaseQueue: Send + Sync + Sized + 'static {
 }
 
 /// The jobs in flight, each with the place that it takes.
-#[derive(Debug)]
 pub struct InFlight<Q: LeaseQueue> {
     jobs: JoinSet<Result<Q::Settled, StoreError>>,
     places: HashMap<task::Id, Q::Place>,

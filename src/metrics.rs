@@ -24,14 +24,13 @@ const FROM_THE_START: [u16; 6] = [200, 400, 401, 429, 500, 503];
 const ENDS: [u64; 9] = [500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000];
 
 /// How many requests there were on each route, with which status, and how long they took.
-#[derive(Debug)]
 pub struct Requests {
     routes: Vec<&'static str>,
     parts: [Vec<RouteCounts>; PARTS],
 }
 
 /// One route in one part. Aligned, so that two parts never share a line of a processor's cache.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[repr(align(128))]
 struct RouteCounts {
     statuses: [AtomicU64; STATUSES.len() + 1],
@@ -95,7 +94,7 @@ fn part() -> usize {
     PART.get()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Counter,
     Gauge,
@@ -103,7 +102,7 @@ pub enum Kind {
 }
 
 /// What a monitoring system reads: the text format of Prometheus, version 0.0.4.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Exposition {
     text: String,
     name: &'static str,

@@ -5,7 +5,6 @@
 //! pay for a box they would not notice.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -52,16 +51,6 @@ impl<T: Unpin, M> Future for Reply<'_, T, M> {
             Self::Later(future) => future.as_mut().poll(context),
             Self::Mapped(future, map) => future.as_mut().poll(context).map(*map),
         }
-    }
-}
-
-impl<T, M> fmt::Debug for Reply<'_, T, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Now(_) => "Reply::Now",
-            Self::Later(_) => "Reply::Later",
-            Self::Mapped(..) => "Reply::Mapped",
-        })
     }
 }
 

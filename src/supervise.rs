@@ -16,7 +16,6 @@ static ENDED: OnceLock<&str> = OnceLock::new();
 static FAILED: Notify = Notify::const_new();
 
 /// Held by a vital task while it runs.
-#[derive(Debug)]
 #[must_use]
 pub struct Vital(&'static str);
 

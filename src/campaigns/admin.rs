@@ -14,7 +14,6 @@ use crate::domain::campaign::{CampaignSlug, CampaignStep};
 use crate::domain::time::Timestamp;
 use crate::store::{Store, StoreError, StoreReply};
 
-#[derive(Debug)]
 pub struct CampaignAdmin {
     /// If it is audited, the steps that follow from an act still run unaudited.
     store: Store,

@@ -53,7 +53,7 @@ pub(crate) async fn campaign_of_id(sql: &mut dyn Sql, id: i64) -> Result<Option<
 }
 
 /// What a step of the mailings did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct MailingStep {
     /// Mails put into the outbox.
     pub queued: u32,
@@ -64,7 +64,6 @@ pub struct MailingStep {
 }
 
 /// Advances a mailing by some people, and as many mails as the pace allows. Saves its position in the same transaction.
-#[derive(Debug)]
 pub struct StepMailing {
     pub pace: MailingPace,
     pub now: Timestamp,
@@ -206,7 +205,6 @@ impl Mailing {
 }
 
 /// Deletes some rows that finished mailings no longer need; returns how many.
-#[derive(Debug)]
 pub struct ForgetMails(pub Timestamp);
 
 impl Unit for ForgetMails {

@@ -36,7 +36,6 @@ use crate::domain::us_state::UsState;
 use crate::store::{Store, StoreError};
 
 /// What the pages do with campaigns.
-#[derive(Debug)]
 pub struct Campaigns {
     store: Store,
     public: KeptPublic,

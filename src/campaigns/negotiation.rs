@@ -19,7 +19,6 @@ pub enum Noted {
 }
 
 /// Adds a negotiation round, which is kept forever.
-#[derive(Debug)]
 pub struct AddRound {
     pub slug: CampaignSlug,
     pub round: NegotiationRound,
@@ -43,7 +42,6 @@ impl Unit for AddRound {
 }
 
 /// Adds an offer that a negotiator proposes.
-#[derive(Debug)]
 pub struct AddOfferDraft {
     pub slug: CampaignSlug,
     pub client: String,

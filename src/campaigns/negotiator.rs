@@ -16,7 +16,6 @@ use crate::store::{Store, StoreError};
 /// The author of notes in the audit log. The program's own name is only its claim.
 const WHO: &str = "the negotiator";
 
-#[derive(Debug)]
 pub struct Negotiator {
     store: Store,
 }

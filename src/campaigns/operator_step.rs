@@ -7,7 +7,7 @@ use crate::domain::figure::{dollars, grouped};
 use crate::domain::time::Timestamp;
 
 /// What the operator gives with a step.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct StepNote<'a> {
     pub who: &'a str,
     /// For the history.
@@ -16,7 +16,6 @@ pub struct StepNote<'a> {
     pub mails: bool,
 }
 
-#[derive(Debug)]
 pub struct DoneStep {
     pub before: CampaignRecord,
     pub after: CampaignRecord,

@@ -19,7 +19,6 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 use crate::store::{Store, StoreReply};
 
 /// Takes up to `most` due mails about campaigns, and drops those that no longer concern their person.
-#[derive(Debug)]
 pub struct LeaseCampaignMail {
     pub worker: String,
     pub most: u32,

@@ -23,7 +23,6 @@ pub enum Pressed {
 }
 
 /// A member presses a button of a campaign. `us_state` is the state they name now, if they have not named one before.
-#[derive(Debug)]
 pub struct PressButton {
     pub session: Nonce,
     pub slug: CampaignSlug,

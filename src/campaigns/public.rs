@@ -21,7 +21,7 @@ const BELIEVED_FOR: Duration = Duration::from_secs(1);
 const READ_EVERY: Duration = Duration::from_secs(60);
 
 /// The campaigns that everybody may see.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct PublicCampaigns {
     /// In the order they are listed: first those that members can act on.
     listed: Vec<CampaignRecord>,
@@ -113,14 +113,14 @@ const fn place(state: CampaignState) -> u8 {
 }
 
 /// What this process shows.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct KeptPublic {
     last: RwLock<Option<Kept>>,
     /// One request asks the store; the others get what is kept.
     asking: Mutex<()>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Kept {
     at: Tick,
     /// When everything was last read. Changes that the version misses appear within a minute.

@@ -53,7 +53,6 @@ pub(crate) use campaigns;
 
 /// A version that changes with nearly every change to what is shown. It can miss a change when two commit in a different order than they
 /// began.
-#[derive(Debug)]
 pub struct FindCampaignsVersion;
 
 impl Unit for FindCampaignsVersion {
@@ -67,7 +66,6 @@ impl Unit for FindCampaignsVersion {
 }
 
 /// All campaigns, in the order they were made.
-#[derive(Debug)]
 pub struct ListCampaigns;
 
 impl Unit for ListCampaigns {
@@ -80,7 +78,6 @@ impl Unit for ListCampaigns {
 }
 
 /// Everything about one campaign.
-#[derive(Debug)]
 pub struct FindCampaign(pub CampaignSlug);
 
 impl Unit for FindCampaign {
@@ -127,7 +124,6 @@ impl Unit for FindCampaign {
 }
 
 /// Remembers that the newest form sign-up with that address began at a campaign's page.
-#[derive(Debug)]
 pub struct RememberCampaign(pub String, pub CampaignSlug);
 
 impl Unit for RememberCampaign {
@@ -147,7 +143,6 @@ impl Unit for RememberCampaign {
 }
 
 /// Whether any mailing is unfinished.
-#[derive(Debug)]
 pub struct AreMailingsOpen;
 
 impl Unit for AreMailingsOpen {
@@ -160,7 +155,6 @@ impl Unit for AreMailingsOpen {
 }
 
 /// The rounds of a campaign, oldest first.
-#[derive(Debug)]
 pub struct ListRounds(pub CampaignSlug);
 
 impl Unit for ListRounds {
@@ -184,7 +178,6 @@ impl Unit for ListRounds {
 }
 
 /// The offers proposed for a campaign, oldest first.
-#[derive(Debug)]
 pub struct ListOfferDrafts(pub CampaignSlug);
 
 impl Unit for ListOfferDrafts {

@@ -14,7 +14,7 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 const COUNT_BATCH: u32 = 500;
 
 /// Some participants of a campaign.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct CountedPart {
     pub members: Vec<CountedMember>,
     /// The last person looked at; none at the end.
@@ -22,7 +22,6 @@ pub struct CountedPart {
 }
 
 /// The campaigns with enough changes for another sheet and no sheet yet today.
-#[derive(Debug)]
 pub struct ListDueSheets(pub Timestamp);
 
 impl Unit for ListDueSheets {
@@ -56,7 +55,6 @@ pub(crate) async fn is_uncounted(sql: &mut dyn Sql, campaign: CampaignId) -> Res
 }
 
 /// The next participants of a campaign, after the given person.
-#[derive(Debug)]
 pub struct CountPart(pub CampaignId, pub i64);
 
 impl Unit for CountPart {
@@ -90,7 +88,6 @@ impl Unit for CountPart {
 }
 
 /// Keeps the day's sheet, whose count began at `begun_at`. False if there already is one.
-#[derive(Debug)]
 pub struct KeepSheet {
     pub campaign: CampaignId,
     pub sheet: DemandSheet,

@@ -42,7 +42,6 @@ pub enum Stepped {
 }
 
 /// Makes a draft from the operator's file.
-#[derive(Debug)]
 pub struct MakeCampaign {
     pub draft: CampaignDraft,
     pub definition: String,
@@ -76,7 +75,6 @@ impl Unit for MakeCampaign {
 }
 
 /// Replaces what the operator wrote, where it can still be changed.
-#[derive(Debug)]
 pub struct EditCampaign {
     pub draft: CampaignDraft,
     pub definition: String,
@@ -106,7 +104,7 @@ impl Unit for EditCampaign {
 }
 
 /// A step with its data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum TakenStep {
     /// Without an offer or terms.
     Plain(CampaignStep),
@@ -127,7 +125,6 @@ impl TakenStep {
 }
 
 /// Moves a campaign one step, with a note, and starts the step's mailing unless the operator wants no mail.
-#[derive(Debug)]
 pub struct StepCampaign {
     pub slug: CampaignSlug,
     pub step: TakenStep,
@@ -167,7 +164,6 @@ impl Unit for StepCampaign {
 }
 
 /// Takes the steps whose day is over; returns how many.
-#[derive(Debug)]
 pub struct StepByDate(pub Timestamp);
 
 impl Unit for StepByDate {

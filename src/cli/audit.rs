@@ -9,7 +9,7 @@ use crate::domain::api_key::Mode;
 use crate::domain::time::Timestamp;
 use crate::operator::{Act, AuditEntry, AuditPlace, ListAuditAfter, ListAuditBefore, Operator};
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct ShowAudit {
     /// Everything that was done from that day (2027-01-31) or moment (2027-01-31T18:00:00Z) on, not only the last 100 rows.
     #[arg(long, value_name = "DATE")]

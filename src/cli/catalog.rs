@@ -11,7 +11,7 @@ use crate::domain::catalog::category::Category;
 use crate::domain::figure::dollars;
 use crate::domain::language::Language;
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(super) enum CatalogCommand {
     /// Read a catalog as the service would, and say what it holds or what is wrong with it.
     Check {

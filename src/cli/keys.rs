@@ -24,7 +24,7 @@ use crate::operator::Operator;
 use crate::operator::partner::{self, KeyPartner};
 use crate::random;
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(super) enum KeysCommand {
     /// Issue a key to a partner. Only the key is printed to standard output, once: only its hash is stored.
     Issue(IssueKey),
@@ -36,7 +36,7 @@ pub(super) enum KeysCommand {
     Rotate(RotateKey),
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct IssueKey {
     /// The partner's name. People read it in the mail that asks them to confirm.
     name: PartnerName,
@@ -59,7 +59,7 @@ pub(super) struct IssueKey {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct ListKeys {
     /// As a JSON array, for programs.
     #[arg(long)]
@@ -76,7 +76,7 @@ pub(super) struct ListKeys {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct RevokeKey {
     /// The key's id, as `keys list` shows it; the key itself will do.
     id: NamedKey,
@@ -87,7 +87,7 @@ pub(super) struct RevokeKey {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct RotateKey {
     /// The id of the key to replace; the key itself will do.
     id: NamedKey,
@@ -105,7 +105,7 @@ pub(super) struct RotateKey {
 }
 
 /// A key as the operator names it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct NamedKey {
     id: KeyId,
     /// Whether the whole key was given, and is a test key.

@@ -22,7 +22,7 @@ use crate::mail::report::mime;
 use crate::membership::mail_report::NoteReport;
 use crate::operator::partner;
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(super) enum MailCommand {
     /// List the mail that waits, without addresses: how often it was tried, and why it was not sent.
     List(ListArgs),
@@ -44,7 +44,7 @@ pub(super) enum MailCommand {
     Feedback(Feedback),
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct HeldChoice {
     /// Only what was asked for with this key.
     #[arg(long, value_name = "ID", conflicts_with = "form")]
@@ -75,7 +75,7 @@ impl HeldChoice {
     }
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(group(ArgGroup::new("which").args(["id", "all", "to"]).required(true)))]
 pub(super) struct RetryMail {
     /// The mail's number, as `mail list` shows it.
@@ -97,7 +97,7 @@ fn domain(text: &str) -> Result<String, String> {
     is_domain.then(|| domain.to_owned()).ok_or_else(|| "write a domain such as example.com".to_owned())
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct Feedback {
     /// The address that the report was sent to, where the mail server tells it (Postfix: ${recipient}).
     #[arg(long, value_name = "ADDRESS")]

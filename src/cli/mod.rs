@@ -54,7 +54,7 @@ use crate::store::{Store, WRITE_BATCH};
 /// service to describe the union truthfully and to help people join it, with their consent.
 ///
 /// Start with `unionhall serve`: it needs no settings and keeps everything in ./data.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "unionhall", version = env!("UNIONHALL_VERSION"), max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Every setting is a flag and a variable; `unionhall COMMAND --help` lists them.")]
 struct CommandLine {
@@ -62,7 +62,7 @@ struct CommandLine {
     command: Command,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum Command {
     /// Run the service until it is told to stop (SIGTERM or Ctrl-C).
     Serve(Box<ServeSettings>),
@@ -179,7 +179,7 @@ enum Command {
 }
 
 /// A list of one kind of records.
-#[derive(Debug, Args)]
+#[derive(Args)]
 struct ListArgs {
     /// As a JSON array, for programs.
     #[arg(long)]

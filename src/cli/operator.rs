@@ -16,7 +16,7 @@ use crate::domain::text::did_you_mean;
 use crate::domain::time::Timestamp;
 use crate::operator::{Operator, accounts};
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(super) enum OperatorCommand {
     /// Add somebody who may use the page /operator. Only a link to sign in with is printed to standard output.
     ///
@@ -31,7 +31,7 @@ pub(super) enum OperatorCommand {
     Remove(RemoveOperator),
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct NamedOperator {
     /// A short name, such as ana. With UNIONHALL_OPERATOR_HEADER: exactly as the proxy sends it.
     name: OperatorName,
@@ -51,7 +51,7 @@ pub(super) struct NamedOperator {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct RemoveOperator {
     /// The name, as `operator list` shows it.
     name: OperatorName,

@@ -6,7 +6,7 @@ use crate::config::{Records, sandbox_file};
 use crate::store::postgres::{self, SandboxPlace};
 
 /// Where the sandbox's records are, or would be.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct SandboxRecords {
     pub records: Records,
     pub are_there: bool,

@@ -17,7 +17,7 @@ pub(super) struct Claimed {
     pub origin: SecretOrigin,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SecretOrigin {
     /// The records were made with it before.
     Known,

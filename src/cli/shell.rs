@@ -8,7 +8,7 @@ use clap_mangen::Man;
 
 use super::{command_line, print_line};
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, ValueEnum)]
 pub(super) enum CompletedShell {
     Bash,
     Fish,

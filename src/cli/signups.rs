@@ -16,7 +16,7 @@ use crate::domain::time::Timestamp;
 use crate::installation::{AreSignUpsPaused, PauseSignUps};
 use crate::mail::sources::ListSourceStatuses;
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(super) enum SignupsCommand {
     /// Turn the agent actions off: they answer `backend_not_configured` until sign-ups are resumed.
     Pause(StoreSettings),
@@ -32,7 +32,7 @@ pub(super) enum SignupsCommand {
     Status(ShowStatus),
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct ShowStatus {
     /// As a JSON object, for programs.
     #[arg(long)]
@@ -43,7 +43,7 @@ pub(super) struct ShowStatus {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct WithdrawSignUps {
     /// The key's id, as `keys list` shows it; the key itself will do.
     #[arg(long, value_name = "ID")]

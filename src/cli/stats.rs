@@ -19,7 +19,7 @@ use crate::figures::{ListDemand, ListSourceDays, ListSources, ListTopReferrers};
 use crate::operator::Funnel;
 use crate::operator::demand::{DemandRow, SMALLEST, by_category, by_state};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
     /// How many signed up, joined and left on each day (UTC).
     Day,
@@ -33,7 +33,7 @@ enum By {
     Referrer,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct ShowStats {
     /// What the figures are broken down by [default: all together].
     #[arg(long, value_enum)]

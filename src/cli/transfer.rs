@@ -17,7 +17,7 @@ use crate::store::sqlite::SqliteTransfer;
 use crate::store::transfer::{self, MoveError, Phase, Progress, Sum, Transfer};
 use crate::store::{StoreError, WRITE_BATCH};
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct MoveSettings {
     /// Where the records are: `sqlite:` for the file in the data folder, `sqlite:FILE` or `postgres://…`.
     #[arg(

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::domain::time::parse_span;
 
 /// How old the last backup may be.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 #[command(next_help_heading = "Backups")]
 pub struct BackupInterval {
     /// How often a backup is made, whichever tool makes it: 15m, 1h, 1d.

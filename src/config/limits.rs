@@ -9,7 +9,7 @@ use super::{Concealed, given_or_in_file};
 use crate::limiter::redis::Target;
 
 /// Where requests are counted against their limits.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 #[command(next_help_heading = "Rate limits")]
 pub struct LimitSettings {
     /// Where requests are counted against their limits.
@@ -28,7 +28,7 @@ pub struct LimitSettings {
 }
 
 /// Where requests are counted.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum LimitsAddress {
     Memory,
     Redis(Box<Target>),

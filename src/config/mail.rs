@@ -15,7 +15,7 @@ use crate::mail::report::resend::ResendSecret;
 use crate::mail::smtp::Smtp;
 
 /// What happens to mail.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 #[command(next_help_heading = "Mail")]
 pub struct MailSettings {
     /// How mail is sent.
@@ -56,7 +56,7 @@ pub struct MailSettings {
 }
 
 /// Domains whose mailboxes are thrown away.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 pub struct DisposableSettings {
     /// A list of more domains of disposable mailboxes, one on each line, in addition to the built-in list.
     ///
@@ -66,7 +66,7 @@ pub struct DisposableSettings {
 }
 
 /// How mail is sent.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum MailTransport {
     Mailbox,
     Smtp(Arc<Smtp>),
@@ -102,7 +102,7 @@ impl MailSettings {
 }
 
 /// What mail services prove themselves with when they report bounces and complaints.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 #[command(next_help_heading = "Bounces and complaints")]
 pub struct MailHookSettings {
     /// The signing secret (whsec_…) of a webhook of Resend to /hooks/mail/resend, for bounces and complaints [default: not set (the address is closed)].

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::domain::mail::budget::MailBudget;
 
 /// The budget of each source.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 #[command(next_help_heading = "Mail budgets")]
 pub struct MailBudgetSettings {
     /// Mails a day that the join form may cause to begin with; 0 for no limit.

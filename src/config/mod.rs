@@ -38,6 +38,12 @@ pub use self::union::{CatalogSettings, PostalSettings, UnionSettings};
 #[derive(Clone, PartialEq, Eq)]
 pub struct Concealed(String);
 
+impl std::fmt::Debug for Concealed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
 impl Concealed {
     pub fn reveal(&self) -> &str {
         &self.0
@@ -47,12 +53,6 @@ impl Concealed {
 impl From<String> for Concealed {
     fn from(text: String) -> Self {
         Self(text)
-    }
-}
-
-impl std::fmt::Debug for Concealed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("…")
     }
 }
 

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::serve::parse_network;
 
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 #[command(next_help_heading = "The operator's page")]
 pub struct OperatorSettings {
     /// A header in which a proxy that signs people in names the operator, such as X-Operator [default: none].

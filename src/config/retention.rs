@@ -7,7 +7,7 @@ use clap::Args;
 use crate::domain::person::RetentionTimes;
 
 /// How long what is known of people is kept.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 #[command(next_help_heading = "Retention")]
 pub struct RetentionSettings {
     /// How long people who never confirmed are kept, and sign-ups that were not confirmed. After that their address is

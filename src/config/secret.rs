@@ -9,7 +9,7 @@ use super::Concealed;
 use crate::domain::secret::Secret;
 
 /// What referral codes and mail tokens are made with.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 #[command(next_help_heading = "The secret")]
 pub struct SecretSettings {
     /// The installation's secret, 32 characters or more; referral codes come from it, so it must never change.

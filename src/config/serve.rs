@@ -18,7 +18,7 @@ use crate::store::WRITE_BATCH;
 const SERVER: &str = "The server";
 
 /// What serving needs besides.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 pub struct ServeSettings {
     #[command(flatten)]
     pub store: StoreSettings,

@@ -18,7 +18,7 @@ use crate::domain::union::{Sender, Union};
 use crate::site::branding::Branding;
 
 /// What the union says of itself; enough to print its documents.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 #[command(next_help_heading = "The union")]
 pub struct UnionSettings {
     /// The union's name, in documents and mails.
@@ -103,7 +103,7 @@ pub struct UnionSettings {
 }
 
 /// The union's postal address. A command that mails people asks for it too.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 pub struct PostalSettings {
     /// The union's postal address, shown at the foot of its mails and pages.
     #[arg(long, env = "UNIONHALL_POSTAL_ADDRESS", value_name = "ADDRESS", value_parser = one_line)]
@@ -111,7 +111,7 @@ pub struct PostalSettings {
 }
 
 /// Which catalog is in use.
-#[derive(Debug, Clone, Args)]
+#[derive(Clone, Args)]
 pub struct CatalogSettings {
     /// The catalog: a TOML file with the savings of each category, the referral terms, and who runs the union.
     ///

@@ -30,7 +30,6 @@ const WITH_TRIES: HeaderValue = HeaderValue::from_static(
 
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 
-#[derive(Debug)]
 pub struct Documents {
     pub descriptor: Document,
     pub openapi: Document,

@@ -53,7 +53,7 @@ impl AccountId {
 pub const NO_TIME: Timestamp = Timestamp::from_millis(0);
 
 /// A person, without what hangs on them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PersonRecord {
     pub id: i64,
     /// As first typed; empty once erased.
@@ -89,7 +89,7 @@ pub struct PersonRecord {
 }
 
 /// A person with what is kept of them; the three lists are filled page by page ([`ActivityPage`]).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PersonDetails {
     pub person: PersonRecord,
     pub mailbox: MailboxStanding,
@@ -115,7 +115,7 @@ impl PersonDetails {
 }
 
 /// What came of a person's referral link.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Referrals {
     /// People who signed up with it and are still known, counted up to 1,000.
@@ -130,7 +130,7 @@ impl Referrals {
 }
 
 /// Some of what hangs on a person, in an order of its own, and where the rest begins.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ActivityPage {
     pub sign_ups: Vec<SignUpEntry>,
     pub sign_ins: Vec<SignInEntry>,
@@ -140,7 +140,7 @@ pub struct ActivityPage {
 }
 
 /// A place among what hangs on a person: after these ids.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct ActivityPlace {
     pub sign_up: i64,
     pub sign_in: i64,
@@ -149,7 +149,7 @@ pub struct ActivityPlace {
 }
 
 /// A request to sign in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignInEntry {
     pub asked_at: Timestamp,
@@ -160,7 +160,7 @@ pub struct SignInEntry {
 }
 
 /// A request about them with an idempotency key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestEntry {
     pub partner: String,
@@ -172,7 +172,7 @@ pub struct RequestEntry {
 }
 
 /// A member's answers, as they give them on their own page.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Answers {
     pub us_state: Option<UsState>,
     pub categories: CategorySet,
@@ -203,7 +203,7 @@ impl RetentionTimes {
 }
 
 /// A mailbox, which several addresses may share, and what keeps mail from it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct MailboxStanding {
     pub record: MailboxRecord,
     pub suppressed_until: Option<Timestamp>,
@@ -215,7 +215,7 @@ pub struct MailboxStanding {
 }
 
 /// A partner whose mail a mailbox wants none of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoppedPartner {
     #[serde(serialize_with = "source_in_json")]
@@ -224,7 +224,7 @@ pub struct StoppedPartner {
 }
 
 /// A sign-up, with the evidence of consent and its mail, as far as that waits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignUpEntry {
     #[serde(skip)]
@@ -261,7 +261,7 @@ pub struct SignUpEntry {
 }
 
 /// What is kept to prove how a person came to be asked and what they said; older sign-ups have less of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptEvidence {
     /// `rest`, `mcp` or `form`.
@@ -280,7 +280,7 @@ pub struct KeptEvidence {
 }
 
 /// A notice that a person was shown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptNotice {
     pub hash: String,
@@ -309,7 +309,7 @@ pub enum Leaving {
 }
 
 /// Rewards that are due are given up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Waiver {
     /// Who says so.
     pub by: String,

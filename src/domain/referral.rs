@@ -77,7 +77,7 @@ inline_schema!(RefCode, schemars::json_schema!({ "type": "string" }));
 
 /// Makes codes. The same address gets the same code on every node and at any time, and without the installation's
 /// secret no one can tell which address a code belongs to.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct CodeMaker(hmac::Key);
 
 impl CodeMaker {

@@ -10,7 +10,6 @@ pub fn by_mail(words: &Words, union: &str, link: &str) -> String {
 }
 
 /// The ways from a page: links that open a message without a recipient, and the message for the system's own share sheet.
-#[derive(Debug)]
 pub struct ShareWays {
     pub by_mail: String,
     pub by_text_message: String,

@@ -46,6 +46,12 @@ pub struct SignInRef {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SignInCode([u8; Self::LENGTH]);
 
+impl fmt::Debug for SignInCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SignInCode(…)")
+    }
+}
+
 impl SignInCode {
     const LENGTH: usize = 8;
 
@@ -75,12 +81,6 @@ impl fmt::Display for SignInCode {
         let text = std::str::from_utf8(&self.0).unwrap_or_default().to_uppercase();
         let (first, second) = text.split_at(Self::LENGTH / 2);
         write!(f, "{first}-{second}")
-    }
-}
-
-impl fmt::Debug for SignInCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SignInCode(…)")
     }
 }
 

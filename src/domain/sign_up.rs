@@ -34,7 +34,7 @@ pub const SUPPRESSED_FOR: Duration = DAY.saturating_mul(30);
 pub const CONSENT_VERSION: u32 = 1;
 
 /// Someone as an agent action names them: their address and the code that is theirs unless the store kept another.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct NamedPerson {
     pub email: EmailAddress,
     pub code: ReferralCode,
@@ -75,7 +75,7 @@ answers! {
 }
 
 /// What a sign-up brings.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct NewSignUp {
     pub person: NamedPerson,
     pub answers: SignUpAnswers,
@@ -105,7 +105,7 @@ named_enum! {
 }
 
 /// What a program calls itself, unchecked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ClientName(Arc<str>);
 
 impl ClientName {
@@ -126,7 +126,7 @@ impl ClientName {
 }
 
 /// What is kept to prove how somebody came to be asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Evidence {
     pub channel: Channel,
     /// Only where MCP named one.
@@ -152,7 +152,7 @@ named_enum! {
 }
 
 /// What a page showed its reader before they pressed its button.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct SeenPage {
     /// When the answers on it had been given; none where the page did not say.
     pub answers: Option<Timestamp>,
@@ -175,7 +175,7 @@ pub struct Silence {
 
 /// What a reader changes about it: a box that their page showed ticked and that no longer is gets lifted. What the page did not
 /// show stays.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct SilenceChange {
     pub add: Silence,
     pub lift: Silence,
@@ -197,7 +197,7 @@ impl SilenceChange {
 pub const POSTS_PENDING: usize = 3;
 
 /// The partner a sign-up came through, and the key it used.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Partner {
     pub key: KeyId,
     pub id: PartnerId,
@@ -313,7 +313,7 @@ pub struct SignUpRecord {
 }
 
 /// Whose sign-ups are meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SignUpsOf {
     Key(KeyId),
     /// With all its keys.
@@ -322,7 +322,7 @@ pub enum SignUpsOf {
 }
 
 /// A place among the pending sign-ups, in the order in which they expire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PendingPlace {
     pub expires_at: Timestamp,
     pub id: SignUpId,

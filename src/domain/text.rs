@@ -99,6 +99,13 @@ pub(crate) fn did_you_mean<'a>(
 #[derive(Clone, PartialEq, Eq)]
 pub struct Comments(String);
 
+impl fmt::Debug for Comments {
+    /// People write addresses and worse into free text, and debug prints end up in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Comments(…)")
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the text is longer than {} characters; shorten it", Comments::LONGEST)]
 pub struct CommentsTooLong;
@@ -122,13 +129,6 @@ impl Comments {
 
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Debug for Comments {
-    /// People write addresses and worse into free text, and debug prints end up in logs.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Comments(…)")
     }
 }
 

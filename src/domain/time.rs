@@ -17,7 +17,7 @@ pub struct Timestamp(i64);
 json_text!(Timestamp, |time: &Timestamp| *time);
 
 /// A point on a monotonic clock, in microseconds since some start: it never steps back, so limits count by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tick(u64);
 
 impl Tick {
@@ -120,10 +120,11 @@ pub fn show_span(span: Duration) -> String {
     format!("{:#}", SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX))
 }
 
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error(
     "\"{0}\" is not a date: write 2027-01-31, or an exact time such as 2027-01-31T18:00:00Z or 2027-01-31T19:00:00+01:00"
 )]
+#[derive(Debug)]
 pub struct NotADate(String);
 
 impl std::str::FromStr for Timestamp {

@@ -9,7 +9,7 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 const ACCOUNTS_BATCH: u32 = 100;
 
 /// What one account is due, is being paid and was paid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct AccountSums {
     due_cents: i64,
     out_cents: i64,
@@ -86,7 +86,6 @@ fn sums(row: &Row<'_>) -> Result<AccountSums, Failure> {
 }
 
 /// What all accounts are due, are being paid and were paid.
-#[derive(Debug)]
 pub struct FindRewardTotals;
 
 impl Unit for FindRewardTotals {

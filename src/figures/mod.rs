@@ -31,7 +31,6 @@ macro_rules! funnel_columns {
 }
 
 /// Whether the figures are missing something they should include.
-#[derive(Debug)]
 pub struct AreFiguresBehind(pub Timestamp);
 
 impl Unit for AreFiguresBehind {
@@ -50,7 +49,6 @@ impl Unit for AreFiguresBehind {
 }
 
 /// What each source did on each day since that one, in the order of days.
-#[derive(Debug)]
 pub struct ListSourceDays(pub i64);
 
 impl Unit for ListSourceDays {
@@ -81,7 +79,6 @@ impl Unit for ListSourceDays {
 }
 
 /// What all sources did on each day since that one, in the order of days. Days without anything are left out.
-#[derive(Debug)]
 pub struct ListDays(pub i64);
 
 impl Unit for ListDays {
@@ -106,7 +103,6 @@ impl Unit for ListDays {
 }
 
 /// What each source did since that day, all days together.
-#[derive(Debug)]
 pub struct ListSources(pub i64);
 
 impl Unit for ListSources {
@@ -140,7 +136,6 @@ impl Unit for ListSources {
 
 /// The results of the sign-ups and mail of the form and of each partner since the beginning, in the order they were added. No figure ever
 /// falls.
-#[derive(Debug)]
 pub struct ListSourceTotals;
 
 impl Unit for ListSourceTotals {
@@ -181,7 +176,6 @@ impl Unit for ListSourceTotals {
 }
 
 /// How many members named each category when they joined, by state; the category '' counts them all.
-#[derive(Debug)]
 pub struct ListDemand;
 
 impl Unit for ListDemand {
@@ -199,7 +193,6 @@ impl Unit for ListDemand {
 }
 
 /// How many members are credited to a referrer.
-#[derive(Debug)]
 pub struct CountReferredMembers;
 
 impl Unit for CountReferredMembers {
@@ -212,7 +205,6 @@ impl Unit for CountReferredMembers {
 }
 
 /// The referrers credited for the most members.
-#[derive(Debug)]
 pub struct ListTopReferrers(pub u32);
 
 impl Unit for ListTopReferrers {
@@ -256,7 +248,7 @@ impl std::ops::AddAssign for Funnel {
 }
 
 /// The results of a source since the beginning.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct SourceTotals {
     pub source: String,
     pub signed_up: u64,
@@ -287,7 +279,7 @@ pub struct SourceDay {
 }
 
 /// How many members in one state want one category.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Demand {
     pub category: String,
     pub us_state: String,

@@ -26,7 +26,6 @@ macro_rules! recent_sign_ups {
 pub(crate) use recent_sign_ups;
 
 /// Adds a part of what happened to the figures; returns whether there may be more. Any node can run it at any time.
-#[derive(Debug)]
 pub struct RollUp {
     pub now: Timestamp,
 }

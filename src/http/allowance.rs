@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-#[derive(Debug)]
 pub struct Allowance {
     most: usize,
     held: AtomicUsize,
@@ -40,7 +39,6 @@ pub fn take<'a, I: Iterator<Item = &'a Allowance>>(allowances: impl Fn() -> I, a
 
 /// A request's slot among those in flight, given back when it is answered or its caller hangs up; a connection's among
 /// those open.
-#[derive(Debug)]
 pub struct Slot<'a>(&'a AtomicUsize);
 
 impl<'a> Slot<'a> {

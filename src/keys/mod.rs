@@ -54,7 +54,6 @@ pub enum Refusal {
     Store(StoreError),
 }
 
-#[derive(Debug)]
 pub struct Keys {
     store: Store,
     /// Which keys these records know; other keys are unknown here.
@@ -65,7 +64,6 @@ pub struct Keys {
     strangers: Semaphore,
 }
 
-#[derive(Debug)]
 struct Known {
     record: Arc<KeyRecord>,
     read_at: Timestamp,
@@ -77,7 +75,7 @@ struct Known {
 }
 
 /// How often a key was used on this node since that was last written.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct UseCounter {
     requests: AtomicU32,
     sign_ups: AtomicU32,
@@ -103,7 +101,6 @@ impl UseCounter {
 }
 
 /// A valid key, and the uses to write down, if it is time for that.
-#[derive(Debug)]
 pub struct Holder {
     pub record: Arc<KeyRecord>,
     pub uses: Arc<UseCounter>,
@@ -111,7 +108,6 @@ pub struct Holder {
 }
 
 /// What a new key is issued with.
-#[derive(Debug)]
 pub struct NewKey {
     pub partner: PartnerName,
     pub per_minute: Option<u32>,
@@ -132,7 +128,6 @@ impl NewKey {
 }
 
 /// What came of rotating a key.
-#[derive(Debug)]
 pub struct Rotated {
     pub old_ends: Timestamp,
     pub new_ends: Option<Timestamp>,

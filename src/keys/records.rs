@@ -14,7 +14,6 @@ macro_rules! columns {
     };
 }
 
-#[derive(Debug)]
 pub struct FindKey(pub KeyId);
 
 impl Unit for FindKey {
@@ -27,7 +26,6 @@ impl Unit for FindKey {
 }
 
 /// All keys, oldest first, each with the outcomes of its sign-ups.
-#[derive(Debug)]
 pub struct ListKeys;
 
 impl Unit for ListKeys {
@@ -54,7 +52,6 @@ impl Unit for ListKeys {
 }
 
 /// The newest keys of a partner, with the sign-ups and members of each as the last roll-up counted them.
-#[derive(Debug)]
 pub struct ListKeysOf(pub PartnerId, pub u32);
 
 impl Unit for ListKeysOf {
@@ -73,7 +70,6 @@ impl Unit for ListKeysOf {
 }
 
 /// Adds a key, and its partner if that has no record yet.
-#[derive(Debug)]
 pub struct IssueKey(pub IssuedKey);
 
 impl Unit for IssueKey {
@@ -86,7 +82,6 @@ impl Unit for IssueKey {
 }
 
 /// Ends a key now. `None` if there is no such key. A key that was already revoked keeps its time, and nothing changes.
-#[derive(Debug)]
 pub struct RevokeKey(pub KeyId, pub Timestamp);
 
 impl Unit for RevokeKey {
@@ -111,7 +106,6 @@ impl Unit for RevokeKey {
 
 /// Adds `successor` and ends `old` at `end`, or when it would have ended before. With `by_partner`, only if it was not rotated
 /// before and few of its partner's keys are ending.
-#[derive(Debug)]
 pub struct RotateKey {
     pub old: KeyId,
     pub end: Timestamp,
@@ -147,7 +141,6 @@ impl Unit for RotateKey {
 }
 
 /// Records that a key was used, and how often since that was last written. The time never moves backwards.
-#[derive(Debug)]
 pub struct TouchKey {
     pub id: KeyId,
     pub used: KeyUse,
@@ -214,7 +207,7 @@ pub struct RevokedKey {
 }
 
 /// How often a key was used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyUse {
     pub requests: u32,
     /// Of these, sign-ups that were accepted.

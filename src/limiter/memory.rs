@@ -17,7 +17,6 @@ const REGIONS: usize = 8;
 /// How many times an address's budget the newcomers share for whom there is no room at all.
 const SHARED: u32 = 16;
 
-#[derive(Debug)]
 pub struct MemoryLimiter {
     /// Anyone on the internet can make entries here, so old ones make room; a table for each class, so that a flood of one
     /// kind leaves the others alone.
@@ -28,7 +27,6 @@ pub struct MemoryLimiter {
 
 /// The addresses of one class. A newcomer who finds the table full of such as are at their limit is counted with the wide
 /// network it comes from, and with all others like it where that has no room or nothing left.
-#[derive(Debug)]
 struct NetworkTables {
     own: BucketTable,
     regions: BucketTable,

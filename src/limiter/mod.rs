@@ -100,6 +100,12 @@ impl From<IpAddr> for Network {
     }
 }
 
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Network {
     /// The IPv6 network of `bits` that this one lies in; none for IPv4.
     pub fn within(self, bits: u32) -> Option<Self> {
@@ -138,12 +144,6 @@ impl fmt::Display for Network {
     }
 }
 
-impl fmt::Debug for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 /// What the limiter says of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
@@ -176,7 +176,7 @@ impl Verdict {
 }
 
 /// Counts requests against limits. Every backend passes the same suite.
-pub trait Limiter: Send + Sync + fmt::Debug {
+pub trait Limiter: Send + Sync {
     /// Admits the request of `bucket` at `now`, and counts it, unless `limit` were admitted within the window before.
     fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Reply<'_, Verdict>;
 

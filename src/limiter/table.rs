@@ -16,7 +16,6 @@ const SHARDS: usize = 16;
 /// newcomer finds this many in a row at their limit is under an attack that no budget of memory could count.
 const LOOKED_AT: usize = 64;
 
-#[derive(Debug)]
 pub(super) struct BucketTable {
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
@@ -74,7 +73,6 @@ impl BucketTable {
 }
 
 /// A request that counts for as long as this is not dropped; for good once it is kept.
-#[derive(Debug)]
 pub(super) struct Reservation<'a> {
     pub(super) verdict: Verdict,
     /// Where and when, if it was admitted.
@@ -103,7 +101,7 @@ fn shard_of(hash: u32) -> usize {
 
 /// A bucket and its hash, which is worked out once for the shard and the place in it. 32 bits fill a gap that would be
 /// empty otherwise.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct Hashed {
     bucket: Bucket,
     hash: u32,
@@ -124,7 +122,7 @@ impl Hash for Hashed {
 }
 
 /// Passes a hash on as it is, spread over 64 bits: a table looks at both ends of them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Passed(u64);
 
 impl Hasher for Passed {
@@ -141,7 +139,7 @@ impl Hasher for Passed {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shard {
     windows: IndexMap<Hashed, Window, BuildHasherDefault<Passed>>,
     /// Where the next look for an entry to drop begins, so that looks spread over the whole shard.

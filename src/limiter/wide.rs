@@ -13,7 +13,6 @@ use crate::domain::time::Tick;
 /// The wider networks by the bits that are theirs, and how many times the budget of a /64 each has.
 const LEVELS: [(u32, u32); 2] = [(56, 4), (48, 16)];
 
-#[derive(Debug)]
 pub struct WideBudgets(Vec<BucketTable>);
 
 impl Default for WideBudgets {

@@ -15,7 +15,6 @@ pub(super) const SPAN: u64 = WINDOW.as_micros() as u64;
 /// Past this limit a bucket counts in groups.
 pub(super) const MOST_STAMPS: u32 = 1000;
 
-#[derive(Debug)]
 pub(super) struct Window {
     /// The low 32 bits of a time in microseconds for each group of requests, oldest first.
     stamps: VecDeque<u32>,

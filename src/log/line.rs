@@ -8,7 +8,7 @@ use crate::domain::api_key::KeyId;
 use crate::domain::time::Timestamp;
 
 /// How much one line matters, as collectors of logs filter by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     Info,
     Warn,
@@ -16,7 +16,7 @@ pub enum Severity {
 }
 
 /// What is told of one request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct RequestLine<'a> {
     pub at: Timestamp,
     pub method: &'a str,

@@ -30,7 +30,7 @@ const WRITE_AGAIN: Duration = Duration::from_secs(1);
 /// How long the end of the process waits for the last lines to be read.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Level {
     /// Nothing at all.
     Off,
@@ -40,7 +40,7 @@ pub enum Level {
     Requests,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// For a person at a terminal.
     Text,
@@ -253,12 +253,6 @@ impl Log {
                 return;
             }
         }
-    }
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Log({:?}, {:?})", self.0.level, self.0.format)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::domain::time::Timestamp;
 const REFUSALS_A_SECOND: u32 = 50;
 
 /// What is told of refusals in a second.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Refusals {
     second: i64,
     told: u32,

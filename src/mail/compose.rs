@@ -19,7 +19,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 
 /// What every message of the union has in common.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Composer {
     pub union: Arc<Union>,
     /// As it was last read.

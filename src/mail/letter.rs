@@ -8,7 +8,7 @@ use crate::domain::union::Union;
 use crate::domain::union::colors::Colors;
 
 /// A letter's content, ready to be put into an envelope.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Body {
     pub subject: String,
     pub text: String,
@@ -16,7 +16,7 @@ pub(super) struct Body {
 }
 
 /// What the letters have in common.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct LetterFacts<'a> {
     pub union: &'a Union,
     /// None where the reader's is not known: then it is English.

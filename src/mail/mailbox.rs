@@ -11,7 +11,7 @@ use crate::reply::Reply;
 /// Files that are listed at the most; a folder for development holds few.
 const LISTED: usize = 1000;
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct MailboxFolder(PathBuf);
 
 impl MailboxFolder {

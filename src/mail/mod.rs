@@ -16,7 +16,6 @@ mod smtp_error;
 pub mod sources;
 pub mod worker;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -29,7 +28,6 @@ use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 /// A mail, ready to go.
-#[derive(Debug)]
 pub struct OutgoingMail {
     /// Stays the same however often the mail is sent; sorts by age.
     pub name: String,
@@ -42,7 +40,7 @@ pub struct OutgoingMail {
 }
 
 /// The same mail field by field, as a development server shows it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct ReadableMail {
     pub to: String,
     pub from: String,
@@ -66,12 +64,12 @@ pub enum SendError {
 }
 
 /// A way for mail to leave. It may take long: the worker renews the lease meanwhile.
-pub trait Transport: Send + Sync + fmt::Debug {
+pub trait Transport: Send + Sync {
     fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>>;
 }
 
 /// What happens to mail here.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Delivery {
     /// None can be sent, so no one could ever confirm: no sign-ups.
     Off,
@@ -102,7 +100,7 @@ impl Delivery {
 }
 
 /// What the rest of the service sees of the worker: it is woken when there is mail, and says whether mail goes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MailNotifier {
     wake: Notify,
     /// Whether a mail was given to the transport since the start.

@@ -28,14 +28,13 @@ const KEPT_FOR: Duration = Duration::from_secs(30);
 const NO_STARTTLS: &str = "it does not offer STARTTLS, and neither a password nor a mail is sent to it in the clear; turn \
     STARTTLS on there, or write smtps:// in UNIONHALL_MAIL if it speaks TLS from the start, or add ?tls=none to send in the clear";
 
-#[derive(Debug)]
 pub struct Smtp {
     address: SmtpAddress,
     hello: ClientId,
     idle: Arc<Mutex<IdleConnections>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct IdleConnections {
     /// The one that waits longest first.
     waiting: Vec<Idle>,
@@ -47,12 +46,6 @@ struct IdleConnections {
 struct Idle {
     connection: AsyncSmtpConnection,
     since: Instant,
-}
-
-impl std::fmt::Debug for Idle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Idle")
-    }
 }
 
 impl Smtp {

@@ -1,10 +1,9 @@
 //! Where the mail server is, how far what goes there is encrypted, and as whom we log in: one address (`UNIONHALL_MAIL`).
 
-use std::fmt;
-
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::TlsParameters;
 use percent_encoding::percent_decode_str;
+use std::fmt;
 
 use crate::loopback::is_loopback;
 
@@ -14,6 +13,13 @@ pub(super) struct SmtpAddress {
     pub port: u16,
     pub encryption: Encryption,
     pub login: Option<Credentials>,
+}
+
+impl fmt::Debug for SmtpAddress {
+    /// Without the login.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SmtpAddress({}:{})", self.host, self.port)
+    }
 }
 
 #[derive(Clone)]
@@ -26,12 +32,13 @@ pub(super) enum Encryption {
     FromTheStart(TlsParameters),
 }
 
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error(
     "the mail server's address is not understood; write smtp://USER:PASSWORD@HOST:587 (STARTTLS), \
      smtps://USER:PASSWORD@HOST:465, or smtp://HOST:25?tls=none, with special characters in the password percent-encoded; \
      a login is not sent with tls=opportunistic, which may be in the clear: write tls=required, or tls=none if you mean that"
 )]
+#[derive(Debug)]
 pub struct BadServer;
 
 impl SmtpAddress {
@@ -90,13 +97,6 @@ fn host_and_port(server: &str) -> Option<(&str, Option<u16>)> {
     let is_name = !host.is_empty() && host.chars().all(|c| c.is_alphanumeric() || "-._:".contains(c));
     let port = if port.is_empty() { None } else { Some(port.parse().ok()?) };
     is_name.then_some((host, port))
-}
-
-impl fmt::Debug for SmtpAddress {
-    /// Without the login.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SmtpAddress({}:{})", self.host, self.port)
-    }
 }
 
 #[cfg(test)]

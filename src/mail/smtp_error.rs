@@ -10,7 +10,7 @@ use super::SendError;
 use crate::domain::mail::report::{enhanced_status, is_recipients_fault};
 
 /// What is said to the server, one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Connect,
     Greeting,

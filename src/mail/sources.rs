@@ -63,7 +63,6 @@ macro_rules! counted_mail {
 
 /// What the form did in the last days, and whether sign-ups are paused. Mail the form requested that no worker has looked at
 /// yet counts as mailed.
-#[derive(Debug)]
 pub struct FindFormReputation(pub Timestamp);
 
 impl Unit for FindFormReputation {
@@ -88,7 +87,6 @@ impl Unit for FindFormReputation {
 }
 
 /// Every source that was active in the last days, has held mail, or has its own budget.
-#[derive(Debug)]
 pub struct ListSourceStatuses(pub Timestamp);
 
 impl Unit for ListSourceStatuses {
@@ -142,7 +140,6 @@ impl Unit for ListSourceStatuses {
 }
 
 /// The mail figures for monitoring. A count of [`MOST_COUNTED`] means that many or more.
-#[derive(Debug)]
 pub struct FindMailFigures;
 
 impl Unit for FindMailFigures {
@@ -172,7 +169,6 @@ impl Unit for FindMailFigures {
 }
 
 /// Spends a site's proof of work, which lets a form's mail bypass the budget.
-#[derive(Debug)]
 pub struct SpendProof {
     pub proof: Proof,
     pub site: String,
@@ -206,7 +202,7 @@ impl Unit for SpendProof {
 }
 
 /// The mail figures for monitoring, over all nodes. Each kind is counted up to [`MOST_COUNTED`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MailFigures {
     pub waiting: u64,
     /// How many of these are about campaigns.
@@ -258,7 +254,7 @@ fn reputation(row: &Row<'_>) -> Result<Reputation, Failure> {
 }
 
 /// What is counted for a source; confirmations are counted where they are written (`members/confirm.rs`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SourceEvent {
     Mailed(u32),
     Asked,

@@ -47,7 +47,6 @@ const MAX_CAMPAIGN_IN_FLIGHT: usize = 4;
 /// Leases up to that many campaign mails for the worker with that name.
 pub type LeaseCampaignMail = fn(&Store, String, u32, Timestamp) -> StoreReply<'_, Leased>;
 
-#[derive(Debug)]
 pub struct Outbox {
     pub store: Store,
     pub transport: Arc<dyn Transport>,
@@ -211,7 +210,7 @@ impl LeaseQueue for Outbox {
 }
 
 /// Whether mail goes, and what was logged about it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MailAlarms {
     /// Whether the last mail went.
     went: bool,

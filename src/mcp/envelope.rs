@@ -23,7 +23,7 @@ const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// What a request may say in its parameters, as far as anything here asks; each as it was sent.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(bound(deserialize = "M: Deserialize<'de>"))]
 pub(super) struct Parameters<'a, M = Meta<'a>> {
     #[serde(default, borrow)]
@@ -45,7 +45,7 @@ impl<M> Default for Parameters<'_, M> {
 }
 
 /// What the modern era says in every request.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize)]
 pub(super) struct Meta<'a> {
     #[serde(default, borrow, rename = "io.modelcontextprotocol/protocolVersion")]
     version: Option<Raw<'a>>,
@@ -56,7 +56,7 @@ pub(super) struct Meta<'a> {
 }
 
 /// What a program calls itself, as the protocol says it.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 struct ClientInfo<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
@@ -87,14 +87,12 @@ pub(super) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
 }
 
 /// A request: something that wants an answer.
-#[derive(Debug)]
 pub(super) struct Envelope<'a> {
     pub id: Raw<'a>,
     pub method: Cow<'a, str>,
     pub params: Parameters<'a>,
 }
 
-#[derive(Debug)]
 pub(super) enum Message<'a> {
     Request(Envelope<'a>),
     /// Wants no answer.
@@ -236,7 +234,6 @@ fn decode_name(header: &str) -> Cow<'_, str> {
 }
 
 /// An error of the protocol, not of an operation.
-#[derive(Debug)]
 pub(super) struct Fault {
     code: i32,
     message: String,

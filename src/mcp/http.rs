@@ -23,7 +23,6 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-#[derive(Debug)]
 pub struct McpEndpoint {
     server: McpServer,
     origins: Origins,

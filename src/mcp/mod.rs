@@ -40,7 +40,7 @@ const GUARD_PER_MINUTE: u32 = 600;
 const LIST_FRESH_MS: u32 = 300_000;
 
 /// What is known of a message besides its text.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct RpcContext<'a> {
     /// The `Authorization` header, whatever is in it.
     pub authorization: Option<&'a [u8]>,
@@ -55,7 +55,7 @@ pub struct RpcContext<'a> {
 }
 
 /// The headers that a modern request repeats its own words in.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct RpcHeaders<'a> {
     pub version: Option<&'a str>,
     pub method: Option<&'a str>,
@@ -65,7 +65,6 @@ pub struct RpcHeaders<'a> {
 }
 
 /// The answer to one message, and what HTTP says of it.
-#[derive(Debug)]
 pub struct RpcResponse {
     /// None where nothing is answered: a notification.
     pub body: Option<Bytes>,
@@ -79,7 +78,6 @@ impl RpcResponse {
 }
 
 /// What stands at the end of every modern result.
-#[derive(Debug)]
 struct ModernEnd {
     meta: Box<RawValue>,
 }
@@ -94,7 +92,6 @@ impl ModernEnd {
 }
 
 /// The server that speaks the protocol; what it says of itself is made once.
-#[derive(Debug)]
 pub struct McpServer {
     dispatcher: Arc<Dispatcher>,
     operations: &'static [Entry],

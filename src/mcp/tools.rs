@@ -16,7 +16,6 @@ use crate::operations::dispatch::{Call, CallTrace, Dispatcher};
 use crate::operations::{Access, Entry};
 
 /// The lists of tools, each written once: for either era, with a key and without.
-#[derive(Debug)]
 pub(super) struct ToolLists {
     legacy: [Box<RawValue>; 2],
     modern: [Box<RawValue>; 2],

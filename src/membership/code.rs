@@ -15,7 +15,6 @@ use crate::partners::idempotency::{Asked, FirstAnswer};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
 /// The code stored for an address, if there is one; refused while sign-ups are paused.
-#[derive(Debug)]
 pub struct FindCode {
     pub email_normalized: String,
 }
@@ -33,7 +32,6 @@ impl Unit for FindCode {
 }
 
 /// The person's code. A new person is stored as `invited`.
-#[derive(Debug)]
 pub struct CreateCode {
     pub person: NamedPerson,
     pub now: Timestamp,
@@ -69,7 +67,6 @@ impl Unit for CreateCode {
 }
 
 /// The same for a request with an idempotency key: stores the answer, or returns the first one.
-#[derive(Debug)]
 pub struct IdempotentCode {
     pub partner: PartnerId,
     pub request: IdempotentRequest,
@@ -103,7 +100,6 @@ impl Unit for IdempotentCode {
 }
 
 /// Gives an erased person their name back; false if no one with that address was erased.
-#[derive(Debug)]
 pub struct Revive {
     pub email: EmailAddress,
     pub marks: AddressMarks,

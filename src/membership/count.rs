@@ -33,7 +33,6 @@ pub(crate) async fn people_of(sql: &mut dyn Sql, mailbox: &str) -> Result<(u64, 
 }
 
 /// How many members a partner's sandbox has.
-#[derive(Debug)]
 pub struct CountSandboxMembers(pub PartnerId);
 
 impl Unit for CountSandboxMembers {

@@ -47,7 +47,6 @@ async fn look(sql: &mut dyn Sql, sign_up: SignUpRef, now: Timestamp) -> Result<O
 }
 
 /// The person said "this wasn't me": the sign-up is withdrawn, and only the mail that they ask to stop is stopped.
-#[derive(Debug)]
 pub struct Decline {
     pub sign_up: SignUpRef,
     pub how: DecidedHow,
@@ -93,7 +92,6 @@ impl Unit for Decline {
 }
 
 /// The person who holds a mail's link chooses which mail to stop; false if there is no such sign-up.
-#[derive(Debug)]
 pub struct ChooseSilence {
     pub sign_up: SignUpRef,
     pub silence: SilenceChange,
@@ -112,7 +110,6 @@ impl Unit for ChooseSilence {
 }
 
 /// The person takes "this wasn't me" back: the sign-up is confirmed, and mail reaches them again.
-#[derive(Debug)]
 pub struct TakeBack {
     pub sign_up: SignUpRef,
     pub seen: SeenPage,

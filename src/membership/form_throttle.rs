@@ -20,7 +20,6 @@ const BELIEVED_FOR: Duration = Duration::from_millis(200);
 /// How long the store may take to answer; after that the page does without.
 const REPUTATION_TIMEOUT: Duration = Duration::from_millis(500);
 
-#[derive(Debug)]
 pub struct FormThrottle {
     store: Store,
     budget: MailBudget,
@@ -30,7 +29,7 @@ pub struct FormThrottle {
 }
 
 /// Whether the form takes sign-ups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum FormState {
     Open,
     Throttled,
@@ -39,7 +38,7 @@ enum FormState {
 }
 
 /// What the form's page shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum FormGate {
     Open,
     /// A question for the browser, while the form is throttled.
@@ -49,7 +48,7 @@ pub enum FormGate {
 }
 
 /// What happens to a form that was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Passage {
     /// Nothing holds it.
     Free,

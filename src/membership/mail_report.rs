@@ -12,7 +12,6 @@ use crate::membership::answers::switch_mail;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Stores what a mail server or mail service reports about a mail that was sent.
-#[derive(Debug)]
 pub struct NoteReport {
     pub report: MailReport,
     pub now: Timestamp,

@@ -52,7 +52,6 @@ const CODE_ATTEMPTS: u8 = 8;
 /// Answers whose timing would reveal who is known are sent at multiples of this, which is longer than either kind takes.
 const RESPONSE_TIME_STEP: Duration = Duration::from_millis(10);
 
-#[derive(Debug)]
 pub struct Membership {
     store: Store,
     sign_ups: Batches<SignUp>,
@@ -76,7 +75,7 @@ pub struct Application {
 }
 
 /// How a sign-up came in, and how its mail leaves.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SignUpContext {
     pub channel: Channel,
     /// What the client calls itself.
@@ -92,7 +91,6 @@ pub struct SignUpContext {
 }
 
 /// A sign-up that a link in a mail leads to.
-#[derive(Debug)]
 pub struct LinkedSignUp {
     sign_up: SignUpRef,
     pub record: SignUpRecord,

@@ -55,7 +55,6 @@ macro_rules! can_take_back {
 pub(crate) use can_take_back;
 
 /// A sign-up, as its person sees it.
-#[derive(Debug)]
 pub struct FindSignUp(pub SignUpRef, pub Timestamp);
 
 impl Unit for FindSignUp {
@@ -69,7 +68,6 @@ impl Unit for FindSignUp {
 }
 
 /// Whether a code was ever given to anyone, whatever happened to them later.
-#[derive(Debug)]
 pub struct IsCodeKnown(pub ReferralCode);
 
 impl Unit for IsCodeKnown {
@@ -83,7 +81,6 @@ impl Unit for IsCodeKnown {
 }
 
 /// Stores the text of a notice, once and forever; every notice that is shown names campaign mail.
-#[derive(Debug)]
 pub struct KeepNotice(pub Notice, pub Timestamp);
 
 impl Unit for KeepNotice {

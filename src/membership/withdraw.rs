@@ -19,7 +19,6 @@ const LOOKED_AT: u32 = 500;
 
 /// Ends pending sign-ups that were made with a key since a given time, one step after a given place, and deletes their mail.
 /// Returns the last place it looked at (none at the end) and how many it ended.
-#[derive(Debug)]
 pub struct Withdraw {
     pub key: KeyId,
     /// Only sign-ups that were sent, or sent again, from then on.

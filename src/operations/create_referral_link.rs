@@ -4,7 +4,7 @@ use super::prelude::*;
 use crate::domain::email::EmailAddress;
 
 /// The user whose link is wanted.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferralLinkRequest {
     /// The user's own email address, exactly as they gave it.
@@ -14,7 +14,7 @@ pub struct ReferralLinkRequest {
 impl ObjectInput for ReferralLinkRequest {}
 
 /// The user's personal referral link: always the same for the same address.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReferralLinkResponse {
     /// Always true.
@@ -29,7 +29,6 @@ pub struct ReferralLinkResponse {
 /// What the documents show as somebody's code.
 pub(super) const EXAMPLE_CODE: &str = "4e8rz0v6hncp";
 
-#[derive(Debug)]
 pub struct CreateReferralLink;
 
 impl Operation for CreateReferralLink {

@@ -20,7 +20,7 @@ use crate::keys::{Holder, Refusal};
 use crate::limiter::{Bucket, Class, Subject, Verdict};
 
 /// What a channel knows of a call before its body is read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Call<'a> {
     /// The `Authorization` header, whatever is in it.
     pub authorization: Option<&'a [u8]>,
@@ -34,7 +34,7 @@ pub struct Call<'a> {
 }
 
 /// What is known of a call while it goes on, for the log: its caller may hang up at any moment.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct CallTrace {
     pub key: Option<KeyId>,
     /// What it was refused with.
@@ -45,7 +45,6 @@ pub struct CallTrace {
 }
 
 /// What came of it, and what the channel may say besides.
-#[derive(Debug)]
 pub struct Dispatched<E> {
     pub result: Result<Bytes, E>,
     /// The caller's budget, once it was asked for.
@@ -55,7 +54,7 @@ pub struct Dispatched<E> {
 }
 
 /// What is left of a caller's budget.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Budget {
     pub class: Class,
     pub limit: u32,
@@ -63,7 +62,6 @@ pub struct Budget {
 }
 
 /// Calls operations, and keeps the answers that stay the same as long as its catalog.
-#[derive(Debug)]
 pub struct Dispatcher {
     app: Arc<App>,
     /// One for each operation, made on its first request.

@@ -4,7 +4,7 @@ use super::Nothing;
 use super::prelude::*;
 
 /// How large the union is.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberStats {
     /// Always true.
@@ -13,7 +13,6 @@ pub struct MemberStats {
     pub member_count: u64,
 }
 
-#[derive(Debug)]
 pub struct GetMemberStats;
 
 impl Operation for GetMemberStats {

@@ -7,7 +7,7 @@ use crate::domain::json::Usd;
 use crate::domain::language::Language;
 
 /// What members earn for bringing others.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReferralProgram {
     /// Always true.
@@ -26,7 +26,6 @@ pub struct ReferralProgram {
     pub rules: Vec<String>,
 }
 
-#[derive(Debug)]
 pub struct GetReferralProgram;
 
 impl Operation for GetReferralProgram {

@@ -6,7 +6,7 @@ use crate::domain::catalog::category::Category;
 use crate::domain::json::Usd;
 
 /// The household expenses that the union negotiates for its members.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NegotiationCategories {
     /// Always true.
@@ -20,7 +20,7 @@ pub struct NegotiationCategories {
 }
 
 /// A household expense that the union negotiates.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NegotiationCategory {
     /// Names the category in requests.
@@ -31,7 +31,6 @@ pub struct NegotiationCategory {
     pub annual_savings: u32,
 }
 
-#[derive(Debug)]
 pub struct ListNegotiationCategories;
 
 impl Operation for ListNegotiationCategories {

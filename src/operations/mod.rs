@@ -60,7 +60,7 @@ operations! {
 }
 
 /// Operations that MCP serves together, and how their server introduces itself.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Toolset {
     /// The server's name among programs.
     pub name: &'static str,
@@ -109,7 +109,6 @@ pub trait Operation: 'static {
 }
 
 /// Who calls, once the key is checked and the limit has let them pass.
-#[derive(Debug)]
 pub struct Caller {
     /// Always there for an agent action.
     pub partner: Option<Partner>,
@@ -209,7 +208,6 @@ impl<T: ObjectInput> Input for T {
 }
 
 /// The input of an operation that takes none.
-#[derive(Debug)]
 pub struct Nothing;
 
 inline_schema!(Nothing, schemars::json_schema!({ "type": "object", "additionalProperties": false }));
@@ -222,7 +220,6 @@ impl Input for Nothing {
     }
 }
 
-#[derive(Debug)]
 pub struct Example<T> {
     /// None where nothing is sent.
     pub request: Option<Value>,
@@ -230,7 +227,6 @@ pub struct Example<T> {
 }
 
 /// An operation in the table, its types behind functions.
-#[derive(Debug)]
 pub struct Entry {
     pub spec: Spec,
     pub description: fn(&Union) -> String,
@@ -246,7 +242,6 @@ pub struct Entry {
 }
 
 /// What an operation answers.
-#[derive(Debug)]
 pub struct OperationAnswer {
     pub json: Bytes,
     /// It is what an earlier request with the same idempotency key was answered.

@@ -40,7 +40,7 @@ pub struct InviteRequest {
 impl ObjectInput for InviteRequest {}
 
 /// The sign-up is saved. The answer is the same whether its email goes or not, and for members too.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InviteResponse {
     /// Always true.
@@ -58,7 +58,6 @@ pub struct InviteResponse {
     pub ref_attributed: bool,
 }
 
-#[derive(Debug)]
 pub struct SignUpUser;
 
 impl Operation for SignUpUser {

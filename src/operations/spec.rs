@@ -3,7 +3,7 @@
 use crate::limiter::Class;
 
 /// What an operation is called, where it stands and who may call it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Spec {
     /// The contract's operation id; MCP's tool name.
     pub id: &'static str,
@@ -17,7 +17,7 @@ pub struct Spec {
     pub title: &'static str,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Get,
     Post,
@@ -90,7 +90,7 @@ impl Effects {
 }
 
 /// How long an answer stays true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
     /// As long as the catalog does: it is made once for each reading of it.
     Fixed,

@@ -55,7 +55,7 @@ fn new_token() -> Result<Nonce, StoreError> {
 }
 
 /// A person who is signed in to the page.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SignedInOperator {
     pub name: OperatorName,
     /// None if a proxy names the operator in a header.
@@ -79,7 +79,6 @@ impl SignedInOperator {
 }
 
 /// The running service's part of the operator's access.
-#[derive(Debug)]
 pub struct OperatorAccess {
     /// What the page can do.
     pub operator: Operator,

@@ -6,7 +6,6 @@ use crate::domain::operator::{
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
-#[derive(Debug)]
 pub struct AreThereOperators;
 
 impl Unit for AreThereOperators {
@@ -18,7 +17,6 @@ impl Unit for AreThereOperators {
     }
 }
 
-#[derive(Debug)]
 pub struct HasOperator(pub OperatorName);
 
 impl Unit for HasOperator {
@@ -31,7 +29,6 @@ impl Unit for HasOperator {
 }
 
 /// All operators, oldest first.
-#[derive(Debug)]
 pub struct ListOperators(pub Timestamp);
 
 impl Unit for ListOperators {
@@ -49,7 +46,6 @@ impl Unit for ListOperators {
 }
 
 /// Adds an operator with a link to sign in.
-#[derive(Debug)]
 pub struct AddOperator {
     pub name: OperatorName,
     pub link_hash: String,
@@ -77,7 +73,6 @@ impl Unit for AddOperator {
 }
 
 /// Gives an operator a new link; the previous one stops working. False if there is no such operator.
-#[derive(Debug)]
 pub struct LinkOperator {
     pub name: OperatorName,
     pub link_hash: String,
@@ -95,7 +90,6 @@ impl Unit for LinkOperator {
 }
 
 /// Removes an operator with their link and sessions. False if no operator has that name.
-#[derive(Debug)]
 pub struct RemoveOperator(pub OperatorName);
 
 impl Unit for RemoveOperator {
@@ -112,7 +106,6 @@ impl Unit for RemoveOperator {
 }
 
 /// Which operator a link belongs to, and whether it works; none if it belongs to no operator or is no longer the newest.
-#[derive(Debug)]
 pub struct FindOperatorLink(pub String, pub Timestamp);
 
 impl Unit for FindOperatorLink {
@@ -135,7 +128,6 @@ impl Unit for FindOperatorLink {
 }
 
 /// Uses a link once, for a session with that hash. False if the link does not work.
-#[derive(Debug)]
 pub struct UseOperatorLink {
     pub link_hash: String,
     pub session_hash: String,
@@ -159,7 +151,6 @@ impl Unit for UseOperatorLink {
 }
 
 /// Who is signed in with a session.
-#[derive(Debug)]
 pub struct FindOperatorSession(pub String, pub Timestamp);
 
 impl Unit for FindOperatorSession {
@@ -174,7 +165,6 @@ impl Unit for FindOperatorSession {
     }
 }
 
-#[derive(Debug)]
 pub struct EndOperatorSession(pub String);
 
 impl Unit for EndOperatorSession {

@@ -13,7 +13,7 @@ pub const SMALLEST: u64 = 5;
 pub const OTHERS: &str = "others";
 
 /// A row of members by state or by category.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct DemandRow {
     /// The code for programs: a state's code, a category's slug, '' for no state, or [`OTHERS`].
     pub code: String,

@@ -29,7 +29,7 @@ impl Grade {
 }
 
 /// What was found about one thing, on one line, and how to fix it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Finding {
     pub check: &'static str,
     pub grade: Grade,

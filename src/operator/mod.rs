@@ -40,7 +40,7 @@ use crate::store::sql::Unit;
 use crate::store::{Store, StoreError, StoreReply};
 
 /// The records as commands see them.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Operator {
     store: Store,
     mode: Mode,

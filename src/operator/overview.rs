@@ -47,7 +47,6 @@ pub struct DayFigures {
 }
 
 /// Everything the charts show.
-#[derive(Debug)]
 pub struct Overview {
     pub read_at: Timestamp,
     pub members: u64,
@@ -127,7 +126,7 @@ fn gapless(days: Vec<(i64, Funnel)>, today: i64, members: u64) -> Vec<DayFigures
 }
 
 /// The last overview, shared by all operators. One request reads; the others wait for it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct KeptOverview(Mutex<Option<(Tick, Arc<Overview>)>>);
 
 impl KeptOverview {

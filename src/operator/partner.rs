@@ -13,7 +13,6 @@ use crate::partners::records::ListPartners;
 pub use crate::partners::self_service::MAX_COUNTED;
 
 /// The partner a new key is for. A name that looks like another partner's is more often a typo than a second partner.
-#[derive(Debug)]
 pub enum KeyPartner {
     Known(PartnerRecord),
     /// No partner has this name, but these have one that differs only in case or spaces.

@@ -21,7 +21,6 @@ use crate::rewards::payout::ListPayoutsOut;
 use crate::store::StoreError;
 
 /// An erased person, and what is still being paid to them.
-#[derive(Debug)]
 pub struct ErasedPerson {
     erased: Erased,
     being_paid: Vec<PayoutRecord>,

@@ -6,7 +6,6 @@ use crate::store::audit;
 use crate::store::audit::Act;
 use crate::store::sql::{Failure, How, Sql, Unit, expected, values};
 
-#[derive(Debug)]
 pub struct Resume {
     /// When the records were copied, if known.
     pub taken_at: Timestamp,

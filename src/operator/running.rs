@@ -1,7 +1,6 @@
 //! What is wrong with the running service, where it can tell cheaply: what `unionhall doctor` and the alerts of `deploy/` would say, each
 //! with the command that helps. Results are kept for a while, no matter how many look.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(3);
 const MAIL_IS_OLD: Duration = Duration::from_secs(3600);
 
 /// What the service knows about itself right now.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct RunningState<'a> {
     pub union: &'a Union,
     /// Whether the address is public.
@@ -44,7 +43,7 @@ pub struct RunningState<'a> {
 pub type LookAtSettings = Box<dyn Fn() -> Vec<Finding> + Send + Sync>;
 
 /// What was found, and when.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct FoundProblems {
     pub at: Timestamp,
     /// Only problems, the worst first.
@@ -56,12 +55,6 @@ pub struct RunningFindings {
     mail_goes_to_a_folder: bool,
     backup_every: Duration,
     known: Mutex<Option<(Tick, FoundProblems)>>,
-}
-
-impl fmt::Debug for RunningFindings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RunningFindings")
-    }
 }
 
 impl RunningFindings {

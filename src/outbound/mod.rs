@@ -10,7 +10,6 @@
 mod address;
 mod exchange;
 
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -42,12 +41,11 @@ const MOST_ADDRESSES: usize = 16;
 const LOOKUPS: usize = 32;
 
 /// Who knows the addresses of a name.
-pub trait Resolver: Send + Sync + fmt::Debug {
+pub trait Resolver: Send + Sync {
     fn resolve(&self, host: &str, port: u16) -> Reply<'_, io::Result<Vec<SocketAddr>>>;
 }
 
 /// The system's own.
-#[derive(Debug)]
 pub struct SystemResolver(Arc<Semaphore>);
 
 impl Default for SystemResolver {
@@ -128,7 +126,6 @@ pub struct OutboundAnswer {
     pub retry_after: Option<Duration>,
 }
 
-#[derive(Debug)]
 pub struct GuardedClient {
     allow: Vec<IpNet>,
     development: bool,

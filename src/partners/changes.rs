@@ -12,7 +12,6 @@ const MAILED_AT_ONCE: u32 = 20;
 const MAILED_AT_ONCE_EACH: u32 = 3;
 
 /// Uncounts a change that was refused.
-#[derive(Debug)]
 pub struct UnclaimChange(pub i64);
 
 impl Unit for UnclaimChange {
@@ -27,7 +26,6 @@ impl Unit for UnclaimChange {
 
 /// Leases changes made since `since` whose partner has a contact that was not mailed yet, to this caller until `until`. Changes to
 /// keys come first, and only a few of one partner, so that many changes do not delay the others' mail.
-#[derive(Debug)]
 pub struct LeaseChanges {
     pub since: Timestamp,
     pub until: Timestamp,
@@ -60,7 +58,6 @@ impl Unit for LeaseChanges {
 }
 
 /// Records that the contact was mailed.
-#[derive(Debug)]
 pub struct NoteMailed(pub i64, pub Timestamp);
 
 impl Unit for NoteMailed {
@@ -75,7 +72,6 @@ impl Unit for NoteMailed {
 }
 
 /// A partner's figures for these days, both included. Leaves out days on which nothing happened.
-#[derive(Debug)]
 pub struct ListUsage {
     pub partner: PartnerId,
     pub from: i64,
@@ -125,7 +121,6 @@ fn made(row: &Row<'_>) -> Result<MadeChange, Failure> {
 }
 
 /// Counts a change that a partner requests with a working key, before it is made.
-#[derive(Debug)]
 pub struct ClaimChange {
     pub partner: PartnerId,
     pub key: KeyId,

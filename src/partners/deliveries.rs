@@ -12,7 +12,6 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 const SUCCESS_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Leases up to `most` due deliveries of an endpoint to `worker` alone, until `until`.
-#[derive(Debug)]
 pub struct LeaseDeliveries {
     pub id: EndpointId,
     pub worker: String,
@@ -50,7 +49,7 @@ impl Unit for LeaseDeliveries {
 }
 
 /// Records the outcome of an attempt, unless the delivery was leased again since. True if this disables the endpoint.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SettleDelivery {
     pub id: EndpointId,
     pub delivery: DueDelivery,
@@ -103,7 +102,6 @@ impl Unit for SettleDelivery {
 }
 
 /// Gives back what `worker` had leased when it was stopped.
-#[derive(Debug)]
 pub struct ReleaseDeliveries {
     pub worker: String,
 }

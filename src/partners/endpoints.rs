@@ -61,7 +61,6 @@ macro_rules! listed_endpoints {
 
 /// The endpoints of one partner, or all. Waiting and given-up deliveries are counted up to a bound, so that a list takes the same
 /// time however many there are.
-#[derive(Debug)]
 pub struct ListEndpoints(pub Option<PartnerId>);
 
 impl Unit for ListEndpoints {
@@ -77,7 +76,6 @@ impl Unit for ListEndpoints {
     }
 }
 
-#[derive(Debug)]
 pub struct FindEndpoint(pub EndpointId);
 
 impl Unit for FindEndpoint {
@@ -98,7 +96,6 @@ impl Unit for FindEndpoint {
 }
 
 /// Gives an endpoint the next secret, unless it got one after `unless_after`; returns the new generation.
-#[derive(Debug)]
 pub struct RotateEndpoint {
     pub id: EndpointId,
     pub unless_after: Timestamp,
@@ -117,7 +114,6 @@ impl Unit for RotateEndpoint {
 }
 
 /// Takes an endpoint out of use; false if there is none. Its deliveries are deleted later, and then its row.
-#[derive(Debug)]
 pub struct RetireEndpoint(pub EndpointId, pub Timestamp);
 
 impl Unit for RetireEndpoint {
@@ -133,7 +129,6 @@ impl Unit for RetireEndpoint {
 }
 
 /// A removed endpoint that may still have deliveries.
-#[derive(Debug)]
 pub struct FindRemovedEndpoint;
 
 impl Unit for FindRemovedEndpoint {
@@ -147,7 +142,6 @@ impl Unit for FindRemovedEndpoint {
 }
 
 /// Stops an endpoint that is about to be removed, and deletes a batch of its deliveries; returns how many.
-#[derive(Debug)]
 pub struct EmptyEndpoint(pub EndpointId, pub Timestamp);
 
 impl Unit for EmptyEndpoint {
@@ -168,7 +162,6 @@ impl Unit for EmptyEndpoint {
 }
 
 /// Deletes an endpoint and its remaining deliveries; false if there is none.
-#[derive(Debug)]
 pub struct RemoveEndpoint(pub EndpointId);
 
 impl Unit for RemoveEndpoint {
@@ -182,7 +175,6 @@ impl Unit for RemoveEndpoint {
 }
 
 /// Sends an endpoint the outcome of a request again; false if there is no outcome yet, or the request is unknown.
-#[derive(Debug)]
 pub struct ResendEvent {
     pub id: EndpointId,
     pub key: IdempotencyKey,
@@ -209,7 +201,6 @@ impl Unit for ResendEvent {
 }
 
 /// Enables an endpoint, whatever had stopped it, and restarts some of its waiting deliveries. False if there is none.
-#[derive(Debug)]
 pub struct EnableEndpoint(pub EndpointId, pub Timestamp);
 
 impl Unit for EnableEndpoint {
@@ -229,7 +220,6 @@ impl Unit for EnableEndpoint {
 }
 
 /// Restarts more of an endpoint's waiting deliveries; returns how many.
-#[derive(Debug)]
 pub struct RestartDeliveries(pub EndpointId, pub Timestamp);
 
 impl Unit for RestartDeliveries {
@@ -244,7 +234,6 @@ impl Unit for RestartDeliveries {
 
 /// Sends an endpoint a batch of its partner's events again, from `since` on and, at exactly that time, after the id `after`.
 /// Returns where to continue (none at the end) and how many events there were.
-#[derive(Debug)]
 pub struct RecoverEvents {
     pub id: EndpointId,
     pub since: Timestamp,
@@ -276,7 +265,6 @@ impl Unit for RecoverEvents {
 
 /// Endpoints that have deliveries due, and whether the last attempt there failed. Leaves out partners that are suspended or
 /// have no working key.
-#[derive(Debug)]
 pub struct ListDueEndpoints(pub Timestamp);
 
 impl Unit for ListDueEndpoints {
@@ -305,7 +293,6 @@ impl Unit for ListDueEndpoints {
 
 /// Leases endpoints disabled since `since` whose partner was not notified; until `until`, only this caller notifies the
 /// partner. Returns each with the partner's contact.
-#[derive(Debug)]
 pub struct LeaseToNotify {
     pub since: Timestamp,
     pub until: Timestamp,
@@ -330,7 +317,6 @@ impl Unit for LeaseToNotify {
 }
 
 /// Records that the partner was notified.
-#[derive(Debug)]
 pub struct NoteNotified(pub EndpointId, pub Timestamp);
 
 impl Unit for NoteNotified {
@@ -400,7 +386,6 @@ async fn restart(sql: &mut dyn Sql, id: EndpointId, now: Timestamp) -> Result<u6
 }
 
 /// Adds an endpoint of a partner, or says why not.
-#[derive(Debug)]
 pub struct AddEndpoint {
     pub partner: String,
     pub url: String,

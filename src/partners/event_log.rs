@@ -15,7 +15,6 @@ use crate::domain::webhook::EventKind;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
 /// Gives the next positions to the partner's events that have none; returns how many.
-#[derive(Debug)]
 pub struct NumberEvents(pub PartnerId);
 
 impl Unit for NumberEvents {
@@ -28,7 +27,6 @@ impl Unit for NumberEvents {
 }
 
 /// Deletes a batch of events that were kept long enough, each partner's in order of position; returns how many rows it worked on.
-#[derive(Debug)]
 pub struct ForgetEvents(pub Timestamp);
 
 impl Unit for ForgetEvents {
@@ -65,7 +63,7 @@ impl Unit for ForgetEvents {
 const EVENT_BATCH: u32 = 200;
 
 /// Some of a partner's events, and the state of its list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct EventsRead {
     pub events: Vec<PartnerEvent>,
     /// The last position given to one of the partner's events.
@@ -77,7 +75,6 @@ pub struct EventsRead {
 }
 
 /// The partner's events after that position, in their order.
-#[derive(Debug)]
 pub struct EventsAfter {
     pub partner: PartnerId,
     pub after: i64,

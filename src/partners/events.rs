@@ -20,7 +20,6 @@ use crate::store::{Store, StoreError};
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const MIN_LOOK_GAP: Duration = Duration::from_millis(200);
 
-#[derive(Debug)]
 pub struct Events {
     store: Store,
     secret: Secret,

@@ -12,7 +12,7 @@ use crate::partners::event_log;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Which of the agent actions a key stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     SignUp,
     Link,
@@ -121,7 +121,6 @@ pub(crate) async fn keep(sql: &mut dyn Sql, first: FirstAnswer<'_>, now: Timesta
 const PURGE_BATCH: u32 = 200;
 
 /// Closes a batch of sign-ups that were not confirmed in time; returns how many.
-#[derive(Debug)]
 pub struct CloseSignUps(pub Timestamp);
 
 impl Unit for CloseSignUps {

@@ -26,13 +26,12 @@ use crate::partners::records::{FindStatus, ListStatuses};
 pub use crate::store::StoreError;
 use crate::store::{Store, StoreReply};
 
-#[derive(Debug)]
 pub struct Partners {
     store: Store,
 }
 
 /// A page of a partner's named sign-ups.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct StatusPage {
     pub sign_ups: Vec<NamedSignUp>,
     /// The last one looked at; none if there are no more after it.

@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::domain::partner::name::PartnerId;
 
-#[derive(Debug)]
 pub(super) struct PartnerPlaces {
     max_each: u32,
     max_in_all: u32,
@@ -14,7 +13,6 @@ pub(super) struct PartnerPlaces {
 }
 
 /// A place, held until it is dropped.
-#[derive(Debug)]
 pub(super) struct PlaceOfPartner<'a> {
     places: &'a PartnerPlaces,
     partner: PartnerId,

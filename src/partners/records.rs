@@ -15,7 +15,6 @@ macro_rules! status_columns {
 }
 
 /// All partners, by name.
-#[derive(Debug)]
 pub struct ListPartners;
 
 impl Unit for ListPartners {
@@ -32,7 +31,6 @@ impl Unit for ListPartners {
 }
 
 /// Stops all of the partner's keys, mail and webhooks; false if it was already suspended.
-#[derive(Debug)]
 pub struct SuspendPartner(pub PartnerId, pub Timestamp);
 
 impl Unit for SuspendPartner {
@@ -48,7 +46,6 @@ impl Unit for SuspendPartner {
 
 /// Lifts the suspension; false if there was none. The suspended time does not count toward the days that an endpoint failed.
 /// `release_suspended` sends the mail that was held meanwhile.
-#[derive(Debug)]
 pub struct ResumePartner(pub PartnerId, pub Timestamp);
 
 impl Unit for ResumePartner {
@@ -68,7 +65,6 @@ impl Unit for ResumePartner {
 }
 
 /// How many mails a day the partner may cause; none for the general rule.
-#[derive(Debug)]
 pub struct SetMailsADay(pub PartnerId, pub Option<u32>);
 
 impl Unit for SetMailsADay {
@@ -96,7 +92,6 @@ fn partner(row: &Row<'_>) -> Result<PartnerRecord, Failure> {
 }
 
 /// Sets the contact for mail about a partner; false if there is no such partner.
-#[derive(Debug)]
 pub struct SetContact {
     pub name: String,
     pub contact: Option<EmailAddress>,
@@ -114,7 +109,6 @@ impl Unit for SetContact {
 }
 
 /// The partner's sign-up with that key, and its outcome; none if there is no such sign-up.
-#[derive(Debug)]
 pub struct FindStatus {
     pub partner: PartnerId,
     pub key: IdempotencyKey,
@@ -135,7 +129,6 @@ impl Unit for FindStatus {
 }
 
 /// The partner's named sign-ups after the id `after`, oldest first, from `since` on.
-#[derive(Debug)]
 pub struct ListStatuses {
     pub partner: PartnerId,
     pub after: i64,

@@ -42,7 +42,6 @@ pub const MAX_RECOVERED: u32 = MAX_BATCHES * DELIVERY_BATCH;
 /// How many keys are listed: the newest.
 pub const MAX_LISTED_KEYS: u32 = 100;
 
-#[derive(Debug)]
 pub struct SelfService {
     store: Store,
     secret: Secret,
@@ -54,7 +53,7 @@ pub struct SelfService {
 }
 
 /// Why a request was not carried out, worded for the partner.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum NotDone {
     /// The partner has no such endpoint, or nothing by that name.
     NotFound(&'static str),
@@ -90,7 +89,7 @@ impl NotDone {
 }
 
 /// What an endpoint answered to a ping.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Pinged {
     Answered(u16),
     /// It could not be reached, and why.

@@ -17,7 +17,6 @@ use crate::partners::endpoints::{
 };
 use crate::store::{Store, StoreError};
 
-#[derive(Debug)]
 pub struct Webhooks {
     /// If it records an act in the audit log, the follow-up steps run without recording it.
     store: Store,
@@ -32,7 +31,7 @@ pub struct Webhooks {
 pub const EVERY_BATCH: u32 = u32::MAX;
 
 /// What was sent again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
     pub queued: u64,
     /// The time from which there may be more.

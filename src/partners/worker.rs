@@ -54,7 +54,7 @@ const MAX_DELETED_BATCHES: u32 = 200;
 const BETWEEN_BATCHES: Duration = Duration::from_millis(5);
 
 /// Wakes the worker and the requests that wait for events when there may be something to deliver, and counts outcomes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct WebhookNotifier {
     wake: Notify,
     /// True once the process stops: no request may wait any longer.
@@ -91,13 +91,11 @@ impl WebhookNotifier {
 }
 
 /// What sends mail to a partner's contact.
-#[derive(Debug)]
 pub struct ContactMail {
     pub composer: Composer,
     pub transport: Arc<dyn Transport>,
 }
 
-#[derive(Debug)]
 pub struct WebhookWorker {
     pub store: Store,
     pub client: GuardedClient,
@@ -115,7 +113,7 @@ pub struct WebhookWorker {
 /// The outcome of a delivery, and whether it disabled the endpoint.
 type SettledDelivery = (EndpointRecord, DeliveryOutcome, bool);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct WebhookAlarms {
     /// Endpoints whose failures were logged.
     failing: HashSet<EndpointId>,
@@ -124,7 +122,6 @@ pub struct WebhookAlarms {
 }
 
 /// The place that a message takes.
-#[derive(Debug)]
 pub struct TakenPlace {
     endpoint: EndpointId,
     partner: String,

@@ -11,7 +11,6 @@ use crate::people::records::brief_file_of;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
 
 /// What is stored about the session's holder. Of their related records, only the last sign-ups and the one they joined with.
-#[derive(Debug)]
 pub struct FindOwn(pub SessionCookie, pub Timestamp);
 
 impl Unit for FindOwn {
@@ -30,7 +29,6 @@ impl Unit for FindOwn {
 }
 
 /// Sets whether the session's holder wants these kinds of mail; other kinds stay as they are. False if no one has the session.
-#[derive(Debug)]
 pub struct ChooseMail(pub Nonce, pub Vec<(MailKind, bool)>);
 
 impl Unit for ChooseMail {
@@ -48,7 +46,6 @@ impl Unit for ChooseMail {
 }
 
 /// Switches a kind of mail off for the person of a link; false if there is no such person.
-#[derive(Debug)]
 pub struct Unsubscribe(pub PersonRef, pub MailKind);
 
 impl Unit for Unsubscribe {
@@ -64,7 +61,6 @@ impl Unit for Unsubscribe {
 }
 
 /// Sets the language that the session's holder reads; false if no one has the session.
-#[derive(Debug)]
 pub struct ChooseLanguage(pub Nonce, pub Language);
 
 impl Unit for ChooseLanguage {
@@ -79,7 +75,6 @@ impl Unit for ChooseLanguage {
 }
 
 /// Ends the session of one browser: its cookie stops working.
-#[derive(Debug)]
 pub struct EndSession(pub SessionCookie);
 
 impl Unit for EndSession {
@@ -92,7 +87,6 @@ impl Unit for EndSession {
 }
 
 /// Ends every session of this session's holder, by giving them another nonce; false if no one has it.
-#[derive(Debug)]
 pub struct EndSessions(pub Nonce, pub Nonce);
 
 impl Unit for EndSessions {
@@ -107,7 +101,6 @@ impl Unit for EndSessions {
 }
 
 /// Replaces a member's answers; false if no member has the session.
-#[derive(Debug)]
 pub struct ChangeAnswers {
     pub session: Nonce,
     pub answers: Answers,

@@ -13,13 +13,12 @@ use crate::private_files::{file_to_append, folder_of, make_folder};
 /// The file, with a line for each erasure: when, in milliseconds since 1970, the mark of the address, and a random id. An erasure
 /// that is refused after its line was written gets a second line that ends with `refused`, because the file only grows. The id
 /// ties the two lines together, even if lines of the same hour are merged in from another node.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ErasureLog(PathBuf);
 
 const REFUSED: &str = " refused";
 
 /// A line that was written, for an erasure that may still be refused.
-#[derive(Debug)]
 pub struct ErasureLine(String);
 
 impl ErasureLog {

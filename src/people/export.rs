@@ -31,7 +31,7 @@ pub fn schema() -> serde_json::Value {
 const SCHEMA_PATH: &str = "/me/export.schema.json";
 
 /// Everything that the union keeps of a person, at the moment of the export. Times are of UTC. What is null is not kept.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(title = "Member export")]
 pub struct MemberExport<'a> {
@@ -48,7 +48,7 @@ pub struct MemberExport<'a> {
 }
 
 /// What is kept of a person.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PersonDocument<'a> {
     /// As first typed.
@@ -85,7 +85,7 @@ pub struct PersonDocument<'a> {
 }
 
 /// What they said when they joined, or on their own page since.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ExportedAnswers<'a> {
     us_state: Option<UsState>,
@@ -99,7 +99,7 @@ struct ExportedAnswers<'a> {
 }
 
 /// What is known of their mailbox.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ExportedMail<'a> {
     /// The last mails that went there, newest first, and who asked for them.
@@ -120,7 +120,7 @@ struct ExportedMail<'a> {
     stopped_partners: &'a [StoppedPartner],
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ExportedSent<'a> {
     at: Timestamp,

@@ -53,7 +53,6 @@ macro_rules! is_spent {
 }
 
 /// Looks at the next people after an id.
-#[derive(Debug)]
 pub struct ListPeopleToForget {
     pub after: i64,
     pub times: RetentionTimes,
@@ -93,7 +92,6 @@ impl Unit for ListPeopleToForget {
 }
 
 /// Deletes the sign-ups of people between two ids that came to nothing long ago; returns how many.
-#[derive(Debug)]
 pub struct ForgetSignUps {
     pub after: i64,
     pub to: i64,
@@ -126,7 +124,6 @@ impl Unit for ForgetSignUps {
 }
 
 /// Deletes unneeded records of the next mailboxes after a name. Returns the last one it looked at, none at the end.
-#[derive(Debug)]
 pub struct ForgetMailboxes {
     pub after: String,
     pub times: RetentionTimes,
@@ -172,7 +169,7 @@ impl Retained {
 }
 
 /// Some people, in the order of their ids.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct PeopleLookedAt {
     /// The last of them; none if there are no more.
     pub last: Option<i64>,
@@ -183,7 +180,6 @@ pub struct PeopleLookedAt {
 
 /// Expires sign-ups and deletes the answers of those that came to nothing, in small steps; returns how many. Every node does
 /// this, and each takes rows that no other node holds.
-#[derive(Debug)]
 pub struct Retain {
     pub times: RetentionTimes,
     pub now: Timestamp,
@@ -257,7 +253,6 @@ async fn forget_sign_ins(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failu
 }
 
 /// Replaces these people with tombstones, unless something has happened to them since.
-#[derive(Debug)]
 pub struct ForgetPeople {
     pub people: Vec<(i64, AddressMarks)>,
     pub times: RetentionTimes,
@@ -265,7 +260,7 @@ pub struct ForgetPeople {
 }
 
 /// What happened to the people to forget.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct ForgottenPeople {
     pub forgotten: u64,
     /// People with so many records that they need another step.

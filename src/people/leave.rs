@@ -44,7 +44,6 @@ pub(crate) async fn lock_mailbox_of(sql: &mut dyn Sql, email_normalized: &str) -
 }
 
 /// Ends the membership of the person with that address, immediately.
-#[derive(Debug)]
 pub struct Leave {
     pub email_normalized: String,
     /// Their name in the audit log, if they have none yet.
@@ -83,7 +82,7 @@ impl Unit for Leave {
 
 /// Deletes everything stored about the person with that address, except a tombstone that recognizes the address by its marks.
 /// Refused while rewards are due to them, unless those are given up.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Erase {
     pub email_normalized: String,
     pub marks: AddressMarks,
@@ -246,7 +245,6 @@ async fn uncredit_spellings(sql: &mut dyn Sql, person: i64, mailbox: &str) -> Re
 }
 
 /// Lets mail reach the person with that normalized address, or its tombstone, whatever blocked it.
-#[derive(Debug)]
 pub struct Unsuppress {
     pub email_normalized: String,
     pub account: AccountId,

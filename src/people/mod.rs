@@ -59,7 +59,6 @@ pub async fn fill(store: &Store, mut file: PersonDetails, now: Timestamp) -> Res
     Ok(file)
 }
 
-#[derive(Debug)]
 pub struct People {
     store: Store,
     marker: AddressMarker,

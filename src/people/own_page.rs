@@ -32,7 +32,6 @@ use crate::{random, rewards};
 /// Sign-in answers are sent at multiples of this, whatever the state of the address; it is longer than any of them takes.
 const RESPONSE_TIME_STEP: Duration = Duration::from_millis(100);
 
-#[derive(Debug)]
 pub struct OwnPages {
     store: Store,
     sessions: SessionMaker,
@@ -44,7 +43,6 @@ pub struct OwnPages {
 }
 
 /// A new session.
-#[derive(Debug)]
 pub struct Entered {
     pub cookie: String,
     /// The token in every form of the session.

@@ -67,7 +67,6 @@ macro_rules! entries {
 }
 
 /// What is stored about the person with that normalized address; [`ListActivity`] reads their related records.
-#[derive(Debug)]
 pub struct FindPerson(pub String, pub Timestamp);
 
 impl Unit for FindPerson {
@@ -83,7 +82,6 @@ impl Unit for FindPerson {
 }
 
 /// The same with their last sign-ups.
-#[derive(Debug)]
 pub struct FindPersonBriefly(pub String, pub Timestamp);
 
 impl Unit for FindPersonBriefly {
@@ -105,7 +103,6 @@ async fn find_id(sql: &mut dyn Sql, email_normalized: &str) -> Result<Option<i64
 
 /// Gives the person with that normalized address a name for the audit log, unless they have one, and tells the log; false if no
 /// one has the address.
-#[derive(Debug)]
 pub struct NamePerson(pub String, pub AccountId);
 
 impl Unit for NamePerson {
@@ -122,7 +119,6 @@ impl Unit for NamePerson {
 }
 
 /// People whose address begins with a text, or whose code or account equals it, in the order of their addresses.
-#[derive(Debug)]
 pub struct FindPeople(pub String, pub u32);
 
 impl Unit for FindPeople {
@@ -145,7 +141,6 @@ impl Unit for FindPeople {
 }
 
 /// The people after an id, in the order of ids; those in one state, or all.
-#[derive(Debug)]
 pub struct ListPeopleAfter {
     pub id: i64,
     pub state: Option<PersonState>,
@@ -163,7 +158,6 @@ impl Unit for ListPeopleAfter {
 }
 
 /// The sign-ups of a key, a partner or the form, newest first, before an id.
-#[derive(Debug)]
 pub struct ListSignUpsOf {
     pub whose: SignUpsOf,
     pub before: SignUpId,
@@ -261,7 +255,6 @@ async fn last_sign_ups(sql: &mut dyn Sql, person: &PersonRecord, now: Timestamp)
 }
 
 /// A page of a person's related records, after a given place.
-#[derive(Debug)]
 pub struct ListActivity {
     pub person: i64,
     pub after: ActivityPlace,

@@ -149,7 +149,7 @@ fn has_more(log: &Log, step: Result<bool, StoreError>, problem: &str) -> bool {
 }
 
 /// Walks over the people of the sandbox, step by step, and deletes test data past its retention time.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct TestDataWalk {
     /// The last person that was looked at.
     after: i64,
@@ -166,7 +166,6 @@ impl TestDataWalk {
 }
 
 /// Walks over all people and mailboxes, step by step, and forgets those whose time is up.
-#[derive(Debug)]
 pub struct Walk {
     marker: AddressMarker,
     times: RetentionTimes,
@@ -214,7 +213,6 @@ impl Walk {
 }
 
 /// Whether the wall clock can be trusted, compared with the monotonic clock.
-#[derive(Debug)]
 struct ClockWatch {
     last: Moment,
     /// When it was last seen to jump, or when watching began.

@@ -14,7 +14,6 @@ use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
 /// The person that a link would sign in, while it works.
-#[derive(Debug)]
 pub struct FindSignIn(pub SignInRef, pub Timestamp);
 
 impl Unit for FindSignIn {
@@ -33,7 +32,6 @@ impl Unit for FindSignIn {
 }
 
 /// The campaign that a request leads back to, for as long as the request is remembered.
-#[derive(Debug)]
 pub struct FindCampaignOfSignIn(pub SignInRef);
 
 impl Unit for FindCampaignOfSignIn {
@@ -48,7 +46,6 @@ impl Unit for FindCampaignOfSignIn {
 
 /// A code is about to be compared. Counts the attempt on each open request that this browser made for the address, and returns
 /// the requests whose code may be right.
-#[derive(Debug)]
 pub struct TryCode(pub String, pub Timestamp);
 
 impl Unit for TryCode {
@@ -79,7 +76,6 @@ impl Unit for TryCode {
 
 /// Signs in the person who confirmed a sign-up, with their existing session or else with this one. None if the sign-up does not
 /// make them a member.
-#[derive(Debug)]
 pub struct EnterByJoining(pub SignUpRef, pub Nonce);
 
 impl Unit for EnterByJoining {
@@ -107,7 +103,6 @@ pub struct SignedIn {
 
 /// A person typed an address in a browser. A member, or a person who left, is mailed a link and a code, unless their mailbox has
 /// reached its limit. A person who has not confirmed yet gets the confirmation mail again.
-#[derive(Debug)]
 pub struct AskSignIn {
     pub email_normalized: String,
     pub mailbox: String,
@@ -201,7 +196,6 @@ impl AskSignIn {
 }
 
 /// Uses a request once: signs the person in, with their existing session or else with this one. None if it cannot be used.
-#[derive(Debug)]
 pub struct UseSignIn {
     pub sign_in: SignInRef,
     pub by_code: bool,

@@ -12,7 +12,6 @@ const DELETE_BATCH: u32 = 100;
 
 /// Deletes what is older than `before`, completely and without a trace, in small steps: the next people after an id, and at the
 /// end everything else. Never runs on live records.
-#[derive(Debug)]
 pub struct ForgetTestData {
     pub after: i64,
     pub before: Timestamp,
@@ -20,7 +19,7 @@ pub struct ForgetTestData {
 }
 
 /// What a step did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct ForgottenTestData {
     /// The last person that was looked at; none after the last one who is old enough.
     pub last: Option<i64>,

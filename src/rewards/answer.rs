@@ -7,7 +7,7 @@ use crate::domain::reward::settlement::{AnswerLine, Settlement};
 use crate::domain::time::{DAY, Timestamp};
 
 /// A provider's answer after the check. Positions are lines of its file.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default, PartialEq, Eq)]
 pub struct CheckedAnswer {
     /// Why the answer cannot be booked.
     pub mistakes: Vec<(usize, String)>,
@@ -19,7 +19,7 @@ pub struct CheckedAnswer {
 }
 
 /// When a payout may have been paid.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct PaidWithin {
     pub now: Timestamp,
     /// Allows dates before the batch was made: after a restore, or after a wrong booking, the payout goes into another batch.

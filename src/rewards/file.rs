@@ -14,7 +14,7 @@ use crate::store::StoreError;
 use crate::supervise::pause_after_step;
 
 /// What a batch's file holds.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct WrittenRows {
     pub rows: u64,
     pub cents: i64,
@@ -43,7 +43,7 @@ impl WrittenRows {
 }
 
 /// The outcome of making a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum MadeBatch {
     NothingDue,
     /// Time ran out before everyone was looked at. The next request continues.

@@ -133,7 +133,6 @@ async fn form_group(
 }
 
 /// Removes a person from what their referrer earns in a campaign, permanently.
-#[derive(Debug)]
 pub struct VoidPerson {
     pub email_normalized: String,
     pub campaign: CampaignSlug,
@@ -270,7 +269,6 @@ const ALL_CHECKED: i64 = i64::MAX;
 
 /// Advances rewards: checks some people whose hold is over or, once all are checked, forms some groups. Returns whether there may be more
 /// to do. `account` is for a referrer who has none yet.
-#[derive(Debug)]
 pub struct StepRewards(pub AccountId, pub Timestamp);
 
 impl Unit for StepRewards {
@@ -286,7 +284,6 @@ impl Unit for StepRewards {
 
 /// The same for one referrer: checks some of the people they referred, after the given id, or forms some of their groups once all are
 /// checked (`after` is `ALL_CHECKED`). Returns where the next step begins; none if nothing is left.
-#[derive(Debug)]
 pub struct StepReferrer {
     pub person: i64,
     pub after: i64,

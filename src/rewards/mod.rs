@@ -45,7 +45,6 @@ const MOST_OPEN_BATCHES: usize = 20;
 const SETTLED_AT_ONCE: usize = 100;
 
 /// What the operator does with rewards.
-#[derive(Debug)]
 pub struct RewardAdmin {
     /// If it is audited, the steps that follow from an act still run unaudited.
     store: Store,

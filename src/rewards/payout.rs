@@ -30,7 +30,7 @@ pub struct BatchRecord {
     pub out_cents: i64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum WhichBatch {
     Numbered(i64),
     Last,
@@ -50,7 +50,7 @@ pub enum NextBatch {
 }
 
 /// Some payouts of a batch, and the id to continue after.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct PayoutPage {
     pub payouts: Vec<PayoutRecord>,
     /// None on the last page.
@@ -113,7 +113,6 @@ fn batch(row: &Row<'_>) -> Result<BatchRecord, Failure> {
     })
 }
 
-#[derive(Debug)]
 pub struct FindBatch(pub WhichBatch);
 
 impl Unit for FindBatch {
@@ -140,7 +139,6 @@ impl Unit for FindBatch {
 }
 
 /// The payouts of a batch after that id, in order, without netted ones.
-#[derive(Debug)]
 pub struct ListPayouts(pub i64, pub i64);
 
 impl Unit for ListPayouts {
@@ -156,7 +154,6 @@ impl Unit for ListPayouts {
 }
 
 /// Unsettled payouts to an account whose file may be out. If there are too many (no one has that many), the newest.
-#[derive(Debug)]
 pub struct ListPayoutsOut(pub AccountId);
 
 impl Unit for ListPayoutsOut {
@@ -173,7 +170,6 @@ impl Unit for ListPayoutsOut {
 }
 
 /// The payouts with these external ids, where they exist.
-#[derive(Debug)]
 pub struct FindPayouts(pub Vec<String>);
 
 impl Unit for FindPayouts {
@@ -209,7 +205,6 @@ async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> {
 }
 
 /// Begins a batch if something is due, or continues one whose file was never written; none if nothing is due.
-#[derive(Debug)]
 pub struct BeginBatch {
     pub who: String,
     pub now: Timestamp,
@@ -263,7 +258,6 @@ async fn next_due(sql: &mut dyn Sql, after: i64, most: u32) -> Result<Vec<DueRef
 }
 
 /// Puts what some referrers are due into a batch. True once everyone was looked at.
-#[derive(Debug)]
 pub struct FillBatch {
     pub batch: i64,
     pub who: String,
@@ -369,7 +363,6 @@ pub(crate) async fn paid_of(sql: &mut dyn Sql, account: &str) -> Result<(i64, i6
 }
 
 /// What [`BeginBatch`] would begin or continue.
-#[derive(Debug)]
 pub struct FindNextBatch;
 
 impl Unit for FindNextBatch {
@@ -382,7 +375,6 @@ impl Unit for FindNextBatch {
 }
 
 /// Writing the file of a batch begins: from now on nothing is taken out of the batch.
-#[derive(Debug)]
 pub struct CloseBatch(pub i64, pub Timestamp);
 
 impl Unit for CloseBatch {
@@ -397,7 +389,6 @@ impl Unit for CloseBatch {
     }
 }
 
-#[derive(Debug)]
 pub struct NoteWritten(pub i64, pub Timestamp);
 
 impl Unit for NoteWritten {

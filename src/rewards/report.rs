@@ -17,7 +17,6 @@ const REVIEWED_AT_ONCE: u32 = 20;
 const ADDED_AT_ONCE: u32 = 10_000;
 
 /// Counts referred members who take part and are in no group yet, up to a maximum.
-#[derive(Debug)]
 pub struct FindOnTheWay(pub u32);
 
 impl Unit for FindOnTheWay {
@@ -44,7 +43,6 @@ impl Unit for FindOnTheWay {
 }
 
 /// Adds up more of a campaign's groups and lines, on top of the sums so far. Repeat until it is whole.
-#[derive(Debug)]
 pub struct AddUpCampaign(pub CampaignSlug, pub CampaignRewards);
 
 impl Unit for AddUpCampaign {
@@ -93,7 +91,6 @@ macro_rules! not_paid {
 }
 
 /// The referrers after that person who have unpaid groups, in the order of their ids.
-#[derive(Debug)]
 pub struct ListReviewedReferrers(pub i64);
 
 impl Unit for ListReviewedReferrers {

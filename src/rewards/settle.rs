@@ -10,7 +10,6 @@ use crate::rewards::place::{count_rewarded, move_up, set_state};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Books the outcome of some payouts.
-#[derive(Debug)]
 pub struct SettlePayouts {
     pub settlements: Vec<Settlement>,
     pub who: String,

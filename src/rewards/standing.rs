@@ -133,7 +133,6 @@ async fn ledger_of(sql: &mut dyn Sql, account: &AccountId) -> Result<Vec<LedgerE
 }
 
 /// Everything else kept about a person's rewards.
-#[derive(Debug)]
 pub struct FindRewardHistory(pub i64, pub Option<AccountId>);
 
 impl Unit for FindRewardHistory {
@@ -206,7 +205,6 @@ macro_rules! account_columns {
 }
 
 /// The accounts after that one, in order.
-#[derive(Debug)]
 pub struct ListRewardAccounts(pub String, pub u32);
 
 impl Unit for ListRewardAccounts {
@@ -226,7 +224,6 @@ impl Unit for ListRewardAccounts {
 }
 
 /// The accounts after that one that were paid between two times, with the amount in cents.
-#[derive(Debug)]
 pub struct ListPaidBetween {
     pub since: Timestamp,
     pub until: Timestamp,

@@ -13,7 +13,6 @@ macro_rules! columns {
 }
 
 /// Delivers a mail once; the oldest in a full inbox are deleted.
-#[derive(Debug)]
 pub struct PutInInbox(pub ArrivingMail, pub Timestamp);
 
 impl Unit for PutInInbox {
@@ -34,7 +33,6 @@ impl Unit for PutInInbox {
 }
 
 /// A partner's mails older than that id, newest first.
-#[derive(Debug)]
 pub struct ListInbox {
     pub partner: PartnerId,
     pub before: Option<i64>,
@@ -57,7 +55,6 @@ impl Unit for ListInbox {
 }
 
 /// One mail.
-#[derive(Debug)]
 pub struct FindInInbox(pub PartnerId, pub i64);
 
 impl Unit for FindInInbox {
@@ -72,7 +69,6 @@ impl Unit for FindInInbox {
 }
 
 /// Partners with an inbox: those that are not suspended and have a working key.
-#[derive(Debug)]
 pub struct ListInboxPartners(pub Timestamp);
 
 impl Unit for ListInboxPartners {

@@ -21,7 +21,6 @@ use crate::store::{Store, StoreError};
 pub const MOST_LISTED: u32 = 100;
 
 /// The partners' inboxes, as partners read them.
-#[derive(Debug)]
 pub struct Inbox {
     store: Store,
     tokens: TokenMaker,
@@ -30,7 +29,6 @@ pub struct Inbox {
 }
 
 /// Some mails, newest first.
-#[derive(Debug)]
 pub struct InboxPage {
     pub mails: Vec<ReceivedMail>,
     /// The id to list older mails from, if there are more.
@@ -67,12 +65,6 @@ pub struct ReceivedMail {
 /// Ids are texts in JSON.
 fn as_text<S: Serializer>(id: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(id)
-}
-
-impl std::fmt::Debug for ReceivedMail {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ReceivedMail({})", self.id)
-    }
 }
 
 impl Inbox {

@@ -16,7 +16,6 @@ use crate::reply::Reply;
 use crate::sandbox::inbox::PutInInbox;
 use crate::store::{Store, StoreError};
 
-#[derive(Debug)]
 pub struct InboxTransport {
     store: Store,
     membership: Membership,

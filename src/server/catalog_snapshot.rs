@@ -15,7 +15,6 @@ use crate::operations::dispatch::Dispatcher;
 use crate::site::branding::Branding;
 use crate::site::{OperatorParts, Site};
 
-#[derive(Debug)]
 pub(super) struct CatalogSnapshot {
     pub app: Arc<App>,
     pub dispatcher: Arc<Dispatcher>,

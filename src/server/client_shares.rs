@@ -15,7 +15,6 @@ use crate::limiter::Network;
 
 /// A part of what all callers have together: of the connections in `listener.rs`, the requests in flight and the bytes of
 /// bodies in `mod.rs`.
-#[derive(Debug)]
 struct Share {
     connections: Allowance,
     requests: Allowance,
@@ -43,7 +42,7 @@ const SITE: u32 = 48;
 const SHARDS: usize = 16;
 
 /// Everybody who is connected, or has a request under way; as many entries as there are connections and requests.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct ClientShares {
     shards: [Mutex<HashMap<Place, Arc<Share>>>; SHARDS],
     hasher: RandomState,
@@ -80,7 +79,6 @@ impl ClientShares {
 }
 
 /// Whoever a connection, or a request through a proxy, belongs to.
-#[derive(Debug)]
 pub(super) struct ClientShare {
     table: Arc<ClientShares>,
     shares: [Option<(Place, Arc<Share>)>; 2],
@@ -123,7 +121,6 @@ impl Drop for ClientShare {
 }
 
 /// A request's place among its caller's.
-#[derive(Debug)]
 pub(super) struct RequestPlace<'a>(&'a ClientShare);
 
 impl Drop for RequestPlace<'_> {

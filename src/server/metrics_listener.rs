@@ -35,7 +35,6 @@ const READER_TIMEOUT: Duration = Duration::from_secs(5);
 const READY_TIMEOUT: Duration = Duration::from_millis(2500);
 
 /// What is counted where somebody reads the metrics.
-#[derive(Debug)]
 pub(super) struct WatchedRequests {
     pub requests: Requests,
     /// Refused because the operator paused sign-ups.

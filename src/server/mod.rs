@@ -73,7 +73,7 @@ const IN_FLIGHT: NonZeroUsize = NonZeroUsize::new(8192).expect("a request is und
 const BODY_BYTES: usize = 64 << 20;
 
 /// What the operator sets of the HTTP side.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct HttpSettings {
     pub proxies: TrustedProxies,
     /// What the site shows of the operator's own.
@@ -95,7 +95,6 @@ pub struct HttpSettings {
 }
 
 /// The service's face to HTTP.
-#[derive(Debug)]
 pub struct HttpService {
     app: Arc<Core>,
     /// Read once for each request, which keeps what it read to its end.
@@ -345,7 +344,6 @@ impl HttpService {
 }
 
 /// A connection, as its requests need to know it.
-#[derive(Debug)]
 struct Connection {
     peer: IpAddr,
     /// Whose it is; none for a trusted proxy, whose requests are their clients'.

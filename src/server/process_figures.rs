@@ -15,7 +15,7 @@ use crate::http::connection::tls::Tls;
 use crate::metrics::Exposition;
 
 /// What a node stands on, and may run out of.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct NodeResources {
     /// The folder whose disk the records are on.
     pub folder: PathBuf,

@@ -4,7 +4,6 @@
 //! somebody asks for it, no more than once a second, so that a service which runs learns of the first test key by itself. One
 //! that cannot be opened is no trouble of the others'.
 
-use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -32,17 +31,17 @@ const BELIEVED_FOR: Duration = Duration::from_secs(1);
 const LOOKED_UP_FOR: Duration = Duration::from_millis(500);
 
 /// Whoever knows where the sandbox's records are.
-pub trait FindsSandbox: Send + Sync + fmt::Debug {
+pub trait FindsSandbox: Send + Sync {
     /// The sandbox, opened once; none where there is none. It never makes one. What is wrong is told to the operator there.
     fn find(&self) -> Reply<'_, Result<Option<Arc<App>>, NoSandbox>>;
 }
 
 /// There is one, and it cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NoSandbox;
 
 /// The sandbox, as requests come to it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct SandboxRouter {
     finder: Option<Arc<dyn FindsSandbox>>,
     mcp_origins: Vec<String>,

@@ -7,7 +7,7 @@ use super::own_text::OwnTexts;
 use crate::domain::union::colors::{Color, Colors};
 
 /// What the operator adds to the site; nothing unless they do.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Branding {
     pub logo: Option<Logo>,
     /// The picture for shared links, a PNG of [`Branding::CARD_SIZE`].

@@ -14,7 +14,6 @@ use crate::http::response::etag::Document;
 const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 
 /// One picture for each language.
-#[derive(Debug)]
 pub struct Cards([Document; Language::ALL.len()]);
 
 impl Cards {

@@ -11,7 +11,7 @@ use crate::http::response::answer::Answer;
 /// Over HTTPS a name with this prefix keeps other hosts of the domain from setting the cookie.
 const HOST_PREFIX: &str = "__Host-";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SiteCookie {
     Session,
     /// Of the browser that asked for a code.

@@ -96,12 +96,6 @@ pub struct DevMailbox {
     pub key: String,
 }
 
-impl std::fmt::Debug for DevMailbox {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("DevMailbox")
-    }
-}
-
 impl DevMailbox {
     fn opens(&self, key: &str) -> bool {
         bool::from(self.key.as_bytes().ct_eq(key.as_bytes()))

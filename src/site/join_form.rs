@@ -23,7 +23,7 @@ use crate::membership::Application;
 const SHOWN_FOR: Duration = DAY;
 
 /// The join form as it was sent.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct SentForm {
     email: String,
     /// None where the form did not arrive whole.

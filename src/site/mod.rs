@@ -75,7 +75,6 @@ const WITH_OUR_SCRIPT: HeaderValue = HeaderValue::from_static(
 );
 
 /// What all pages share.
-#[derive(Debug)]
 pub struct Site {
     app: Arc<App>,
     branding: Arc<Branding>,
@@ -107,7 +106,7 @@ pub struct Site {
 }
 
 /// The operator's page, as the start makes it.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct OperatorParts {
     pub access: Option<Arc<OperatorAccess>>,
     /// In which a proxy names who is signed in.
@@ -171,7 +170,6 @@ impl Site {
 /// What a handler of a page gives, or what ends it early: `?` on either answers the visitor.
 pub type PageResult<T = Answer> = Result<T, EarlyEnd>;
 
-#[derive(Debug)]
 pub enum EarlyEnd {
     /// Another page.
     Page(Box<Answer>),
@@ -200,7 +198,7 @@ impl EarlyEnd {
 }
 
 /// A page that was asked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Visit<'a> {
     pub site: &'a Site,
     /// Where the page is.

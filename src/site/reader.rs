@@ -13,13 +13,13 @@ use crate::http::response::answer::Answer;
 /// How long a browser remembers what was chosen in it.
 const REMEMBERED_FOR: Duration = DAY.saturating_mul(365);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Reader {
     pub language: Language,
     known_by: KnownBy,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum KnownBy {
     /// The address that they opened, or the form that they sent.
     Asked,

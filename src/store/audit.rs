@@ -16,7 +16,6 @@ use crate::domain::time::{DAY, Timestamp};
 use crate::reply::Reply;
 
 /// What was done after a place and before `until`, oldest first.
-#[derive(Debug)]
 pub struct ListAuditAfter {
     pub after: AuditPlace,
     pub until: Timestamp,
@@ -35,7 +34,6 @@ impl Unit for ListAuditAfter {
 }
 
 /// What was done from `since` on and before a place, newest first.
-#[derive(Debug)]
 pub struct ListAuditBefore {
     pub since: Timestamp,
     pub before: AuditPlace,
@@ -54,7 +52,6 @@ impl Unit for ListAuditBefore {
 }
 
 /// Records an act that changes no row of ours but is worth knowing.
-#[derive(Debug)]
 pub struct AppendAudit(pub Act);
 
 impl Unit for AppendAudit {
@@ -79,7 +76,7 @@ pub struct Act {
 }
 
 /// A place in the log, in the order of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct AuditPlace {
     pub at: Timestamp,
     pub id: i64,

@@ -3,7 +3,7 @@
 use ring::digest::{SHA256, digest};
 
 /// One step. A released step never changes: records store its fingerprint, and records with another one are refused.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Migration {
     pub sqlite: &'static str,
     pub postgres: &'static str,
@@ -42,7 +42,7 @@ pub(super) fn fingerprint(sql: &str) -> String {
 }
 
 /// What opening a store may do to the schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Prepare {
     /// Nothing: the schema must exist and be current. For commands, which may run beside a server of another version.
     Expect,

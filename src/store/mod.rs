@@ -15,7 +15,6 @@ pub mod sql;
 pub mod sqlite;
 pub mod transfer;
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::reply::Reply;
@@ -33,7 +32,7 @@ pub use crate::store::postgres::batch::{BatchOutcome, Batched};
 pub const WRITE_BATCH: usize = 256;
 
 /// Where units of work run. Every engine passes the same suite: `tests/it/once/store_suite/`.
-pub trait Engine: Send + Sync + fmt::Debug {
+pub trait Engine: Send + Sync {
     fn run(&self, how: How, job: Box<dyn Job>) -> JobReply<'_>;
 
     /// Tuned by hand, because every page shows it.
@@ -54,7 +53,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
 }
 
 /// The records, through an engine. Cloning it is cheap.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Store {
     engine: Arc<dyn Engine>,
     /// The act that changes are recorded as.
@@ -129,7 +128,6 @@ impl Store {
 }
 
 /// Runs units of one kind together if the engine can.
-#[derive(Debug)]
 pub struct Batches<B: Batched> {
     store: Store,
     together: Option<Arc<Batcher<B>>>,

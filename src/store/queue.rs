@@ -1,7 +1,6 @@
 //! A bounded queue to one worker, with backpressure: a caller that finds it full is held back, and gives up after a while. Also
 //! what monitoring reads about a store: how much is waiting, and how it is processed.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,12 +30,6 @@ pub(super) enum Queued<T> {
 
 /// The channel for the answer to a job.
 pub(super) type Waiter<A> = oneshot::Sender<Result<A, StoreError>>;
-
-impl<T> fmt::Debug for Queue<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Queue")
-    }
-}
 
 impl<T: Send> Queue<T> {
     pub(super) fn new() -> (Self, mpsc::Receiver<Queued<T>>) {
@@ -84,7 +77,7 @@ fn unavailable(why: &str) -> StoreError {
 pub const BATCH_ENDS: [usize; 7] = [1, 2, 4, 8, 32, 128, super::WRITE_BATCH];
 
 /// The sizes of the batches that the worker took: two additions per batch, which is a commit.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct BatchCounts {
     /// Not cumulative: each batch is in one of them.
     sizes: [AtomicU64; BATCH_ENDS.len() + 1],
@@ -105,14 +98,14 @@ impl BatchCounts {
 }
 
 /// What monitoring reads about a store other than its contents. Reading it does not query the database.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct StoreFigures {
     pub writer: WriterFigures,
     pub pools: Vec<PoolFigures>,
 }
 
 /// A writer that commits for many callers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct WriterFigures {
     /// Jobs that wait for the next batch.
     pub waiting: usize,
@@ -133,7 +126,7 @@ impl WriterFigures {
 }
 
 /// Connections to the database for one purpose.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PoolFigures {
     pub name: &'static str,
     pub busy: usize,

@@ -28,7 +28,7 @@ pub trait Unit: Send + Sync + 'static {
 }
 
 /// How a unit reaches the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// It changes nothing and reads a few rows, and may run beside a write.
     Read,
@@ -197,8 +197,8 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
+/// Without the value: it may be an address.
 impl std::fmt::Debug for Value<'_> {
-    /// Without the value: it may be an address.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Value")
     }
@@ -307,12 +307,6 @@ impl Column for &str {
 
 /// One row of an answer. If a column does not hold what it should, something else wrote it, and the error names the column.
 pub struct Row<'r>(pub &'r dyn Columns);
-
-impl std::fmt::Debug for Row<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Row")
-    }
-}
 
 impl Row<'_> {
     fn foreign(&self, column: usize) -> Failure {

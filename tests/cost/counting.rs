@@ -6,7 +6,6 @@ use unionhall::store::sql::{How, Job, JobReply};
 use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{Engine, StoreFigures, StoreReply};
 
-#[derive(Debug)]
 pub(crate) struct Counting {
     store: SqliteStore,
     pub calls: AtomicUsize,

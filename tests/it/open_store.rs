@@ -9,7 +9,7 @@ use unionhall::membership::confirm::Confirm;
 use unionhall::membership::sign_up::SignUp;
 use unionhall::store::{Batches, Engine, Store, StoreError, StoreReply};
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct OpenStore {
     store: Store,
     sign_ups: Arc<Batches<SignUp>>,

@@ -21,7 +21,7 @@ use crate::domain::figure::counted;
 use crate::domain::time::{Timestamp, show_span};
 use crate::installation::NoteBackup;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct ContinuousSettings {
     /// The folder of the copies, where a new one is written again and again, each under the time it was made at.
     ///

@@ -17,7 +17,7 @@ use crate::people::erasures::ErasureLog;
 const ERASING_TAKES: Duration = Duration::from_secs(60);
 
 /// Whether someone who was erased is in the records again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CameBack {
     Yes,
     /// They were erased and came again by themselves within an hour, or were in the copy.

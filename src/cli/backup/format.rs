@@ -33,7 +33,7 @@ const PORTION: usize = 1 << 20;
 const SYNCED_EVERY: u64 = 1 << 26;
 
 /// What a backup holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Manifest {
     pub made_at: Timestamp,
     /// The version that made it.
@@ -43,7 +43,7 @@ pub(super) struct Manifest {
     pub secret: Option<Content>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content {
     pub length: u64,
     sum: [u8; 32],
@@ -177,7 +177,6 @@ pub(super) fn write(
 }
 
 /// A backup to be read: first the database, then the secret.
-#[derive(Debug)]
 pub(super) struct BackupFile {
     pub manifest: Manifest,
     file: File,

@@ -35,7 +35,7 @@ pub(super) use self::restore::{RestoreSettings, run as restore};
 pub(super) use self::resume::{ResumeSettings, run as resume};
 use crate::installation::NoteBackup;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(group(ArgGroup::new("what").args(["file", "done", "to"]).required(true)))]
 pub(super) struct BackupSettings {
     /// The file to write, which must not be there yet, such as /backup/unionhall-2026-11-15.

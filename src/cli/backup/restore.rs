@@ -27,7 +27,7 @@ use crate::private_files::{folder_of, new_file};
 use crate::store::migration::MIGRATIONS;
 use crate::store::sqlite::SqliteSnapshot;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct RestoreSettings {
     /// The file that `unionhall backup` wrote.
     file: PathBuf,

@@ -26,7 +26,7 @@ use crate::store::migration::Prepare;
 use crate::store::postgres::PostgresStore;
 use crate::store::{Store, WRITE_BATCH};
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct ResumeSettings {
     /// A log of erasures: the file `erasures` in the data folder of a node. Give it for each node.
     ///

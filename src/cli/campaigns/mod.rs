@@ -28,7 +28,7 @@ const OFFER_FORMAT: &str = concat!(
     include_str!("offer.sample.toml")
 );
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(super) enum CampaignsCommand {
     /// Make a campaign from a file. It is a draft that nobody sees until `campaigns open`.
     #[command(after_long_help = CAMPAIGN_FORMAT)]
@@ -79,7 +79,7 @@ pub(super) enum CampaignsCommand {
     Sample(PrintSample),
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct NewCampaign {
     /// The file; `-` reads standard input.
     file: String,
@@ -87,7 +87,7 @@ pub(super) struct NewCampaign {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct EditedCampaign {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
@@ -95,7 +95,7 @@ pub(super) struct EditedCampaign {
     new: NewCampaign,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct NamedCampaign {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
@@ -106,7 +106,7 @@ pub(super) struct NamedCampaign {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct StepArgs {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
@@ -116,7 +116,7 @@ pub(super) struct StepArgs {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct OpenCampaign {
     #[command(flatten)]
     step: StepArgs,
@@ -124,7 +124,7 @@ pub(super) struct OpenCampaign {
     postal: PostalSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct ActivateCampaign {
     #[command(flatten)]
     step: StepArgs,
@@ -132,7 +132,7 @@ pub(super) struct ActivateCampaign {
     catalog: CatalogSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct PublishOffer {
     #[command(flatten)]
     step: StepArgs,
@@ -140,7 +140,7 @@ pub(super) struct PublishOffer {
     file: String,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 struct NoteArgs {
     /// Why, for the campaign's history; only operators read it.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = read_note)]
@@ -150,7 +150,7 @@ struct NoteArgs {
     no_mail: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct PrintDemand {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
@@ -166,7 +166,7 @@ pub(super) struct PrintDemand {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct PrintDraft {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
@@ -180,7 +180,7 @@ pub(super) struct PrintDraft {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct PrintSample {
     /// A file for `campaigns offer` instead of one for `campaigns new`.
     #[arg(long)]

@@ -23,7 +23,7 @@ use crate::http::request::host::is_local;
 
 pub(super) use self::refused::without_refused;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct DoctorSettings {
     /// As a JSON list of {check, state, message, fix}, for programs.
     #[arg(long)]

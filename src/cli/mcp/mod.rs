@@ -28,7 +28,7 @@ use crate::people::erasures::ErasureLog;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct McpSettings {
     #[command(flatten)]
     store: StoreSettings,

@@ -25,7 +25,7 @@ use crate::random;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct NegotiatorSettings {
     #[command(flatten)]
     store: StoreSettings,

@@ -15,7 +15,7 @@ use crate::domain::time::Timestamp;
 use crate::operator::AppendAudit;
 use crate::people::records::ListPeopleAfter;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
     /// With a line of headings, for a spreadsheet: no cell is taken for a formula.
     Csv,
@@ -23,7 +23,7 @@ enum ExportFormat {
     Jsonl,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Which {
     Member,
     Invited,
@@ -31,7 +31,7 @@ enum Which {
     All,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct ExportPeople {
     #[arg(long, value_enum, default_value = "csv")]
     format: ExportFormat,

@@ -27,7 +27,7 @@ use crate::people::erasures::ErasureLog;
 use crate::people::records::ListSignUpsOf;
 use crate::people::{NotErased, People, records};
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(super) enum MembersCommand {
     /// Print how many members there are now.
     Count(CountMembers),
@@ -51,7 +51,7 @@ pub(super) enum MembersCommand {
     Unsuppress(NamedPerson),
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct CountMembers {
     /// As a JSON object, for programs.
     #[arg(long)]
@@ -60,7 +60,7 @@ pub(super) struct CountMembers {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct ShowPerson {
     /// As a JSON object, for programs.
     #[arg(long)]
@@ -69,7 +69,7 @@ pub(super) struct ShowPerson {
     person: NamedPerson,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(group(ArgGroup::new("whom").args(["text", "key", "partner", "form"]).required(true)))]
 pub(super) struct FindPeople {
     /// The beginning of an address, a referral code or its link, or an account of the audit log; `-` to read it on standard
@@ -91,7 +91,7 @@ pub(super) struct FindPeople {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct NamedMember {
     /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
     email: String,
@@ -100,7 +100,7 @@ pub(super) struct NamedMember {
 }
 
 /// A person of the installation whose secret is known.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct NamedPerson {
     /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
     email: String,
@@ -110,7 +110,7 @@ pub(super) struct NamedPerson {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct EraseMember {
     /// Give up the rewards that are due to them, because they say so. Without it, a person with rewards due is not erased.
     #[arg(long)]

@@ -11,7 +11,7 @@ use crate::domain::api_key::Mode;
 use crate::operator::partner;
 use crate::partners::records::{ResumePartner, SetMailsADay, SuspendPartner};
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct SetMailBudget {
     /// The partner's name, as `partners list` shows it.
     name: String,
@@ -30,11 +30,12 @@ impl MailsADay {
     const MOST: u32 = 1_000_000;
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write a number from 1 to {}, or default; `unionhall partners suspend` stops all mail of a partner",
     MailsADay::MOST
 )]
+#[derive(Debug)]
 struct NotMailsADay;
 
 impl std::str::FromStr for MailsADay {

@@ -22,7 +22,7 @@ use crate::partners::endpoints::ListEndpoints;
 use crate::partners::records;
 use crate::partners::records::SetContact;
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(in crate::cli) enum PartnersCommand {
     /// List all partners. `keys issue NAME` makes one.
     List(ListPartners),
@@ -45,7 +45,7 @@ pub(in crate::cli) enum PartnersCommand {
     MailBudget(control::SetMailBudget),
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct ListPartners {
     /// As a JSON array, for programs.
     #[arg(long)]
@@ -54,7 +54,7 @@ pub(in crate::cli) struct ListPartners {
     records: PartnerRecords,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct ShowPartner {
     /// As a JSON object, for programs.
     #[arg(long)]
@@ -63,7 +63,7 @@ pub(in crate::cli) struct ShowPartner {
     partner: NamedPartner,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct SetContactArgs {
     #[command(flatten)]
     partner: NamedPartner,
@@ -71,7 +71,7 @@ pub(in crate::cli) struct SetContactArgs {
     email: String,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct NamedPartner {
     /// The partner's name, as `partners list` shows it.
     name: String,
@@ -80,7 +80,7 @@ pub(in crate::cli) struct NamedPartner {
 }
 
 /// Which records a command about partners works on.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct PartnerRecords {
     /// Work on the sandbox's records, which test keys open.
     #[arg(long)]

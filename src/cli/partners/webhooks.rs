@@ -20,7 +20,7 @@ use crate::partners::self_service::MAX_COUNTED;
 use crate::partners::webhooks::{EVERY_BATCH, Webhooks};
 use crate::random;
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(in crate::cli) enum WebhooksCommand {
     /// Add an endpoint of a partner. Only its secret is printed to standard output, once: it is not stored.
     ///
@@ -41,7 +41,7 @@ pub(in crate::cli) enum WebhooksCommand {
     Remove(OneEndpoint),
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct WebhookSettings {
     #[command(flatten)]
     records: PartnerRecords,
@@ -55,7 +55,7 @@ pub(in crate::cli) struct WebhookSettings {
     base_url: Option<String>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct AddEndpointArgs {
     /// The partner's name, as `partners list` shows it.
     partner: String,
@@ -65,7 +65,7 @@ pub(in crate::cli) struct AddEndpointArgs {
     settings: WebhookSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct OneEndpoint {
     /// The endpoint's id, as `webhooks list` shows it.
     id: EndpointId,
@@ -73,7 +73,7 @@ pub(in crate::cli) struct OneEndpoint {
     settings: WebhookSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct RotateSecret {
     /// Even within 24 hours of the last time: the secret before the last one ends at once.
     #[arg(long)]
@@ -82,7 +82,7 @@ pub(in crate::cli) struct RotateSecret {
     endpoint: OneEndpoint,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct ResendEventArgs {
     #[command(flatten)]
     endpoint: OneEndpoint,
@@ -90,7 +90,7 @@ pub(in crate::cli) struct ResendEventArgs {
     key: String,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(in crate::cli) struct RecoverEndpoint {
     /// From which day (2027-01-31) or moment (2027-01-31T18:00:00Z) on.
     #[arg(long, value_name = "DATE")]

@@ -22,7 +22,7 @@ use crate::rewards::{BatchRecord, NextBatch, PaidWithin, RewardAdmin, WhichBatch
 const LARGEST_ANSWER_KIB: u64 = 64 << 10;
 
 /// Why a batch's file is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
     New,
     /// It was begun before, and its file was never written.

@@ -16,7 +16,7 @@ use crate::rewards::standing::{ListPaidBetween, ListRewardAccounts};
 use crate::rewards::{BatchRecord, PAGE, RewardAdmin};
 
 /// The sums of all accounts.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct AccountTotals {
     accounts: u64,
     groups: u64,

@@ -16,7 +16,7 @@ use crate::domain::campaign::CampaignSlug;
 use crate::domain::time::Timestamp;
 use crate::operator::Operator;
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(super) enum RewardsCommand {
     /// Show what to review before paying: patterns among the members of groups that are not paid yet.
     ///
@@ -56,7 +56,7 @@ pub(super) enum RewardsCommand {
     Tax(SumYear),
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(super) enum BatchCommand {
     /// Put everything that is due into a batch, and write its file for whoever pays.
     ///
@@ -80,7 +80,7 @@ pub(super) enum BatchCommand {
     Settle(SettleBatch),
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct ReviewGroups {
     #[command(flatten)]
     disposable: DisposableSettings,
@@ -88,7 +88,7 @@ pub(super) struct ReviewGroups {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct ListAccounts {
     /// As JSON Lines for programs: first an object with `totals`, then one for each account, then one for each batch that is not
     /// settled. Money is in cents.
@@ -98,7 +98,7 @@ pub(super) struct ListAccounts {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct VoidMember {
     /// The member's address; `-` to read it on standard input, so that it is not in the shell's history.
     email: String,
@@ -114,7 +114,7 @@ pub(super) struct VoidMember {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct NewBatch {
     /// The file to write, such as payouts.csv.
     file: PathBuf,
@@ -125,7 +125,7 @@ pub(super) struct NewBatch {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct SettleBatch {
     /// The provider's answer; `-` reads standard input.
     file: String,
@@ -137,7 +137,7 @@ pub(super) struct SettleBatch {
     store: StoreSettings,
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct SumYear {
     /// The year, such as 2027.
     #[arg(long, value_name = "YEAR", value_parser = list::year, allow_negative_numbers = true)]

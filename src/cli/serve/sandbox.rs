@@ -45,7 +45,6 @@ use crate::store::migration::Prepare;
 use crate::{campaigns, lease_queue, random};
 
 /// What the sandbox is made of, and what became of it.
-#[derive(Debug)]
 pub(super) struct SandboxRuntime {
     live: Records,
     settings: ServeSettings,
@@ -64,7 +63,6 @@ pub(super) struct SandboxRuntime {
     last_logged: Mutex<Option<String>>,
 }
 
-#[derive(Debug)]
 struct OpenedSandbox {
     app: Arc<App>,
     store: Store,

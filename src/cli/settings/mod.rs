@@ -14,7 +14,7 @@ use crate::domain::text::quote;
 /// The command whose arguments are those of `serve`.
 const NAME: &str = "settings";
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct ShowSettings {
     /// As JSON for programs: {settings: a list of {flag, variable, value, source, file}, warnings: a list of {message, fix}}.
     #[arg(long)]

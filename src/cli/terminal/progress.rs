@@ -5,7 +5,6 @@ use std::io::IsTerminal;
 use super::print_partial;
 
 /// One line that is written over on a terminal, a line for each stage elsewhere.
-#[derive(Debug)]
 pub(in crate::cli) struct Bar {
     terminal: bool,
     is_quiet: bool,

@@ -36,6 +36,12 @@ const fn length(mode: Mode) -> usize {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId([u8; ID]);
 
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyId({self})")
+    }
+}
+
 impl KeyId {
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
@@ -45,12 +51,6 @@ impl KeyId {
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Debug for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeyId({self})")
     }
 }
 
@@ -77,6 +77,12 @@ pub struct ApiKey {
     mode: Mode,
     /// As long as its mode has it; nothing after that.
     text: [u8; LONGEST],
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ApiKey({}…)", self.id())
+    }
 }
 
 /// Why a text cannot be a key of any installation. The messages go to callers; they never repeat the text.
@@ -152,12 +158,6 @@ impl ApiKey {
     }
 }
 
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ApiKey({}…)", self.id())
-    }
-}
-
 fn checksum(body: &[u8]) -> [u8; CHECKSUM] {
     base32::encode(&crc32fast::hash(body).to_be_bytes())
 }
@@ -165,6 +165,12 @@ fn checksum(body: &[u8]) -> [u8; CHECKSUM] {
 /// What is kept of a key. Comparing two takes the same time wherever they differ.
 #[derive(Clone, Copy)]
 pub struct KeyHash(pub [u8; 32]);
+
+impl fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHash(…)")
+    }
+}
 
 impl PartialEq for KeyHash {
     fn eq(&self, other: &Self) -> bool {
@@ -174,14 +180,8 @@ impl PartialEq for KeyHash {
 
 impl Eq for KeyHash {}
 
-impl fmt::Debug for KeyHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyHash(…)")
-    }
-}
-
 /// A key that is issued.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct IssuedKey {
     pub id: KeyId,
     pub partner: PartnerName,

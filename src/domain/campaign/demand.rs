@@ -44,7 +44,7 @@ pub struct DemandCell {
 }
 
 /// A member of a campaign, as far as a sheet counts them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CountedMember {
     pub state: ParticipationState,
     pub us_state: Option<UsState>,
@@ -52,7 +52,7 @@ pub struct CountedMember {
 }
 
 /// Exact counts, while they are made; they are never shown.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct DemandCount {
     members_in: u64,
     accepted: u64,

@@ -12,7 +12,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
 /// What decides whether somebody is mailed about a campaign.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct MailingRecipient {
     pub state: PersonState,
     pub choices: MailChoices,
@@ -68,14 +68,14 @@ const TOLERANCE: Duration = Duration::from_secs(10);
 const FURTHEST_AHEAD: Duration = Duration::from_secs(2 * 3600);
 
 /// How much campaign mail is queued, over all campaigns and nodes (GCRA).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MailingPace {
     /// At most in any hour; 0 for none at all.
     pub an_hour: u32,
 }
 
 /// What may be queued now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MailingRoom {
     pub mails: u32,
     from: i64,

@@ -48,7 +48,7 @@ pub enum BadPress {
 }
 
 /// A member's part in one campaign, as it is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ParticipationEntry {
     pub campaign: CampaignSlug,

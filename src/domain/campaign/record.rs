@@ -37,7 +37,7 @@ pub struct CampaignRecord {
 }
 
 /// What a date that was named does by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum NextDate {
     /// Gathering becomes negotiating after this day.
     Negotiating(LastDay),
@@ -188,7 +188,7 @@ impl CampaignRecord {
 }
 
 /// What a member can press.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct OpenPresses {
     pub presses: Vec<Press>,
     /// A state has to come with them.
@@ -196,7 +196,7 @@ pub struct OpenPresses {
 }
 
 /// A step that was taken.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct HistoryEntry {
     pub at: Timestamp,
     /// The operator, or "date" where a date took the step.
@@ -209,7 +209,7 @@ pub struct HistoryEntry {
 }
 
 /// A mailing about a campaign.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MailingEntry {
     pub kind: String,
@@ -253,7 +253,7 @@ impl NegotiationRound {
 }
 
 /// An offer that a negotiator proposes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct OfferDraft {
     pub id: i64,
     pub at: Timestamp,
@@ -267,7 +267,7 @@ impl OfferDraft {
 }
 
 /// Everything about a campaign, for the operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CampaignDetails {
     pub campaign: CampaignRecord,
     pub history: Vec<HistoryEntry>,
@@ -278,7 +278,7 @@ pub struct CampaignDetails {
     pub drafts: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct ParticipationCounts {
     pub members_in: u64,
     pub out: u64,

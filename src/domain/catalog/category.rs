@@ -101,6 +101,12 @@ inline_schema!(Category, {
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct CategorySet(u16);
 
+impl fmt::Debug for CategorySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
 impl CategorySet {
     /// The compiler refuses more categories than the set has bits, before anyone loses an answer.
     const FITS: () = assert!(Category::ALL.len() <= u16::BITS as usize, "CategorySet needs a wider number");
@@ -163,12 +169,6 @@ impl fmt::Display for CategorySet {
             write!(f, "{}{}", if i == 0 { "" } else { "," }, category.slug())?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for CategorySet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter()).finish()
     }
 }
 

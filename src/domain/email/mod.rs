@@ -28,6 +28,13 @@ pub struct EmailAddress {
     scope: Option<SandboxScope>,
 }
 
+impl std::fmt::Debug for EmailAddress {
+    /// Addresses appear in no log, so not in a debug print either.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EmailAddress(…)")
+    }
+}
+
 /// Why a text is not an address. The messages go to callers as they are; they never repeat the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadEmail {
@@ -232,13 +239,6 @@ fn is_label(label: &str) -> bool {
         && !label.starts_with('-')
         && !label.ends_with('-')
         && label.chars().all(|c| !c.is_ascii() || c.is_ascii_alphanumeric() || c == '-')
-}
-
-impl std::fmt::Debug for EmailAddress {
-    /// Addresses appear in no log, so not in a debug print either.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("EmailAddress(…)")
-    }
 }
 
 impl<'de> Deserialize<'de> for EmailAddress {

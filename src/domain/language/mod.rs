@@ -76,7 +76,6 @@ impl Language {
 }
 
 /// A text of the table: HTML of ours, with holes such as `{union}`.
-#[derive(Debug)]
 pub struct Phrase(&'static str);
 
 impl Phrase {
@@ -101,7 +100,6 @@ impl fmt::Display for Phrase {
 }
 
 /// A text whose holes are being filled. Shown, it is HTML in which no value is markup.
-#[derive(Debug)]
 pub struct Filling {
     phrase: &'static str,
     values: Vec<(&'static str, String)>,
@@ -150,7 +148,6 @@ impl fmt::Display for Filling {
 }
 
 /// A point in time to the minute. It is written in UTC, and `templates/times.js` writes it in the reader's own zone.
-#[derive(Debug)]
 pub struct WrittenTime {
     exact: Timestamp,
     text: String,

@@ -45,7 +45,7 @@ pub fn day_of(time: Timestamp) -> i64 {
 }
 
 /// What a source may cause in a day to begin with; 0 for no end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MailBudget {
     pub form_a_day: u32,
     pub key_a_day: u32,

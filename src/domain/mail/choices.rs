@@ -4,7 +4,7 @@
 use super::MailKind;
 
 /// The kinds that a person can switch, as they are set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MailChoices([bool; Self::KINDS.len()]);
 
 impl MailChoices {

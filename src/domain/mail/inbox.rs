@@ -38,13 +38,6 @@ pub struct InboxMail {
     pub received_at: Timestamp,
 }
 
-impl std::fmt::Debug for ArrivingMail {
-    /// Without addresses and links: debug prints end up in logs.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ArrivingMail({})", self.name)
-    }
-}
-
 impl std::fmt::Debug for InboxMail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "InboxMail({})", self.id)

@@ -160,17 +160,17 @@ pub struct DueMail {
     pub is_reminder: bool,
 }
 
-impl DueMail {
-    /// Whose source it came through.
-    pub fn source(&self) -> &str {
-        self.partner.as_deref().unwrap_or(budget::FORM)
-    }
-}
-
 impl std::fmt::Debug for DueMail {
     /// Without the recipient: debug prints end up in logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "DueMail({}, {}, attempt {})", self.id.0, self.kind.name(), self.attempts)
+    }
+}
+
+impl DueMail {
+    /// Whose source it came through.
+    pub fn source(&self) -> &str {
+        self.partner.as_deref().unwrap_or(budget::FORM)
     }
 }
 
@@ -207,7 +207,7 @@ pub enum MailOutcome {
 }
 
 /// Which of the mail that is held a decision is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum HeldMail {
     All,
     /// What was asked for with a key, looked at yet or not.
@@ -235,7 +235,7 @@ pub struct WaitingMail {
 }
 
 /// What is remembered of a mailbox.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct MailboxRecord {
     /// Its last mails, newest first, each with the source that asked for it.
     pub sent: Vec<(Timestamp, String)>,

@@ -38,7 +38,7 @@ impl Priority {
 }
 
 /// What decides whether a mail that is due may go.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct MailFacts {
     pub kind: MailKind,
     pub priority: Priority,

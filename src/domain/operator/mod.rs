@@ -22,12 +22,13 @@ pub const MAX_OPERATORS: u32 = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct OperatorName(String);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an operator's name has 1 to {} letters (a-z, A-Z), digits and . _ - + @, and begins with a letter or a digit, such as ana or \
      ana@union.example",
     OperatorName::LONGEST
 )]
+#[derive(Debug)]
 pub struct NotAnOperatorName;
 
 impl OperatorName {
@@ -61,7 +62,7 @@ impl std::fmt::Display for OperatorName {
 }
 
 /// An operator, as `unionhall operator list` shows them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OperatorRecord {
     pub name: OperatorName,
@@ -75,13 +76,13 @@ pub struct OperatorRecord {
 }
 
 /// The newest link of an operator, and whether it still works.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct OperatorLink {
     pub name: OperatorName,
     pub state: LinkState,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
     Works,
     Used,
@@ -89,7 +90,7 @@ pub enum LinkState {
 }
 
 /// What came of adding an operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AddedOperator {
     Added,
     /// There is one of that name; nothing was changed.

@@ -74,6 +74,13 @@ pub struct EndpointRecord {
     pub suspended_at: Option<Timestamp>,
 }
 
+impl std::fmt::Debug for EndpointRecord {
+    /// Without its address, which may hold a token of the partner's.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "EndpointRecord({} of {})", self.id, self.partner)
+    }
+}
+
 impl EndpointRecord {
     /// How it does, in words.
     pub fn state(&self) -> String {
@@ -91,15 +98,8 @@ impl EndpointRecord {
     }
 }
 
-impl std::fmt::Debug for EndpointRecord {
-    /// Without its address, which may hold a token of the partner's.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "EndpointRecord({} of {})", self.id, self.partner)
-    }
-}
-
 /// An endpoint, and how much is on its way there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ListedEndpoint {
     pub endpoint: EndpointRecord,
     pub waiting: u64,
@@ -108,7 +108,7 @@ pub struct ListedEndpoint {
 }
 
 /// A message for an endpoint, taken by a worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct DueDelivery {
     pub id: i64,
     /// The event that it is about: its message's id is made from it.
@@ -121,7 +121,7 @@ pub struct DueDelivery {
 }
 
 /// What became of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum DeliveryOutcome {
     Delivered,
     Retry {

@@ -79,7 +79,7 @@ const fn days() -> u64 {
 
 /// Makes and reads cursors. They are signed, so that one of another partner, or of the sandbox, is not taken for a place in
 /// this list.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct EventCursors(hmac::Key);
 
 impl EventCursors {

@@ -22,12 +22,20 @@ pub const KEYS_COUNTED_FOR: Duration = DAY.saturating_mul(7);
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(Arc<str>);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+impl fmt::Debug for IdempotencyKey {
+    /// Without its text: a partner may have put anything into it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IdempotencyKey(…)")
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "Idempotency-Key: send it once, with 1 to {} visible ASCII characters, bare or between double quotes, such as a UUID; \
      leave the header out if the request is not to be repeated",
     IdempotencyKey::LONGEST
 )]
+#[derive(Debug)]
 pub struct BadIdempotencyKey;
 
 /// How the refusal begins of a key that was used before with another input. Programs may compare it, as the reference says.
@@ -63,15 +71,8 @@ impl IdempotencyKey {
     }
 }
 
-impl fmt::Debug for IdempotencyKey {
-    /// Without its text: a partner may have put anything into it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("IdempotencyKey(…)")
-    }
-}
-
 /// A request that named itself, and what its answer is made of besides what the store finds.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct IdempotentRequest {
     pub key: IdempotencyKey,
     /// A keyed hash of what was asked: another input with the same key is refused.
@@ -90,7 +91,7 @@ pub struct Replayed {
 }
 
 /// Makes the keyed hashes of inputs: without the installation's secret no one can guess which address one stands for.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct InputHasher(hmac::Key);
 
 impl InputHasher {

@@ -15,7 +15,7 @@ use super::json::named_enum;
 use super::time::Timestamp;
 
 /// A partner, as the operator knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PartnerRecord {
     pub id: PartnerId,
     pub name: String,

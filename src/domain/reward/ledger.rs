@@ -18,7 +18,7 @@ named_enum! {
 }
 
 /// A line of the ledger.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LedgerEntry {
     pub at: Timestamp,
@@ -32,7 +32,7 @@ pub struct LedgerEntry {
 }
 
 /// All that is kept of a person's rewards besides where they stand.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RewardHistory {
     /// What they earned and were paid, oldest first.
@@ -44,7 +44,7 @@ pub struct RewardHistory {
 }
 
 /// What they were paid for one campaign.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PayoutEntry {
     /// The union's name for it.
@@ -64,7 +64,7 @@ pub struct PayoutEntry {
 }
 
 /// That somebody counts for whoever referred them, or no longer does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CountedEntry {
     pub campaign: CampaignSlug,

@@ -32,7 +32,7 @@ named_enum! {
 }
 
 /// A member's part in a campaign and their referrer's membership: what decides whether the one counts for the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Referred {
     /// When they last accepted the offer.
     pub accepted_at: Timestamp,
@@ -46,7 +46,7 @@ pub struct Referred {
 }
 
 /// Whether somebody is a member, and since when; or until when they were.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MemberSpan {
     pub state: PersonState,
     pub joined_at: Option<Timestamp>,
@@ -92,7 +92,7 @@ impl ReferralTerms {
 }
 
 /// What one account was rewarded and paid.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RewardAccount {
     pub account: AccountId,

@@ -4,7 +4,7 @@ use super::GroupState;
 use super::ledger::LedgerKind;
 
 /// Referred members who take part and are in no group yet.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct OnTheWay {
     /// Their hold is not over.
     pub on_hold: u64,
@@ -23,7 +23,7 @@ impl OnTheWay {
 }
 
 /// Groups of a campaign, and its lines of the ledger; added up in steps.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct CampaignRewards {
     /// Groups that were rewarded, also those of referrers who were erased since.
     pub groups: u64,

@@ -19,7 +19,7 @@ pub const CLUSTER: usize = 3;
 pub const MOST_STEPS: usize = 10;
 
 /// A referrer with groups that are not paid, and the members in them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ReviewedReferrer {
     pub person: i64,
     /// None once they are erased.
@@ -37,7 +37,7 @@ impl ReviewedReferrer {
     pub const MOST_MEMBERS: u32 = 2000;
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ReviewedPerson {
     pub id: i64,
     /// None once they are erased.
@@ -45,7 +45,7 @@ pub struct ReviewedPerson {
 }
 
 /// A member of a group that is not paid.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ReviewedMember {
     pub person: ReviewedPerson,
     pub joined_at: Option<Timestamp>,
@@ -58,7 +58,7 @@ pub struct ReviewedMember {
 }
 
 /// A pattern, with the rows behind it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Pattern<'a> {
     pub kind: PatternKind,
     /// A member is here once for each group that they are in.

@@ -6,7 +6,7 @@ use super::super::time::Timestamp;
 use super::payout::PayoutState;
 
 /// What the provider says about one payout.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Settlement {
     pub external_id: String,
     /// Paid, or failed.
@@ -23,7 +23,7 @@ impl Settlement {
 }
 
 /// The provider's file.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default, PartialEq, Eq)]
 pub struct ProviderAnswer {
     pub lines: Vec<AnswerLine>,
     /// What is wrong, each with its line.
@@ -31,7 +31,7 @@ pub struct ProviderAnswer {
 }
 
 /// A line of it that names a payout.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct AnswerLine {
     pub line: usize,
     pub external_id: String,

@@ -9,7 +9,7 @@ use crate::domain::email::EmailAddress;
 /// Five bits a character: 130 bits.
 const LENGTH: usize = 26;
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct AddressMarker(hmac::Key);
 
 /// Where an address or a mailbox stood, its mark stands; nothing of either begins so.
@@ -34,14 +34,8 @@ impl MailboxTombstone {
     }
 }
 
-impl std::fmt::Debug for MailboxTombstone {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MailboxTombstone(…)")
-    }
-}
-
 /// Both marks of an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct AddressMarks {
     pub address: String,
     pub mailbox: String,

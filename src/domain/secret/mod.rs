@@ -13,6 +13,12 @@ use ring::{hkdf, hmac};
 #[derive(Clone)]
 pub struct Secret(hmac::Key);
 
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the secret is too short: it needs at least {} characters", Secret::SHORTEST)]
 pub struct SecretTooShort;
@@ -54,12 +60,6 @@ impl Secret {
     pub fn fingerprint(&self) -> String {
         let tag = hmac::sign(&self.derive("fingerprint"), b"");
         super::base32::text::<16>(tag.as_ref())
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(…)")
     }
 }
 

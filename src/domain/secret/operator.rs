@@ -11,7 +11,7 @@ use crate::domain::base32;
 use crate::domain::operator::OperatorName;
 
 /// Whose form it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub enum FormOwner<'a> {
     /// A session's.
     Session(&'a Nonce),
@@ -19,7 +19,7 @@ pub enum FormOwner<'a> {
     Named(&'a OperatorName),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct OperatorProofs {
     cookies: hmac::Key,
     forms: hmac::Key,

@@ -45,7 +45,6 @@ pub enum ProofCheck {
     Wrong,
 }
 
-#[derive(Debug)]
 pub struct ProofMaker(hmac::Key);
 
 impl ProofMaker {

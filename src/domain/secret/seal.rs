@@ -12,7 +12,7 @@ use crate::domain::time::Timestamp;
 /// Bytes of the time that stands before a text.
 const TIME: usize = 8;
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Sealer {
     key: aead::LessSafeKey,
     nonces: hmac::Key,

@@ -1,9 +1,8 @@
 //! The cookies of a member's own page, and the tokens of its forms (CSRF): proven by keyed hashes, so that a stolen database
 //! opens no session.
 
-use std::fmt;
-
 use ring::hmac;
+use std::fmt;
 use subtle::ConstantTimeEq;
 
 use super::Secret;
@@ -23,6 +22,12 @@ const PROOF: usize = 26;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Nonce(String);
 
+impl fmt::Debug for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Nonce(…)")
+    }
+}
+
 impl Nonce {
     pub fn from_random(bytes: &[u8; NONCE]) -> Self {
         Self(base32::text::<NONCE_LENGTH>(bytes))
@@ -35,12 +40,6 @@ impl Nonce {
 
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Debug for Nonce {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Nonce(…)")
     }
 }
 
@@ -72,7 +71,7 @@ pub struct SessionCookie {
     pub name: String,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SessionMaker {
     cookies: hmac::Key,
     forms: hmac::Key,

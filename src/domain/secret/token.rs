@@ -17,7 +17,7 @@ use crate::domain::sign_up::{SignUpId, SignUpRef};
 use crate::domain::time::Timestamp;
 
 /// What a token lets its holder do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Confirm,
     /// "This wasn't me", and unsubscribing with one click.
@@ -51,7 +51,7 @@ impl Purpose {
 const NUMBER: usize = 13;
 const PROOF: usize = 26;
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TokenMaker(hmac::Key);
 
 impl TokenMaker {

@@ -10,7 +10,7 @@ use self::colors::Colors;
 use self::notice::Notices;
 use super::catalog::Catalog;
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Union {
     pub name: String,
     /// Where this API is reached, without a slash at the end.
@@ -37,7 +37,7 @@ pub struct Union {
 }
 
 /// Whom mail comes from, as an inbox shows it: `Consumer Union <hello@union.example>`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Sender {
     pub name: Option<String>,
     pub address: String,

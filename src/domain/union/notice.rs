@@ -19,7 +19,7 @@ pub struct Notice {
 }
 
 /// The notice of a union, in each language.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Notices([Notice; Language::ALL.len()]);
 
 impl Notices {

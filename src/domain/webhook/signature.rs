@@ -15,6 +15,12 @@ use crate::domain::time::Timestamp;
 #[derive(Clone)]
 pub struct WebhookSecret([u8; 32]);
 
+impl std::fmt::Debug for WebhookSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WebhookSecret(…)")
+    }
+}
+
 impl WebhookSecret {
     pub fn derive(secret: &Secret, endpoint: i64, generation: u32) -> Self {
         // Of one width each, so that no two pairs are the same bytes.
@@ -48,12 +54,6 @@ impl WebhookSecret {
 
     pub fn signature(&self, message_id: &str, timestamp_seconds: i64, body: &[u8]) -> String {
         sign(&self.0, message_id, timestamp_seconds, body)
-    }
-}
-
-impl std::fmt::Debug for WebhookSecret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("WebhookSecret(…)")
     }
 }
 

@@ -16,6 +16,13 @@ pub struct EndpointUrl {
     path_at: usize,
 }
 
+impl std::fmt::Debug for EndpointUrl {
+    /// Without the path: debug prints end up in logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "EndpointUrl({}…)", &self.text[..=self.path_at])
+    }
+}
+
 /// What is wrong with an address, and what would be right. It repeats nothing of it: there may be a token in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadEndpoint {
@@ -120,13 +127,6 @@ impl EndpointUrl {
     /// Whether the host is this machine by its very name.
     pub fn is_loopback(&self) -> bool {
         names_this_machine(&self.host)
-    }
-}
-
-impl std::fmt::Debug for EndpointUrl {
-    /// Without the path: debug prints end up in logs.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "EndpointUrl({}…)", &self.text[..=self.path_at])
     }
 }
 

@@ -15,17 +15,14 @@ pub trait Occupant {
     fn evict(&self);
 }
 
-#[derive(Debug)]
 pub struct EvictionTable<O>(Mutex<Slots<O>>);
 
-#[derive(Debug)]
 struct Slots<O> {
     slots: Vec<Option<Occupied<O>>>,
     free: Vec<usize>,
     hand: usize,
 }
 
-#[derive(Debug)]
 struct Occupied<O> {
     occupant: Arc<O>,
     /// Its uses when the hand came by last; none since it came.
@@ -82,7 +79,6 @@ impl<O: Occupant> Slots<O> {
 }
 
 /// A place, given back when it is dropped.
-#[derive(Debug)]
 pub struct HeldPlace<'a, O: Occupant> {
     places: &'a EvictionTable<O>,
     index: usize,

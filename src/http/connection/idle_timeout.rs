@@ -26,7 +26,7 @@ const HEAD_LOOKS: u32 = 4;
 const IDLE_LOOKS: u32 = 30;
 
 /// What the connection and its requests tell each other.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Activity {
     /// Bytes came since the last request began or ended.
     begun: AtomicBool,
@@ -66,7 +66,6 @@ impl Occupant for Activity {
 }
 
 /// A request being answered.
-#[derive(Debug)]
 pub struct BusyGuard(Arc<Activity>);
 
 impl Drop for BusyGuard {
@@ -77,7 +76,6 @@ impl Drop for BusyGuard {
 }
 
 /// A stream that notes when bytes come in.
-#[derive(Debug)]
 pub struct ActiveStream<S> {
     stream: S,
     activity: Arc<Activity>,
@@ -131,7 +129,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ActiveStream<S> {
 }
 
 /// Counts looks at one connection.
-#[derive(Debug)]
 pub struct IdleWatch {
     activity: Arc<Activity>,
     half: u32,

@@ -39,7 +39,6 @@ pub enum TlsError {
     Mismatch(rustls::Error),
 }
 
-#[derive(Debug)]
 pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,

@@ -30,7 +30,7 @@ pub fn of(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 /// Where a key may have been sent that is not read there; looked for only when the caller is refused.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct KeySearch<'a> {
     pub headers: &'a HeaderMap,
     pub query: Option<&'a str>,

@@ -36,7 +36,7 @@ const AWAITED: usize = 2048;
 type Allowances<'a> = [Option<&'a Allowance>; 3];
 
 /// What bodies may take of the service.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct BodyQuota<'a> {
     pub bytes: Allowances<'a>,
     pub awaited: &'a EvictionTable<AwaitedBody>,
@@ -45,7 +45,7 @@ pub struct BodyQuota<'a> {
 }
 
 /// A body that did not come with its head.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct AwaitedBody(Notify);
 
 impl Occupant for AwaitedBody {
@@ -59,7 +59,6 @@ impl Occupant for AwaitedBody {
 }
 
 /// A request's body until somebody reads it.
-#[derive(Debug)]
 pub struct SentBody<'a> {
     unread: &'a mut Option<Incoming>,
     quota: BodyQuota<'a>,

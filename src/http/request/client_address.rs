@@ -9,7 +9,7 @@ use ipnet::IpNet;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The proxies whose `X-Forwarded-For` is believed.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct TrustedProxies(Vec<IpNet>);
 
 impl TrustedProxies {

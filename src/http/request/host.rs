@@ -35,7 +35,7 @@ pub fn origin(url: &str) -> String {
 }
 
 /// Where our own pages are: those that may send forms to us, and speak MCP.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Origins {
     own: [String; 2],
     /// Whether both addresses are this machine's own: a development server.

@@ -14,7 +14,7 @@ const LONGEST: usize = 64;
 
 /// Sixteen of ours, or up to 64 of the caller's; letters, digits and `-_.:` only, so that it needs no escaping
 /// in any log. Held in place: a request needs no allocation for it but the header's own.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RequestId {
     text: [u8; LONGEST],
     length: usize,
@@ -39,7 +39,6 @@ impl RequestId {
 }
 
 /// Makes ids: a random part that tells processes apart, and a count.
-#[derive(Debug)]
 pub struct RequestIds {
     process: [u8; 5],
     next: AtomicU64,

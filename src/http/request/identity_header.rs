@@ -8,14 +8,14 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use super::client_address::TrustedProxies;
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct IdentityHeader {
     name: HeaderName,
     from: TrustedProxies,
 }
 
 /// Whom a proxy names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum NamedInHeader<'h> {
     /// It names nobody, or it is not believed.
     Nobody,

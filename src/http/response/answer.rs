@@ -9,11 +9,10 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-#[derive(Debug)]
 pub struct Answer(Response<Full<Bytes>>);
 
 /// What tells a refusal that the operator wanted from a fault.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct ByPause;
 
 impl Answer {

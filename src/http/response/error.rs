@@ -11,7 +11,7 @@ use crate::domain::json::False;
 use crate::error::{Error, ErrorBody, KeyProblem, MaybeOperations};
 
 /// What can go wrong with a request: an operation's error, or one that only HTTP knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum HttpError {
     Operation(Error),
     NotFound(String),
@@ -123,7 +123,7 @@ kinds! {
 }
 
 /// An error in words, for the OpenAPI document and the reference alike.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct ErrorText {
     /// Its code, or a word for it where the contract has none.
     pub name: &'static str,
@@ -133,7 +133,7 @@ pub struct ErrorText {
 }
 
 /// Who may meet an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum MetBy {
     /// Callers of every operation.
     All,

@@ -15,7 +15,6 @@ use crate::domain::base32;
 const CACHED: HeaderValue = HeaderValue::from_static("private, max-age=300");
 
 /// A document that is made before it is asked for.
-#[derive(Debug)]
 pub struct Document {
     body: Bytes,
     kind: &'static str,
@@ -49,7 +48,7 @@ impl Document {
 }
 
 /// The entity tag of a body, worked out when it is first asked for.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct EntityTag(OnceLock<HeaderValue>);
 
 impl EntityTag {

@@ -26,7 +26,7 @@ const MOST_GROUPS: u32 = 1000;
 const FORM: &str = "v2:";
 
 /// What Redis is asked about one request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct LimitCheck {
     /// None for the bucket that connections are tried out with.
     pub(super) bucket: Option<Bucket>,
@@ -35,7 +35,6 @@ pub(super) struct LimitCheck {
 }
 
 /// A check, since when it waits, and for whom.
-#[derive(Debug)]
 pub(super) struct WaitingCheck {
     pub(super) check: LimitCheck,
     pub(super) since: Instant,

@@ -71,7 +71,7 @@ const STEADY: u32 = 10;
 const PROBE: LimitCheck = LimitCheck { bucket: None, limit: 1_000_000, now: Tick::from_micros(0) };
 
 /// Whose time the windows are in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TimeOf {
     /// Redis' own, whatever tick is given.
     Redis,
@@ -80,7 +80,7 @@ pub enum TimeOf {
 }
 
 /// How a [`RedisLimiter`] goes about it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Manner {
     pub time: TimeOf,
     /// How long one check may take.
@@ -94,7 +94,7 @@ impl Default for Manner {
 }
 
 /// What is told when the counting moves.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Change {
     /// This node counts alone from now on; why.
     Disconnected(String),
@@ -107,7 +107,6 @@ pub enum Change {
 #[error("{0}")]
 pub struct Refused(String);
 
-#[derive(Debug)]
 pub struct RedisLimiter {
     shared: Arc<Shared>,
     keeper: AbortHandle,
@@ -192,7 +191,7 @@ struct RedisConnection {
 }
 
 /// Why Redis did not answer a question.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Trouble {
     Late(Duration),
     Failed(RedisError),
@@ -311,12 +310,6 @@ impl Shared {
                 }
             }
         }
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("target", &self.target).field("manner", &self.manner).finish_non_exhaustive()
     }
 }
 

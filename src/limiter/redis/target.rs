@@ -11,6 +11,12 @@ pub struct Target {
     pub(super) prefix: String,
 }
 
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Target(prefix {:?})", self.prefix)
+    }
+}
+
 /// What is wrong with an address of Redis. Says nothing of the address itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the address of Redis has a mistake: {0}; write redis://USER:PASSWORD@HOST:6379/0, or rediss:// for TLS")]
@@ -52,12 +58,6 @@ impl fmt::Display for Target {
     /// Where it is, without the login.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Redis at {}, prefix {}", self.client.get_connection_info().addr(), self.prefix)
-    }
-}
-
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Target(prefix {:?})", self.prefix)
     }
 }
 

@@ -38,7 +38,6 @@ const RELEASED_AT_ONCE: u32 = 500;
 
 /// Releases mail held because the partner was suspended: one batch, after the mail `after`. Returns the last mail it looked at
 /// (none at the end) and how many it released.
-#[derive(Debug)]
 pub struct ReleaseSuspended {
     pub partner: PartnerId,
     pub after: MailId,

@@ -19,7 +19,6 @@ use crate::mail::sources::SourceEvent;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
 
 /// Leases due mail.
-#[derive(Debug)]
 pub struct Lease {
     pub worker: String,
     pub most: usize,

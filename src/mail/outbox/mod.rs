@@ -51,7 +51,7 @@ const WAKE_BATCH: u32 = 500;
 const RETRY_BATCH: u32 = 500;
 
 /// What a step of `mail retry` did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RetriedMail {
     pub count: u64,
     /// The mail to continue after; none if there are no more.
@@ -67,7 +67,6 @@ macro_rules! waiting_columns {
 pub(crate) use waiting_columns;
 
 /// Extends a mail's lease for the worker that has it; false if another worker has taken the mail since.
-#[derive(Debug)]
 pub struct RenewMail {
     pub mail: MailId,
     pub attempt: u32,
@@ -85,7 +84,6 @@ impl Unit for RenewMail {
 }
 
 /// Makes mail due that waits for a time only a wrong clock can have written; returns how many.
-#[derive(Debug)]
 pub struct HealClock(pub Timestamp);
 
 impl Unit for HealClock {
@@ -104,7 +102,6 @@ impl Unit for HealClock {
 }
 
 /// The outbox, oldest first, without addresses.
-#[derive(Debug)]
 pub struct ListMail;
 
 impl Unit for ListMail {
@@ -118,7 +115,6 @@ impl Unit for ListMail {
 }
 
 /// Makes a mail due now, even one that was given up or whose mailbox has had its share; false if there is no such mail.
-#[derive(Debug)]
 pub struct RetryMail(pub MailId, pub Timestamp);
 
 impl Unit for RetryMail {
@@ -136,7 +132,6 @@ impl Unit for RetryMail {
 
 /// Makes failed mail that would wait past `from` due within a minute, one batch at a time. Returns where to continue; none if
 /// that was all.
-#[derive(Debug)]
 pub struct WakeMail(pub Timestamp, pub Timestamp);
 
 impl Unit for WakeMail {
@@ -163,7 +158,6 @@ impl Unit for WakeMail {
 }
 
 /// Makes the next mail that waits after a failure due now, if another one waits too: a single failure may be its recipient's fault.
-#[derive(Debug)]
 pub struct ProbeMail(pub Timestamp);
 
 impl Unit for ProbeMail {
@@ -185,7 +179,6 @@ impl Unit for ProbeMail {
 
 /// Makes mail that failed or was given up due within a minute: one batch, after the mail `after`. With `domain`, only mail to
 /// that domain. Leaves held mail and the mail of a suspended partner alone.
-#[derive(Debug)]
 pub struct RetryFailed {
     pub after: MailId,
     pub domain: Option<String>,
@@ -219,7 +212,6 @@ impl Unit for RetryFailed {
 }
 
 /// Releases held mail, each with the full time to confirm; returns how many.
-#[derive(Debug)]
 pub struct ReleaseHeld(pub HeldMail, pub Timestamp);
 
 impl Unit for ReleaseHeld {
@@ -241,7 +233,6 @@ impl Unit for ReleaseHeld {
 }
 
 /// Deletes held mail and ends its sign-ups: nothing else mails those people. Returns how many mails.
-#[derive(Debug)]
 pub struct DropHeld(pub HeldMail, pub Timestamp);
 
 impl Unit for DropHeld {
@@ -326,7 +317,6 @@ pub(crate) async fn lift_silence(sql: &mut dyn Sql, mailbox: &str) -> Result<boo
 }
 
 /// Gives back what `worker` had leased when it was stopped; returns how many.
-#[derive(Debug)]
 pub struct Release {
     pub worker: String,
 }

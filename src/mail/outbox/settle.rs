@@ -14,7 +14,6 @@ macro_rules! reject {
 }
 
 /// Records the outcome of an attempt. Does nothing if the mail was leased again since.
-#[derive(Debug)]
 pub struct Settle {
     pub mail: DueMail,
     pub outcome: MailOutcome,

@@ -17,7 +17,7 @@ use crate::domain::time::{DAY, Timestamp};
 const REMEMBERED_FOR: Duration = DAY.saturating_mul(7);
 
 /// The secrets that mail services prove themselves with; a source without one is shut.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MailHooks {
     pub resend: Option<resend::ResendSecret>,
     pub postmark: Option<postmark::PostmarkLogin>,

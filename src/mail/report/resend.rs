@@ -43,7 +43,7 @@ impl ResendSecret {
 }
 
 /// What a call says of itself in its headers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct SvixHeaders<'a> {
     pub id: &'a str,
     pub timestamp: &'a str,

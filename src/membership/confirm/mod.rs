@@ -157,7 +157,7 @@ impl ConfirmSql {
 
 /// The person pressed the button of their sign-up. This adds one member at most, even with repeats and concurrent presses. If the
 /// answers that the page showed have been replaced since, nothing is confirmed.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Confirm {
     pub sign_up: SignUpRef,
     pub seen: SeenPage,

@@ -104,7 +104,6 @@ static ADD_OR_MERGE: LazyLock<String> = LazyLock::new(|| format!("{} {} RETURNIN
 
 /// Writes the sign-up, its person if new, its attribution and its mail. If the same partner sends it again before the person has
 /// decided, the two merge: sent values replace, omitted ones stay.
-#[derive(Debug)]
 pub struct SignUp {
     pub new: NewSignUp,
     pub now: Timestamp,

@@ -13,7 +13,7 @@ use crate::domain::time::Timestamp;
 use crate::operations::prelude::*;
 
 /// Whose demand is asked for.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DemandRequest {
     /// The campaign's slug, from listCampaigns.
@@ -26,7 +26,7 @@ impl ObjectInput for DemandRequest {}
 pub const NOT_COUNTED: &str = "Not counted yet: fewer than 5 members take part.";
 
 /// What members want of a campaign, as counted last.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DemandReport {
     /// Always true.
@@ -50,7 +50,7 @@ pub struct DemandReport {
 }
 
 /// Earlier rounds and drafts.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NegotiationSoFar {
     /// How many rounds are recorded.
@@ -64,7 +64,7 @@ pub struct NegotiationSoFar {
 }
 
 /// A round with a supplier, as recordRound took it.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub struct RecordedRound {
     pub at: Timestamp,
     pub supplier: String,
@@ -73,7 +73,7 @@ pub struct RecordedRound {
 }
 
 /// A draft that proposeOffer took.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub struct ProposedDraft {
     pub at: Timestamp,
     pub supplier: String,
@@ -101,7 +101,7 @@ impl NegotiationSoFar {
 }
 
 /// What members may save in a year: the operator's estimate for a typical household, not a promise.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SavingsEstimate {
     /// Every amount is in US dollars.
@@ -135,7 +135,6 @@ impl DemandReport {
     }
 }
 
-#[derive(Debug)]
 pub struct GetDemandSheet;
 
 impl Operation for GetDemandSheet {

@@ -11,7 +11,7 @@ use crate::domain::us_state::UsState;
 use crate::operations::prelude::*;
 
 /// Which campaigns are listed.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct CampaignListRequest {
     /// True: also drafts, and campaigns that are closed or cancelled.
@@ -22,7 +22,7 @@ pub struct CampaignListRequest {
 impl ObjectInput for CampaignListRequest {}
 
 /// The campaigns, in the order in which they were made.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub struct CampaignSummaries {
     /// Always true.
     pub ok: True,
@@ -32,7 +32,7 @@ pub struct CampaignSummaries {
 }
 
 /// A campaign in a few words.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CampaignSummary {
     /// Names the campaign in the other tools and in commands.
@@ -107,7 +107,6 @@ pub(super) const fn example_day() -> LastDay {
     LastDay(Date::constant(2027, 2, 2))
 }
 
-#[derive(Debug)]
 pub struct ListCampaigns;
 
 impl Operation for ListCampaigns {

@@ -9,7 +9,7 @@ use crate::domain::json::inline_schema;
 use crate::domain::text;
 
 /// A campaign by its slug.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SlugParameter(pub CampaignSlug);
 
 impl<'de> Deserialize<'de> for SlugParameter {
@@ -22,7 +22,7 @@ impl<'de> Deserialize<'de> for SlugParameter {
 inline_schema!(SlugParameter, json_schema!({ "type": "string", "minLength": 3, "maxLength": 60 }));
 
 /// What a negotiator notes.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct NoteText(pub String);
 
 impl<'de> Deserialize<'de> for NoteText {

@@ -11,7 +11,7 @@ use crate::operations::mistakes;
 use crate::operations::prelude::*;
 
 /// An offer to publish, as a supplier agreed to it.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProposeOfferRequest {
     /// The campaign's slug, from listCampaigns.
@@ -121,7 +121,7 @@ impl ObjectInput for ProposeOfferRequest {
 }
 
 /// The proposal is kept for a person to read.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub struct OfferProposed {
     /// Always true.
     pub ok: True,
@@ -129,7 +129,6 @@ pub struct OfferProposed {
     pub proposals: u64,
 }
 
-#[derive(Debug)]
 pub struct ProposeOffer;
 
 impl Operation for ProposeOffer {

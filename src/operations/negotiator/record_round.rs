@@ -6,7 +6,7 @@ use crate::domain::campaign::record::NegotiationRound;
 use crate::operations::prelude::*;
 
 /// One exchange with a supplier.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoundRequest {
     /// The campaign's slug, from listCampaigns.
@@ -22,7 +22,7 @@ pub struct RoundRequest {
 impl ObjectInput for RoundRequest {}
 
 /// The round is recorded.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub struct RoundRecorded {
     /// Always true.
     pub ok: True,
@@ -30,7 +30,6 @@ pub struct RoundRecorded {
     pub rounds: u64,
 }
 
-#[derive(Debug)]
 pub struct RecordRound;
 
 impl Operation for RecordRound {

@@ -10,7 +10,7 @@ use crate::domain::time::Timestamp;
 use crate::operations::prelude::*;
 
 /// Which sign-up is asked about.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct StatusRequest {
     /// The `Idempotency-Key` that the sign-up was sent with, percent-encoded where a path needs it.
@@ -20,7 +20,7 @@ pub struct StatusRequest {
 impl ObjectInput for StatusRequest {}
 
 /// A sign-up that the partner sent with an idempotency key.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusOfSignUp {
     /// The key that it was sent with.
@@ -68,7 +68,7 @@ impl StatusOfSignUp {
 }
 
 /// The sign-up that was asked about.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusAnswer {
     /// Always true.
@@ -77,7 +77,6 @@ pub struct StatusAnswer {
     pub sign_up: StatusOfSignUp,
 }
 
-#[derive(Debug)]
 pub struct GetSignUpStatus;
 
 impl Operation for GetSignUpStatus {

@@ -15,7 +15,7 @@ const MAX_DAYS: i64 = 92;
 const DEFAULT_DAYS: i64 = 30;
 
 /// Which days are asked about.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct UsageRequest {
     /// The first day, of UTC; left out, 29 days before the last.
@@ -29,7 +29,7 @@ pub struct UsageRequest {
 impl ObjectInput for UsageRequest {}
 
 /// What happened on a day, of UTC.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "UsageDay")]
 pub struct DayOfUsage {
@@ -51,7 +51,7 @@ fn date(day: i64) -> String {
 }
 
 /// What the partner did, day by day, oldest first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
     /// Always true.
@@ -60,7 +60,6 @@ pub struct Usage {
     pub days: Vec<DayOfUsage>,
 }
 
-#[derive(Debug)]
 pub struct GetUsage;
 
 impl Operation for GetUsage {

@@ -16,7 +16,7 @@ use crate::operations::decode;
 use crate::operations::prelude::*;
 
 /// Which events are listed.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct EventsRequest {
     /// The `cursor` of the answer before; left out, the list begins with the oldest event that is kept.
@@ -33,7 +33,7 @@ pub struct EventsRequest {
 impl ObjectInput for EventsRequest {}
 
 /// Some of the partner's events, in the order in which they are listed for good.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventList {
     /// Always true.
@@ -46,7 +46,7 @@ pub struct EventList {
 }
 
 /// Something that happened to a sign-up. `type`, `timestamp`, `mode` and `data` are those of its webhook.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Event")]
 pub struct ListedEvent {
@@ -68,7 +68,7 @@ pub struct ListedEvent {
 }
 
 /// Which sign-up an event is about.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "EventData")]
 pub struct ListedEventData {
@@ -93,7 +93,6 @@ impl ListedEvent {
     }
 }
 
-#[derive(Debug)]
 pub struct ListEvents;
 
 impl Operation for ListEvents {

@@ -7,7 +7,7 @@ use crate::operations::prelude::*;
 use crate::sandbox::ReceivedMail;
 
 /// Which mails are listed.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct InboxRequest {
     /// The `nextCursor` of the page before.
@@ -21,7 +21,7 @@ pub struct InboxRequest {
 impl ObjectInput for InboxRequest {}
 
 /// Mail of the sandbox, newest first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InboxListing {
     /// Always true.
@@ -35,7 +35,6 @@ pub struct InboxListing {
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug)]
 pub struct ListInbox;
 
 impl Operation for ListInbox {

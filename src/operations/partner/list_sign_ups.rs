@@ -7,7 +7,7 @@ use crate::operations::decode;
 use crate::operations::prelude::*;
 
 /// Which sign-ups are listed.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct StatusListRequest {
     /// Only those that were taken from this moment on: `2026-11-16` (of UTC), or a time of RFC 3339 with any offset, such as
@@ -29,7 +29,7 @@ pub struct StatusListRequest {
 impl ObjectInput for StatusListRequest {}
 
 /// Some of the partner's sign-ups, oldest first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusList {
     /// Always true.
@@ -40,7 +40,6 @@ pub struct StatusList {
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug)]
 pub struct ListSignUps;
 
 impl Operation for ListSignUps {

@@ -43,7 +43,6 @@ operations! {
 }
 
 /// The input of an operation that takes none, and refuses what is sent anyway: the caller meant something by it.
-#[derive(Debug)]
 pub struct NoInput;
 
 inline_schema!(NoInput, schemars::json_schema!({ "type": "object", "additionalProperties": false }));

@@ -129,7 +129,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
 });
 
 /// A path with what is known of it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Route {
     pattern: &'static str,
     /// What stands before and after the `{…}` of the pattern; none where it has none.
@@ -150,7 +150,7 @@ pub(super) struct Route {
 }
 
 /// What answers a request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) enum Handler {
     Operation(&'static Entry),
     /// What was made beforehand.
@@ -288,7 +288,7 @@ impl Route {
 }
 
 /// A route that was found, and what its pattern left open.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct FoundRoute<'p> {
     pub route: &'static Route,
     /// Its place in the table.

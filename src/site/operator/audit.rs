@@ -33,7 +33,7 @@ struct AuditPage<'a> {
 }
 
 /// What somebody looks for, as they typed it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct AuditFilter {
     who: String,
     what: String,

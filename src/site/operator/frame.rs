@@ -6,7 +6,7 @@ use crate::domain::union::Union;
 use crate::site::branding::Branding;
 
 /// The pages, as the navigation has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::site) enum OperatorSection {
     Overview,
     People,
@@ -48,7 +48,7 @@ impl OperatorSection {
 }
 
 /// What a page has around it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(in crate::site) struct OperatorFrame<'a> {
     pub union: &'a Union,
     pub branding: &'a Branding,

@@ -21,7 +21,6 @@ use crate::site::own_page::session::keep_apart;
 use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field, field_is};
 
 /// Somebody's visit to a page of the operator's.
-#[derive(Debug)]
 pub(in crate::site) struct OperatorVisit<'a> {
     pub visit: Visit<'a>,
     pub access: &'a OperatorAccess,
@@ -240,7 +239,7 @@ struct QuestionPage<'a> {
 }
 
 /// What an operator is asked before something is done that is not easily undone.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub(in crate::site) struct Question<'a> {
     pub title: &'a str,
     /// What will happen, a sentence each.

@@ -42,7 +42,7 @@ pub enum ShownAgain {
 }
 
 /// The code of whoever referred the reader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum InvitedBy<'a> {
     Nobody,
     Code(&'a str),

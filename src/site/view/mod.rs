@@ -40,7 +40,7 @@ use crate::domain::union::notice::Notice;
 use crate::domain::us_state::UsState;
 
 /// What every page has around it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Frame<'a> {
     pub union: &'a Union,
     pub branding: &'a Branding,

@@ -53,7 +53,7 @@ struct OutcomePage<'a> {
 }
 
 /// Where a page that did not work leads back to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Home {
     /// The page to join on.
     Join,

@@ -34,7 +34,7 @@ struct SignInPage<'a> {
 }
 
 /// The form to sign in with, as it was filled in.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct SignInView<'a> {
     pub email: &'a str,
     pub error: Option<&'a str>,
@@ -103,7 +103,7 @@ pub fn erased(page: Frame<'_>, mailbox_is_shared: bool) -> String {
 }
 
 /// What the page shows besides what is kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct OwnView<'a> {
     pub file: &'a PersonDetails,
     /// What every form carries.

@@ -31,7 +31,7 @@ pub fn check_inbox(page: Frame<'_>, email: &str, sent: &[(&'static str, String)]
 }
 
 /// A sign-up that waits for its person's button, and where the page leads to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct ConfirmView<'a> {
     pub sign_up: &'a SignUpRecord,
     /// Its answers are not the ones that were shown before.
@@ -106,7 +106,7 @@ struct SharePage<'a> {
 }
 
 /// How somebody comes to the page with their own referral link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Welcome {
     /// They confirmed just now.
     FirstTime,
@@ -139,7 +139,7 @@ pub fn share<'a>(
 }
 
 /// A sign-up, as whoever holds the link of its mail decides about it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct DeclineView<'a> {
     pub sign_up: &'a SignUpRecord,
     /// Of the link that brings the form back, once it has lapsed.

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use std::{fmt, mem, slice};
+use std::{mem, slice};
 
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
@@ -71,14 +71,12 @@ pub trait Batched: Unit<Done: Unpin> {
 }
 
 /// A unit with its key, which may take a moment to make.
-#[derive(Debug)]
 pub struct Keyed<B: Batched> {
     pub key: B::Key,
     pub unit: B,
 }
 
 /// The outcome of a job in a batch.
-#[derive(Debug)]
 pub enum BatchOutcome<T> {
     Done(T),
     /// The batch cannot decide it.
@@ -138,12 +136,6 @@ pub struct Batcher<B: Batched> {
     pool: Pool,
 }
 
-impl<B: Batched> fmt::Debug for Batcher<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Batcher({})", B::POOL)
-    }
-}
-
 impl<B: Batched> Batcher<B> {
     pub(super) fn start(pool: Pool, batch: usize) -> Self {
         if batch <= 1 {
@@ -175,7 +167,7 @@ impl<B: Batched> Batcher<B> {
 }
 
 /// A batcher of any kind.
-pub(super) trait AnyBatcher: fmt::Debug + Send + Sync {
+pub(super) trait AnyBatcher: Send + Sync {
     fn figures(&self) -> (WriterFigures, PoolFigures);
 
     /// Finishes the waiting jobs.

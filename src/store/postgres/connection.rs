@@ -14,7 +14,6 @@ use tokio_postgres::{Client, Statement};
 
 use crate::reply::{BoxFuture, Reply};
 use crate::store::sql::{Columns, Failure, ReadRow, Row, Sql, SqlReply, Value, describe, expected, values};
-use std::fmt;
 
 /// The cluster, the database and the table, as a text; part of what every new connection is asked.
 macro_rules! database_identity {
@@ -39,12 +38,6 @@ pub struct PgConnection {
     pub(super) in_use: bool,
     /// When it was last asked which database it leads to.
     pub(super) checked_at: Instant,
-}
-
-impl fmt::Debug for PgConnection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PgConnection")
-    }
 }
 
 impl Drop for PgConnection {

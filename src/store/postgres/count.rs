@@ -16,7 +16,6 @@ use crate::supervise;
 /// Requests that may wait for the next read. More are refused at once: a database that is this far behind is away.
 const WAITING: usize = 16_384;
 
-#[derive(Debug)]
 pub(super) struct PostgresCounter {
     pool: Pool,
     waiting: mpsc::Sender<Waiter<u64>>,

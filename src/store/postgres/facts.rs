@@ -8,7 +8,7 @@ use crate::domain::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::sql::{Failure, Sql, expected, values};
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PostgresFacts {
     /// As `version()` begins: PostgreSQL 17.2.
     pub version: String,

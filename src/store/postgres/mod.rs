@@ -38,7 +38,6 @@ pub use self::transfer::PostgresTransfer;
 use crate::store::check::{CHECK, Check};
 use crate::store::queue::{StoreFigures, WriterFigures};
 
-#[derive(Debug)]
 pub struct PostgresStore {
     address: Address,
     expected: ExpectedIdentity,

@@ -1,7 +1,6 @@
 //! The connection pool: connections are made when needed, to whichever host takes writes (failover), and given to one unit
 //! of work at a time.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -297,12 +296,6 @@ fn is_of_connection(failure: &Failure) -> bool {
         }
         Failure::Away(_) | Failure::Lost(_) => true,
         Failure::Unusable(_) | Failure::Overtaken | Failure::Sqlite(_) => false,
-    }
-}
-
-impl fmt::Debug for Pool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pool({})", self.0.manager().address)
     }
 }
 

@@ -15,7 +15,6 @@ const ENDING: &str = "_sandbox";
 const LONGEST_NAME: usize = 63;
 
 /// Where the sandbox's records are, or would be.
-#[derive(Debug)]
 pub struct SandboxPlace {
     pub address: Address,
     pub is_there: bool,

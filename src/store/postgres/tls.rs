@@ -21,7 +21,7 @@ pub struct BadOption {
 }
 
 /// What a server must show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
     /// Anything: the connection is private, and whoever stands in the middle is not noticed.
     Anyone,
@@ -32,7 +32,7 @@ pub(super) enum Trust {
 }
 
 /// The files that a URL names; libpq's usual places when it names none.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Files {
     pub root: Option<String>,
     pub certificate: Option<String>,
@@ -101,7 +101,6 @@ fn unreadable(option: &'static str, path: &Path, error: &dyn std::fmt::Display) 
 }
 
 /// Whom we trust, and their certificates as they are.
-#[derive(Debug)]
 struct Roots {
     anchors: RootCertStore,
     given: Vec<CertificateDer<'static>>,

@@ -1,6 +1,5 @@
 //! Carrying all records away from PostgreSQL, or to it (`unionhall move`).
 
-use std::fmt;
 use std::pin::pin;
 
 use deadpool::managed::Object;
@@ -23,12 +22,6 @@ use crate::store::transfer::{Cell, Cells, TABLES, Table, TableColumns, Transfer,
 pub struct PostgresTransfer {
     /// Its pool is gone, so it closes when this is dropped; what was not committed is rolled back.
     connection: Object<Connector>,
-}
-
-impl fmt::Debug for PostgresTransfer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PostgresTransfer")
-    }
 }
 
 /// Reading goes on beside it. It must not end because a big table takes its time.

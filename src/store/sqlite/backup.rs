@@ -28,14 +28,13 @@ const STEADY: &str = "PRAGMA secure_delete = ON;
                       PRAGMA wal_checkpoint(TRUNCATE)";
 
 /// Records in a file of their own that no service uses.
-#[derive(Debug)]
 pub struct SqliteSnapshot {
     connection: Connection,
     file: PathBuf,
 }
 
 /// What was found in a snapshot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Examined {
     pub schema: usize,
     pub members: u64,

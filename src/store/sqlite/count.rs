@@ -14,7 +14,7 @@ use crate::reply::Reply;
 use crate::store::StoreReply;
 use crate::store::sql::Failure;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct SqliteCounter {
     /// How many have asked.
     asked: AtomicU64,
@@ -22,7 +22,7 @@ pub(super) struct SqliteCounter {
 }
 
 /// What the last read found.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Default, Clone, Copy)]
 struct Read {
     /// How many had asked before it began: those it can answer.
     serves: u64,

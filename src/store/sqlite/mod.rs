@@ -35,7 +35,6 @@ pub use self::transfer::SqliteTransfer;
 use crate::store::check::{CHECK, Check};
 use crate::store::queue::StoreFigures;
 
-#[derive(Debug)]
 pub struct SqliteStore {
     readers: Readers,
     writer: Writer,

@@ -1,6 +1,5 @@
 //! Reads, inline on the thread that asks (a pool of read-only connections).
 
-use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -162,10 +161,4 @@ fn open(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "query_only", true)?;
     connection.busy_timeout(busy_timeout)?;
     Ok(connection)
-}
-
-impl fmt::Debug for Readers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Readers({})", self.0.quick.len())
-    }
 }

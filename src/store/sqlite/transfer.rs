@@ -13,7 +13,6 @@ use crate::store::sql::{Failure, SqlReply, Value};
 use crate::store::transfer::{Cell, Cells, TABLES, Table, TableColumns, Transfer, cells};
 
 /// A file whose records are carried away, or to: held by a transaction that lets nobody else write.
-#[derive(Debug)]
 pub struct SqliteTransfer {
     /// None once it is finished.
     connection: Option<Connection>,

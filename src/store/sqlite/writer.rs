@@ -4,7 +4,6 @@
 //! one sync and not a hundred. Each unit is data that can be applied again: a refused or failed one leaves no trace and
 //! does not touch its neighbours. Nobody is answered before the commit.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -70,12 +69,6 @@ impl Writer {
             let _in_time_or_not = tokio::time::timeout(TIDY_TIMEOUT, tidied).await;
             Ok(())
         })
-    }
-}
-
-impl fmt::Debug for Writer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Writer")
     }
 }
 

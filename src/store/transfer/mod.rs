@@ -24,13 +24,6 @@ pub enum Cell {
     Bytes(Vec<u8>),
 }
 
-impl std::fmt::Debug for Cell {
-    /// Without the value: it may be an address.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Cell")
-    }
-}
-
 impl From<Value<'_>> for Cell {
     fn from(value: Value<'_>) -> Self {
         match value {
@@ -96,7 +89,6 @@ async fn rows(
 }
 
 /// A table and its columns, separated by commas, the key first.
-#[derive(Debug)]
 pub struct TableColumns {
     pub table: &'static Table,
     pub columns: String,
@@ -137,7 +129,7 @@ pub enum MoveError {
 }
 
 /// How far it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Progress {
     pub phase: Phase,
     pub table: &'static str,
@@ -145,14 +137,14 @@ pub struct Progress {
     pub all: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     Copying,
     Comparing,
 }
 
 /// What was found in a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Sum {
     pub table: &'static str,
     pub rows: u64,

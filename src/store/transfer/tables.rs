@@ -1,7 +1,7 @@
 //! The tables that `move` copies. Their columns are read from the catalog of the database.
 
 /// A table, as every store has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Table {
     pub name: &'static str,
     /// The column that rows are ordered by.

@@ -81,7 +81,6 @@ fn beside(local: MemoryLimiter) -> Arc<dyn Limiter> {
 }
 
 /// A limiter that was never without Redis: a verdict of the node alone would prove nothing.
-#[derive(Debug)]
 struct NeverAlone(RedisLimiter);
 
 impl Limiter for NeverAlone {

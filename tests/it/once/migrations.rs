@@ -96,7 +96,7 @@ fn a_step_keeps_every_row_on_sqlite() {
     let (_folder, path) = records();
     let before = rows(&path);
     let next = and(NEXT);
-    let refused = SqliteStore::open_with(&path, Prepare::Expect, 256, next).unwrap_err().to_string();
+    let refused = SqliteStore::open_with(&path, Prepare::Expect, 256, next).err().unwrap().to_string();
     assert!(
         refused.contains(&format!("older unionhall (schema {TODAY}"))
             && refused.contains("use the unionhall that serves it"),
@@ -111,7 +111,7 @@ fn a_step_keeps_every_row_on_sqlite() {
     let connection = Connection::open(&path).unwrap();
     let added = "SELECT count(*) FROM people WHERE pronoun = 'they'";
     assert_eq!(connection.query_row(added, [], |row| row.get::<_, i64>(0)).unwrap(), 2);
-    let newer = SqliteStore::open(&path).unwrap_err().to_string();
+    let newer = SqliteStore::open(&path).err().unwrap().to_string();
     assert!(newer.contains("newer unionhall"), "{newer}");
 }
 
@@ -127,7 +127,7 @@ fn a_step_keeps_every_row_on_postgres_and_nodes_before_it_go_on() {
             async || -> Vec<String> { client.query(ROWS, &[]).await.unwrap().iter().map(|row| row.get(0)).collect() };
         let (before, next) = (rows().await, and(NEXT));
         let refused =
-            PostgresStore::open_with(database.address(), Prepare::Expect, 256, next).await.unwrap_err().to_string();
+            PostgresStore::open_with(database.address(), Prepare::Expect, 256, next).await.err().unwrap().to_string();
         assert!(
             refused.contains(&format!("schema {TODAY}")) && refused.contains("use the unionhall that serves them"),
             "{refused}"
@@ -213,7 +213,7 @@ fn a_step_that_breaks_references_is_refused() {
     let (_folder, path) = records();
     let before = rows(&path);
     let breaking = Migration { sqlite: "DELETE FROM people WHERE id = 1", ..NEXT };
-    let refused = SqliteStore::open_with(&path, Prepare::Upgrade, 256, and(breaking)).unwrap_err().to_string();
+    let refused = SqliteStore::open_with(&path, Prepare::Upgrade, 256, and(breaking)).err().unwrap().to_string();
     assert!(refused.contains("was left as it was"), "{refused}");
     assert_eq!((schema_version(&path), rows(&path)), (TODAY, before));
 }
@@ -224,7 +224,7 @@ fn records_of_another_build_are_refused_on_sqlite() {
     let path = folder.path().join("unionhall.db");
     let made = OpenStore::new(SqliteStore::open_with(&path, Prepare::Upgrade, 256, of_another_build()).unwrap());
     block_on(async { made.close().await.unwrap() });
-    let refused = || SqliteStore::open(&path).unwrap_err().to_string();
+    let refused = || SqliteStore::open(&path).err().unwrap().to_string();
     assert!(refused().contains("was made by another unreleased build (schema "), "{}", refused());
     assert!(refused().ends_with("run the build that made it, or start with an empty data folder"), "{}", refused());
     // Builds before there were fingerprints.
@@ -241,11 +241,11 @@ fn records_of_another_build_are_refused_on_postgres() {
             PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, migrations).await.map(OpenStore::new)
         };
         open(of_another_build()).await.unwrap().close().await.unwrap();
-        let refused = open(MIGRATIONS).await.unwrap_err().to_string();
+        let refused = open(MIGRATIONS).await.err().unwrap().to_string();
         assert!(refused.contains("were made by another unreleased build (schema "), "{refused}");
         let client = database.client().await;
         client.batch_execute("ALTER TABLE unionhall_schema DROP COLUMN fingerprint").await.unwrap();
-        let refused = open(MIGRATIONS).await.unwrap_err().to_string();
+        let refused = open(MIGRATIONS).await.err().unwrap().to_string();
         assert!(refused.contains("without a fingerprint") && refused.contains("give an empty database"), "{refused}");
         drop(client);
         database.drop().await;
@@ -271,7 +271,7 @@ fn records_that_were_moved_away_stay_as_they_were_left() {
                  INSERT INTO moved VALUES ('the database hall at a:5432', 1794743200000)";
     Connection::open(&path).unwrap().execute_batch(moved).unwrap();
     for prepare in [Prepare::Expect, Prepare::Upgrade] {
-        let refused = SqliteStore::open_with(&path, prepare, 256, and(NEXT)).unwrap_err().to_string();
+        let refused = SqliteStore::open_with(&path, prepare, 256, and(NEXT)).err().unwrap().to_string();
         assert!(refused.contains("were moved to the database hall at a:5432"), "{refused}");
     }
     assert_eq!(schema_version(&path), TODAY);

@@ -89,7 +89,7 @@ fn a_newer_schema_is_used_for_as_long_as_it_serves_this_version() {
         node.close().await.unwrap();
         let last = format!("INSERT INTO unionhall_schema VALUES ({}, {}, 'x')", known + 2, known + 1);
         client.batch_execute(&last).await.unwrap();
-        let error = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap_err().to_string();
+        let error = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.err().unwrap().to_string();
         let told = format!(
             "newer unionhall (schema {}, which serves {} and later; this one knows {known})",
             known + 2,
@@ -107,14 +107,14 @@ fn databases_that_are_not_for_us_are_refused_unchanged() {
         let database = Database::make().await;
         let client = database.client().await;
         client.batch_execute("CREATE TABLE people (name TEXT)").await.unwrap();
-        let error = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap_err().to_string();
+        let error = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.err().unwrap().to_string();
         assert!(error.contains("tables that are not ours"), "{error}");
         let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
         assert_eq!(client.query_one(tables, &[]).await.unwrap().get::<_, i64>(0), 1);
         database.drop().await;
 
         let latin = Database::make_with("ENCODING 'LATIN1' LOCALE 'C'").await;
-        let error = PostgresStore::open(latin.address(), Prepare::Upgrade, 256).await.unwrap_err().to_string();
+        let error = PostgresStore::open(latin.address(), Prepare::Upgrade, 256).await.err().unwrap().to_string();
         assert!(error.contains("LATIN1") && error.contains("UTF8"), "{error}");
         latin.drop().await;
     });

@@ -11,7 +11,7 @@ use crate::operations::prelude::*;
 use crate::partners::self_service::MAX_LISTED_KEYS;
 
 /// Whether a key works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum KeyState {
@@ -28,7 +28,7 @@ impl KeyState {
 }
 
 /// One of the partner's keys, without its secret.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedKey {
     /// The part of the key between its underscores.
@@ -77,7 +77,7 @@ impl ListedKey {
 }
 
 /// The partner's keys, newest first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyList {
     /// Always true.
@@ -85,7 +85,6 @@ pub struct KeyList {
     pub keys: Vec<ListedKey>,
 }
 
-#[derive(Debug)]
 pub struct ListOwnKeys;
 
 impl Operation for ListOwnKeys {

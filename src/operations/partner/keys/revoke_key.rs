@@ -8,7 +8,6 @@ use crate::operations::prelude::*;
 use crate::operations::{Input, decode};
 
 /// Nothing: a caller who names a key expects to revoke another one than that of the request.
-#[derive(Debug)]
 pub struct RevokeKeyRequest;
 
 inline_schema!(RevokeKeyRequest, schemars::json_schema!({ "type": "object", "additionalProperties": false }));
@@ -24,7 +23,7 @@ impl Input for RevokeKeyRequest {
 }
 
 /// The key of the request, which no longer works.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "RevokedKey")]
 pub struct EndedKey {
@@ -40,7 +39,6 @@ pub struct EndedKey {
     pub replaced_by: Option<String>,
 }
 
-#[derive(Debug)]
 pub struct RevokeOwnKey;
 
 impl Operation for RevokeOwnKey {

@@ -16,7 +16,7 @@ use crate::operations::partner::{example_time, not_done};
 use crate::operations::prelude::*;
 
 /// For how many hours the old key still works.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct GraceHours(u32);
 
 impl GraceHours {
@@ -40,7 +40,7 @@ inline_schema!(
 );
 
 /// How the key of the request is rotated.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RotateKeyRequest {
     /// For how many hours the old key still works.
@@ -74,13 +74,6 @@ pub struct NextKey {
     pub old_works_until: Timestamp,
 }
 
-impl std::fmt::Debug for NextKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "NextKey({})", self.id)
-    }
-}
-
-#[derive(Debug)]
 pub struct RotateOwnKey;
 
 impl Operation for RotateOwnKey {

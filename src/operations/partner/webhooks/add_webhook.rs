@@ -7,7 +7,7 @@ use crate::operations::partner::not_done;
 use crate::operations::prelude::*;
 
 /// Where messages are to go.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct AddWebhookRequest {
     /// An `https` address whose host is on the public internet.
@@ -32,13 +32,6 @@ pub struct AddedWebhook {
     pub secret: String,
 }
 
-impl std::fmt::Debug for AddedWebhook {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "AddedWebhook({})", self.id)
-    }
-}
-
-#[derive(Debug)]
 pub struct AddWebhook;
 
 impl Operation for AddWebhook {

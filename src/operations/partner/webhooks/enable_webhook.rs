@@ -5,7 +5,6 @@ use crate::domain::partner::change::ChangeKind;
 use crate::operations::partner::not_done;
 use crate::operations::prelude::*;
 
-#[derive(Debug)]
 pub struct EnableWebhook;
 
 impl Operation for EnableWebhook {

@@ -5,7 +5,7 @@ use crate::operations::partner::not_done;
 use crate::operations::prelude::*;
 
 /// The endpoint that was asked about.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookAnswer {
     /// Always true.
@@ -14,7 +14,6 @@ pub struct WebhookAnswer {
     pub webhook: Webhook,
 }
 
-#[derive(Debug)]
 pub struct GetWebhook;
 
 impl Operation for GetWebhook {

@@ -6,7 +6,7 @@ use crate::operations::partner::{NoInput, not_done};
 use crate::operations::prelude::*;
 
 /// The partner's endpoints, oldest first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookList {
     /// Always true.
@@ -16,7 +16,6 @@ pub struct WebhookList {
     pub max: u32,
 }
 
-#[derive(Debug)]
 pub struct ListWebhooks;
 
 impl Operation for ListWebhooks {

@@ -23,7 +23,7 @@ use crate::domain::time::Timestamp;
 use crate::operations::ObjectInput;
 
 /// Which endpoint is meant.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct WebhookRequest {
     /// The endpoint's `id`.
@@ -38,7 +38,7 @@ impl ObjectInput for WebhookRequest {
 const EXAMPLE_ID: EndpointId = EndpointId(7);
 
 /// How an endpoint does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum WebhookState {
@@ -55,7 +55,7 @@ impl WebhookState {
 }
 
 /// A webhook endpoint. Its secret is told when it is added or rotated, and never again.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
     pub id: EndpointId,
@@ -132,7 +132,7 @@ impl Webhook {
 }
 
 /// What was done, and to which endpoint.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookChanged {
     /// Always true.

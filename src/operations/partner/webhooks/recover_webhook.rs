@@ -10,7 +10,7 @@ use crate::operations::prelude::*;
 use crate::partners::self_service::MAX_RECOVERED;
 
 /// What an endpoint is to be told again.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RecoverRequest {
     /// The endpoint's `id`.
@@ -24,7 +24,7 @@ impl ObjectInput for RecoverRequest {
 }
 
 /// What is sent again.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecoveredWebhook {
     /// Always true.
@@ -39,7 +39,6 @@ pub struct RecoveredWebhook {
     pub next_since: Option<Timestamp>,
 }
 
-#[derive(Debug)]
 pub struct RecoverWebhook;
 
 impl Operation for RecoverWebhook {

@@ -7,7 +7,7 @@ use crate::operations::partner::page::{EndpointParameter, KeyParameter};
 use crate::operations::prelude::*;
 
 /// Which event an endpoint is to be told again.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ResendRequest {
     /// The endpoint's `id`.
@@ -20,7 +20,6 @@ impl ObjectInput for ResendRequest {
     const MAY_BE_EMPTY: bool = true;
 }
 
-#[derive(Debug)]
 pub struct ResendWebhookEvent;
 
 impl Operation for ResendWebhookEvent {

@@ -11,7 +11,7 @@ use crate::operations::partner::{example_time, not_done};
 use crate::operations::prelude::*;
 
 /// Whose secret is rotated.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RotateSecretRequest {
     /// The endpoint's `id`.
@@ -41,13 +41,6 @@ pub struct RotatedSecret {
     pub old_secret_signs_until: Timestamp,
 }
 
-impl std::fmt::Debug for RotatedSecret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RotatedSecret({})", self.id)
-    }
-}
-
-#[derive(Debug)]
 pub struct RotateWebhookSecret;
 
 impl Operation for RotateWebhookSecret {

@@ -7,7 +7,7 @@ use crate::operations::prelude::*;
 use crate::partners::self_service::Pinged;
 
 /// What the endpoint said to a ping.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TestedWebhook {
     /// Always true: the ping was sent, or we tried to.
@@ -22,7 +22,6 @@ pub struct TestedWebhook {
     pub problem: Option<String>,
 }
 
-#[derive(Debug)]
 pub struct TestWebhook;
 
 impl Operation for TestWebhook {

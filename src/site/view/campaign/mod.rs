@@ -18,7 +18,7 @@ use crate::domain::us_state::UsState;
 const IN_STRIP: usize = 3;
 
 /// Who looks at a campaign.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub enum CampaignReader<'a> {
     Stranger,
     /// Signed in, and no member any more.
@@ -27,7 +27,7 @@ pub enum CampaignReader<'a> {
 }
 
 /// A member's part in a campaign.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct MemberPart<'a> {
     /// What every form carries.
     pub token: &'a str,
@@ -36,7 +36,7 @@ pub struct MemberPart<'a> {
 }
 
 /// Where a member's part is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartPlace {
     CampaignPage,
     OwnPage,
@@ -199,7 +199,7 @@ pub fn campaigns(page: Frame<'_>, listed: &[CampaignRecord]) -> String {
 }
 
 /// The page of a campaign.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct CampaignView<'a> {
     pub campaign: &'a CampaignRecord,
     pub reader: CampaignReader<'a>,

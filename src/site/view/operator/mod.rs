@@ -15,7 +15,7 @@ use crate::domain::time::Timestamp;
 use crate::operator::overview::Overview;
 
 /// All pictures, as a part of a page.
-#[derive(Debug, Template)]
+#[derive(Template)]
 #[template(path = "operator/pictures.html")]
 pub struct OverviewPart {
     read_at: Timestamp,
@@ -29,7 +29,7 @@ impl OverviewPart {
 }
 
 /// The picture of rewards alone.
-#[derive(Debug, Template)]
+#[derive(Template)]
 #[template(path = "operator/one_picture.html")]
 pub struct RewardsPart {
     picture: Picture,

@@ -12,7 +12,6 @@ use unionhall::store::{Engine, StoreFigures, StoreReply};
 use super::*;
 
 /// A store where a reward is booked before each write.
-#[derive(Debug)]
 struct EarningMeanwhile(SqliteStore, PathBuf);
 
 impl Engine for EarningMeanwhile {

@@ -24,7 +24,6 @@ const TABLE_ROWS: usize = 60;
 const DAILY: usize = 35;
 
 /// One picture.
-#[derive(Debug)]
 pub(super) struct Picture {
     /// Of the section, for links.
     pub(super) id: &'static str,
@@ -34,7 +33,6 @@ pub(super) struct Picture {
     pub(super) shown: PictureContent,
 }
 
-#[derive(Debug)]
 pub(super) enum PictureContent {
     Chart(Chart, Vec<DataTable>),
     /// There is nothing to show: what to do about it, and a command for it.
@@ -45,7 +43,6 @@ pub(super) enum PictureContent {
 }
 
 /// The figures of a picture.
-#[derive(Debug)]
 pub(super) struct DataTable {
     pub(super) columns: Vec<&'static str>,
     pub(super) rows: Vec<DataRow>,
@@ -54,7 +51,6 @@ pub(super) struct DataTable {
 }
 
 /// A row: what it is about, then its figures.
-#[derive(Debug)]
 pub(super) struct DataRow {
     pub(super) head: String,
     pub(super) cells: Vec<String>,
