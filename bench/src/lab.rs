@@ -10,7 +10,7 @@ use anyhow::Context;
 use crate::bare;
 use crate::compare::{Measured, Plan, Turn, Variant, Waits, compare, waits};
 use crate::load::{Request, ask};
-use crate::people::{self, SIZES};
+use crate::people::{self, MANY};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::server::{Installation, Manner, Server};
@@ -38,13 +38,9 @@ impl Lab {
         Ok(Self { plan, progress, report: Report::default(), binary, kept, folder, made: 0 })
     }
 
-    /// How many people the records are measured with, the fewest first; a quick run has no large ones.
-    pub(crate) fn sizes(&self) -> Vec<u64> {
-        if self.plan.quick { SIZES[..2].to_vec() } else { SIZES.to_vec() }
-    }
-
+    /// How many people the large records have.
     pub(crate) fn most(&self) -> u64 {
-        if self.plan.quick { SIZES[1] } else { SIZES[3] }
+        if self.plan.quick { 100_000 } else { MANY }
     }
 
     pub(crate) fn folder(&self) -> &Path {

@@ -10,7 +10,6 @@ mod limiter;
 mod load;
 mod machine;
 mod people;
-mod plot;
 mod progress;
 mod reaper;
 mod records;
@@ -42,7 +41,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// take turns, and prints ratios with 95 % intervals against every goal. Only ratios within one run mean anything; run it on
 /// a machine that does nothing else. A run with errors or with wrong numbers of rows is void, says so and ends with 1.
 ///
-/// A whole run writes BENCHMARKS.md and bench/cost-by-size.svg; a quick or partial one writes nothing unless --write is
+/// A whole run writes BENCHMARKS.md; a quick or partial one writes nothing unless --write is
 /// given. Records of up to two million people are made once and kept under target/bench (about 2 GB).
 #[derive(Debug, Parser)]
 #[command(name = "bench", max_term_width = 100)]
@@ -75,7 +74,7 @@ struct Settings {
     #[arg(long, conflicts_with_all = ["against", "write"])]
     statements: bool,
 
-    /// Write BENCHMARKS.md and the plot even from a quick or partial run.
+    /// Write BENCHMARKS.md even from a quick or partial run.
     #[arg(long)]
     write: bool,
 }
@@ -101,7 +100,7 @@ enum Section {
     Mcp,
     /// Sign-ups on SQLite: in batches beside one transaction each; and referral links.
     Invite,
-    /// Every operation at 10 k, 100 k, 1 M and 2 M people.
+    /// Every operation at 2 M people beside 10 k.
     Sizes,
     /// Sign-ups beside a campaign's mailing and count, at 2 M people.
     Campaigns,
@@ -134,7 +133,7 @@ impl Section {
         match self {
             Self::Static | Self::Stats | Self::Mcp => 6 * rounds,
             Self::Invite => 7 * rounds,
-            Self::Sizes => 20 * rounds,
+            Self::Sizes => 10 * rounds,
             Self::Postgres => 14 * rounds,
             Self::Redis => 4 * rounds,
             Self::Nodes => 11 * rounds.div_ceil(2),
@@ -256,11 +255,6 @@ fn write(
     report: &report::Report,
     machine: &[(&'static str, String)],
 ) -> anyhow::Result<()> {
-    const PLOT: &str = "bench/cost-by-size.svg";
-    let plot = (!report.points.is_empty()).then_some(PLOT);
-    if plot.is_some() {
-        std::fs::write(root.join(PLOT), plot::draw(&report.points))?;
-    }
     let mut command = "cargo run --profile dist -p bench".to_owned();
     if settings.quick || settings.slice != 2 || !settings.only.is_empty() {
         command.push_str(" --");
@@ -271,7 +265,7 @@ fn write(
         settings.only.iter().for_each(|section| command.push_str(&format!(" --only {}", section.name())));
         command.push_str(" --write");
     }
-    std::fs::write(root.join("BENCHMARKS.md"), report::document(report, &command, machine, plot))?;
+    std::fs::write(root.join("BENCHMARKS.md"), report::document(report, &command, machine))?;
     Ok(())
 }
 

@@ -10,7 +10,8 @@ use rusqlite::{Connection, params};
 use crate::load::{SHUFFLE, shuffled};
 
 /// How many people the records are measured with.
-pub(crate) const SIZES: [u64; 4] = [10_000, 100_000, 1_000_000, 2_000_000];
+pub(crate) const FEW: u64 = 10_000;
+pub(crate) const MANY: u64 = 2_000_000;
 
 /// The address of the person with that number, with the number as [`crate::load::NUMBER`] has it.
 pub(crate) fn address(number: &str) -> String {
@@ -163,6 +164,15 @@ pub(crate) fn rows(database: &Path) -> anyhow::Result<[u64; 3]> {
     let count =
         |table: &str| connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0));
     Ok([count("people")?, count("sign_ups")?, count("outbox")?].map(i64::unsigned_abs))
+}
+
+/// A number of people in a few characters.
+pub(crate) fn short(people: u64) -> String {
+    match people {
+        1_000_000.. => format!("{} M", people / 1_000_000),
+        1_000.. => format!("{} k", people / 1_000),
+        _ => people.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What was found, as tables: on the terminal, in BENCHMARKS.md, and as a plot.
+//! What was found, as tables: on the terminal, and in BENCHMARKS.md.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -20,20 +20,11 @@ pub(crate) struct Row {
     void: Option<String>,
 }
 
-/// A point of the plot: what an operation costs at a size.
-#[derive(Debug, Clone)]
-pub(crate) struct Point {
-    pub operation: String,
-    pub people: u64,
-    pub micros: f64,
-}
-
 #[derive(Default)]
 pub(crate) struct Report {
     rows: Vec<Row>,
     waits: Vec<(String, Result<Waits, String>)>,
     findings: HashMap<&'static str, Finding>,
-    pub points: Vec<Point>,
     instructions: Vec<(String, f64)>,
     notes: Vec<String>,
     times: Vec<(String, Duration, String)>,
@@ -187,12 +178,7 @@ fn line(out: &mut String, text: String) {
 }
 
 /// The whole of BENCHMARKS.md.
-pub(crate) fn document(
-    report: &Report,
-    command: &str,
-    machine: &[(&'static str, String)],
-    plot: Option<&str>,
-) -> String {
+pub(crate) fn document(report: &Report, command: &str, machine: &[(&'static str, String)]) -> String {
     let mut out = String::from(
         "# Benchmarks\n\n\
          Written by the command below; do not edit. Only ratios between lines of one run mean anything: absolute figures are\n\
@@ -209,8 +195,5 @@ pub(crate) fn document(
     }
     out.push('\n');
     out.push_str(&report.tables());
-    if let Some(plot) = plot {
-        line(&mut out, format!("\n## Cost against size\n\n![CPU time a request against the number of people]({plot})"));
-    }
     out
 }

@@ -6,7 +6,7 @@ use super::postgres::{installation, pending};
 use crate::compare::Variant;
 use crate::lab::Lab;
 use crate::load::Target;
-use crate::people::SIZES;
+use crate::people::FEW;
 use crate::server::{Installation, Manner, Server};
 use crate::services::Postgres;
 use crate::targets::{STATS, calling, confirming, inviting, linking, listings, reading};
@@ -17,13 +17,13 @@ const SQLITE: [(&str, Make); 5] = [
     ("the listings", |server, _| listings(server)),
     ("stats", |server, _| reading(server, STATS)),
     ("MCP getMemberStats", |server, _| calling(server, true)),
-    ("referral link", |server, installation| linking(server, installation, SIZES[0])),
+    ("referral link", |server, installation| linking(server, installation, FEW)),
     ("invite", |server, installation| inviting(server, installation, "p")),
 ];
 
 const POSTGRES: [(&str, Make); 3] = [
     ("stats, PostgreSQL", |server, _| reading(server, STATS)),
-    ("referral link, PostgreSQL", |server, installation| linking(server, installation, SIZES[0])),
+    ("referral link, PostgreSQL", |server, installation| linking(server, installation, FEW)),
     ("invite, PostgreSQL", |server, installation| inviting(server, installation, "p")),
 ];
 
@@ -33,7 +33,7 @@ pub(crate) fn run(lab: &mut Lab, other: PathBuf) -> anyhow::Result<()> {
     let mut beside = Vec::new();
     for binary in [&other, &own] {
         lab.use_binary(binary.clone());
-        let installation = lab.installation(SIZES[0])?;
+        let installation = lab.installation(FEW)?;
         let server = installation.serve(Manner::default())?;
         beside.push((installation, server));
     }
@@ -50,7 +50,7 @@ pub(crate) fn run(lab: &mut Lab, other: PathBuf) -> anyhow::Result<()> {
     let mut beside = Vec::new();
     for (name, binary) in names.into_iter().zip([other, own]) {
         lab.use_binary(binary);
-        let installation = installation(lab, &postgres, name, SIZES[0])?;
+        let installation = installation(lab, &postgres, name, FEW)?;
         let server = installation.serve(Manner::default())?;
         beside.push((installation, server));
     }

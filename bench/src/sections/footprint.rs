@@ -10,7 +10,7 @@ use crate::goals::Finding;
 use crate::lab::Lab;
 use crate::load::{Load, Pace, Request, ask};
 use crate::people;
-use crate::plot::short;
+use crate::people::short;
 use crate::server::{Installation, Manner};
 use crate::statistics::median;
 use crate::targets::{CATEGORIES, PROGRAM, STATS, calling, inviting, linking, reading, target};

@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use crate::lab::Lab;
 use crate::load::{Load, Pace, Target};
-use crate::people::SIZES;
+use crate::people::FEW;
 use crate::server::{Installation, Manner, Server, output};
 use crate::targets::{CATEGORIES, PROGRAM, STATS, calling, inviting, linking, reading};
 
@@ -19,7 +19,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         lab.report.skipped("instructions", "valgrind is not installed");
         return Ok(());
     }
-    let installation = lab.installation(SIZES[0])?;
+    let installation = lab.installation(FEW)?;
     let plain = installation.serve(Manner::default())?;
     let answers = lab.bare(&plain)?;
     drop(answers);
@@ -32,7 +32,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         ("referral program", false, |server, _| reading(server, PROGRAM)),
         ("stats", false, |server, _| reading(server, STATS)),
         ("invite", false, |server, installation| inviting(server, installation, "p")),
-        ("referral link, known address", false, |server, installation| linking(server, installation, SIZES[0])),
+        ("referral link, known address", false, |server, installation| linking(server, installation, FEW)),
         ("MCP getMemberStats, 2025-11-25", false, |server, _| calling(server, false)),
         ("MCP getMemberStats, 2026-07-28", false, |server, _| calling(server, true)),
     ];

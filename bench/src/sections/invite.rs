@@ -7,13 +7,13 @@ use super::WRITES_A_SECOND;
 use crate::compare::Variant;
 use crate::goals::Finding;
 use crate::lab::Lab;
-use crate::people::{self, SIZES};
+use crate::people::{self, FEW};
 use crate::server::Manner;
 use crate::targets::{inviting, linking, listings};
 
 pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
-    let installation = lab.installation(SIZES[0])?;
-    let yardstick = lab.installation(SIZES[0])?;
+    let installation = lab.installation(FEW)?;
+    let yardstick = lab.installation(FEW)?;
     let databases = [&installation, &yardstick].map(|one| one.data.join("unionhall.db"));
     let before = [people::rows(&databases[0])?, people::rows(&databases[1])?];
     let server = installation.serve(Manner::default())?;
@@ -22,7 +22,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         Variant::new("the listings", &server, listings(&server)),
         Variant::new("invite", &server, inviting(&server, &installation, "p")).signing_up(),
         Variant::new("invite, one transaction each", &one_by_one, inviting(&one_by_one, &yardstick, "p")).signing_up(),
-        Variant::new("referral link, known address", &server, linking(&server, &installation, SIZES[0])),
+        Variant::new("referral link, known address", &server, linking(&server, &installation, FEW)),
     ];
     let all = lab.compare(&mut variants);
     lab.report.compared("invite", &all, 0);

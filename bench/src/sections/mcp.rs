@@ -6,12 +6,12 @@ use anyhow::bail;
 use super::READS_A_SECOND;
 use crate::compare::Variant;
 use crate::lab::Lab;
-use crate::people::SIZES;
+use crate::people::FEW;
 use crate::server::Manner;
 use crate::targets::{STATS, calling, reading};
 
 pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
-    let installation = lab.installation(SIZES[0])?;
+    let installation = lab.installation(FEW)?;
     let server = installation.serve(Manner::default())?;
     let mut variants = [
         Variant::new("REST stats", &server, reading(&server, STATS)),

@@ -15,7 +15,7 @@ use super::{READS_A_SECOND, WRITES_A_SECOND};
 use crate::compare::{Measured, Sample};
 use crate::lab::Lab;
 use crate::load::{CONNECTIONS, Load, Pace, Target};
-use crate::people::SIZES;
+use crate::people::FEW;
 use crate::records::Records;
 use crate::server::{Installation, Manner, Server, output, processor_time};
 use crate::services::{Postgres, Redis};
@@ -51,7 +51,7 @@ const LOADS: [(&str, [&str; 2], u32, Make); 3] = [
         inviting(server, installation, "p")
     }),
     ("referral link", ["nodes.link.added", "nodes.link"], WRITES_A_SECOND, |server, installation| {
-        linking(server, installation, SIZES[0])
+        linking(server, installation, FEW)
     }),
 ];
 
@@ -60,7 +60,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         lab.report.skipped("nodes", "PostgreSQL or Redis is not installed");
         return Ok(());
     };
-    let mut installation = postgres::installation(lab, &database, "nodes", SIZES[0])?;
+    let mut installation = postgres::installation(lab, &database, "nodes", FEW)?;
     let limits = ("UNIONHALL_LIMITS".to_owned(), redis.address.clone());
     installation.variables.push(limits.clone());
     let records = Records::Postgres(&database, "nodes");
@@ -138,7 +138,7 @@ fn limit(lab: &mut Lab, installation: &Installation) -> anyhow::Result<()> {
     let key = output(installation.command().args(issue))?;
     let limited = Installation { keys: vec![key], ..installation.clone() };
     let servers = start(lab, installation, THREE.nodes, Manner::default())?;
-    let mut target = linking(&servers[0], &limited, SIZES[0]);
+    let mut target = linking(&servers[0], &limited, FEW);
     target.addresses = servers.iter().map(|server| server.address).collect();
     let outcome = Load::connect(&target, CONNECTIONS)?.run(Pace::Count(TRIES))?;
     let refused = outcome.first_error.context("nothing was refused")?;

@@ -8,8 +8,8 @@ use unionhall::domain::time::Timestamp;
 use super::{READS_A_SECOND, WRITES_A_SECOND};
 use crate::compare::Variant;
 use crate::lab::Lab;
-use crate::people::{self, INVITED_EVERY, SIZES};
-use crate::plot::short;
+use crate::people::short;
+use crate::people::{self, FEW, INVITED_EVERY};
 use crate::server::{Installation, Manner, Server};
 use crate::services::Postgres;
 use crate::targets::{SECRET, STATS, confirming, inviting, linking, reading};
@@ -33,7 +33,7 @@ const DATABASES: [&str; 3] = ["small", "yardstick", "large"];
 fn alone(lab: &mut Lab, postgres: &Postgres) -> anyhow::Result<()> {
     let (most, mut installations) = (lab.most(), Vec::new());
     let at_most = |what: &str| format!("{what}, PostgreSQL, {} people", short(most));
-    for (name, people) in DATABASES.into_iter().zip([SIZES[0], SIZES[0], most]) {
+    for (name, people) in DATABASES.into_iter().zip([FEW, FEW, most]) {
         installations.push(installation(lab, postgres, name, people)?);
     }
     let rows = |name: &str| {
@@ -52,7 +52,7 @@ fn alone(lab: &mut Lab, postgres: &Postgres) -> anyhow::Result<()> {
         Variant::new("bare hyper, stats", &bare, reading(&bare, STATS)),
         Variant::new("stats, PostgreSQL", &server, reading(&server, STATS)),
         Variant::new(at_most("stats"), &crowded, reading(&crowded, STATS)),
-        Variant::new("referral link, PostgreSQL", &server, linking(&server, small, SIZES[0])),
+        Variant::new("referral link, PostgreSQL", &server, linking(&server, small, FEW)),
         Variant::new(at_most("referral link"), &crowded, linking(&crowded, large, most)),
     ];
     let all = lab.compare(&mut reads);

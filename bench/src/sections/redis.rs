@@ -5,7 +5,7 @@ use anyhow::bail;
 use super::READS_A_SECOND;
 use crate::compare::Variant;
 use crate::lab::Lab;
-use crate::people::SIZES;
+use crate::people::FEW;
 use crate::server::{Installation, Manner, output};
 use crate::services::Redis;
 use crate::targets::{STATS, reading};
@@ -15,7 +15,7 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         lab.report.skipped("redis", "Redis is not installed");
         return Ok(());
     };
-    let installation = lab.installation(SIZES[0])?;
+    let installation = lab.installation(FEW)?;
     let shared = Installation {
         variables: vec![("UNIONHALL_LIMITS".to_owned(), redis.address.clone())],
         ..installation.clone()

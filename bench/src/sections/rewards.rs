@@ -13,7 +13,7 @@ use crate::compare::Variant;
 use crate::goals::Finding;
 use crate::lab::Lab;
 use crate::people;
-use crate::plot::short;
+use crate::people::short;
 use crate::server::Manner;
 use crate::targets::inviting;
 

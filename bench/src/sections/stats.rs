@@ -4,11 +4,11 @@
 use super::{READS_A_SECOND, both, ratios};
 use crate::compare::Variant;
 use crate::lab::Lab;
-use crate::people::SIZES;
+use crate::people::FEW;
 use crate::targets::{STATS, reading};
 
 pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
-    let installation = lab.installation(SIZES[0])?;
+    let installation = lab.installation(FEW)?;
     let (plain, logged) = both(&installation)?;
     let bare = lab.bare(&plain)?;
     let mut variants = [

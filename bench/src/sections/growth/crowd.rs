@@ -11,7 +11,7 @@ use unionhall::domain::sign_up::{SignUpId, SignUpRef};
 use unionhall::domain::time::Timestamp;
 
 use crate::load::{CONNECTIONS, Load, Numbers, Pace, Request, Target, shuffled};
-use crate::people::{self, EXPIRES_AT, INVITED_EVERY, JOINED_AT, SIZES};
+use crate::people::{self, EXPIRES_AT, FEW, INVITED_EVERY, JOINED_AT};
 use crate::records::Place;
 use crate::server::Server;
 use crate::targets::{SECRET, target};
@@ -264,10 +264,10 @@ impl Crowd {
 
 /// Members who visit, in no order.
 fn ids(people: u64) -> Vec<u64> {
-    let apart = people / SIZES[0];
+    let apart = people / FEW;
     // Between two that are `apart` each has a place of its own, where nobody is only invited.
     let id = |n: u64| if apart == 1 { n } else { n * apart - apart + 1 + n % (INVITED_EVERY - 1) };
-    let mut ids: Vec<u64> = (1..=SIZES[0]).map(id).filter(|id| !id.is_multiple_of(INVITED_EVERY)).collect();
+    let mut ids: Vec<u64> = (1..=FEW).map(id).filter(|id| !id.is_multiple_of(INVITED_EVERY)).collect();
     ids.sort_by_key(|id| shuffled(*id));
     ids.truncate(MEMBERS);
     ids
@@ -282,10 +282,11 @@ pub(super) fn now() -> anyhow::Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::people::MANY;
 
     #[test]
-    fn as_many_members_visit_at_every_size_and_each_is_one() {
-        for people in SIZES {
+    fn as_many_members_visit_at_each_size_and_each_is_one() {
+        for people in [FEW, MANY] {
             let ids = ids(people);
             let distinct: std::collections::HashSet<_> = ids.iter().collect();
             assert_eq!(distinct.len(), MEMBERS);

@@ -13,7 +13,7 @@ use crate::bare;
 use crate::compare::{Job, Sample};
 use crate::lab::Lab;
 use crate::load::{Request, ask};
-use crate::plot::short;
+use crate::people::short;
 use crate::records::Place;
 use crate::sections::sizes::{Figure, at_sizes};
 use crate::server::{Installation, Manner, Server, output};

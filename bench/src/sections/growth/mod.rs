@@ -15,8 +15,8 @@ use super::sizes::{Figure, at_sizes};
 use crate::compare::Variant;
 use crate::lab::Lab;
 use crate::load::{Expected, Numbers, Request, Target};
-use crate::people::SIZES;
-use crate::plot::short;
+use crate::people::FEW;
+use crate::people::short;
 use crate::records::{Place, Records};
 use crate::server::{Manner, Server};
 use crate::services::Postgres;
@@ -137,7 +137,7 @@ const PARTS: [Part; 9] = [
 ];
 
 pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
-    let sizes = [SIZES[0], lab.most()];
+    let sizes = [FEW, lab.most()];
     let receiver = jobs::receiver(lab)?;
     let mut places = Vec::new();
     for people in sizes {
