@@ -103,6 +103,8 @@ fn add_commands(page: &mut Vec<u8>, parent: &clap::Command, serve: &Vec<&Arg>) -
 fn in_ascii(page: &str) -> String {
     let written = |character: char| match character {
         '`' => "\\(ga".to_owned(),
+        // A line may end before it: addresses with parameters are longer than lines.
+        '&' => "\\:&".to_owned(),
         '^' => "\\(ha".to_owned(),
         '~' => "\\(ti".to_owned(),
         '…' => "...".to_owned(),

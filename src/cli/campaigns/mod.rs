@@ -137,6 +137,7 @@ pub(super) struct PublishOffer {
     #[command(flatten)]
     step: StepArgs,
     /// The file; `-` reads standard input.
+    #[arg(help_heading = None)]
     file: String,
 }
 

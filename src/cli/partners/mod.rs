@@ -68,6 +68,7 @@ pub(in crate::cli) struct SetContactArgs {
     #[command(flatten)]
     partner: NamedPartner,
     /// The address to write to; `-` for none.
+    #[arg(help_heading = None)]
     email: String,
 }
 

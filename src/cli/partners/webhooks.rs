@@ -87,6 +87,7 @@ pub(in crate::cli) struct ResendEventArgs {
     #[command(flatten)]
     endpoint: OneEndpoint,
     /// The Idempotency-Key of the sign-up.
+    #[arg(help_heading = None)]
     key: String,
 }
 

@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 
-use crate::cli::command_line::variable_name;
 use crate::cli::findings::Finding;
 
 /// Flags whose values are secrets, whatever they hold.
@@ -35,7 +34,8 @@ pub(in crate::cli) fn say_so(command: clap::Command) -> clap::Command {
 
 /// The variable of a setting that may hold a secret.
 fn secret_variable(argument: &clap::Arg) -> Option<String> {
-    variable_name(argument).filter(|_| argument.is_hide_env_values_set())
+    let variable = argument.get_env().filter(|_| argument.is_hide_env_values_set())?;
+    variable.to_str().map(str::to_owned)
 }
 
 /// Starts the program again without the secrets among its flags, each in its variable, which its owner alone can read. The
