@@ -1,12 +1,6 @@
 //! Mail about campaigns, through a real server: what it carries, what a crash makes of a mailing, and who does not wait for it.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use mail_parser::MessageParser;
-use serde_json::{Value, json};
-
-use crate::mailserver::Mailserver;
-use crate::server::{Server, block_on, wait_for};
+use crate::prelude::*;
 
 const DEFINITION: &str = "slug = \"internet-2099\"\ncategory = \"internet\"\ngather_until = 2099-12-31\n\
     [text.en]\ntitle = \"Home internet\"\nsummary = \"Less.\"\n[text.es]\ntitle = \"Internet\"\nsummary = \"Menos.\"\n";
@@ -26,7 +20,6 @@ fn start(mail: &Mailserver, an_hour: &str) -> Server {
     Server::start_with(&flags.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Opens a campaign for home internet.
 fn open_campaign(server: &Server) {
     server.execute(&format!(
         "INSERT INTO campaigns (id, slug, definition, state, gather_until, created_at)
@@ -85,8 +78,7 @@ fn members_are_told_of_a_campaign_and_can_switch_that_off() {
         wait_for!(async || !about_campaigns(&mail).is_empty()).await;
         let told = about_campaigns(&mail);
         assert_eq!((told.len(), &told[0]["to"]), (1, &json!(["ana@example.com"])), "the other bill is not ticked");
-        let unsubscribe = header(&told[0], "List-Unsubscribe");
-        assert!(unsubscribe.contains("/unsubscribe/"), "{unsubscribe}");
+        holds(&header(&told[0], "List-Unsubscribe"), &["/unsubscribe/"]);
         assert_eq!(header(&told[0], "List-Unsubscribe-Post"), "List-Unsubscribe=One-Click");
         assert!(header(&told[0], "Feedback-ID").starts_with("campaign_opened:internet-2099:"));
         wait_for!(async || server.number("SELECT count(*) FROM outbox") == 0).await;

@@ -1,21 +1,13 @@
 //! One caller cannot take the service from the others: whatever it opens, sends or asks for, it spends a share of its own.
 
 use std::convert::Infallible;
-use std::net::Ipv4Addr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use hyper::Request;
 use hyper::body::{Body, Frame};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-use crate::server::{Answer, Server, block_on, in_time, resident, sign_up, wait_for};
+use crate::prelude::*;
 
 const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 4, 1);
 const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 5, 1);
@@ -58,7 +50,7 @@ fn whoever_asks_whether_it_is_ready_is_told_by_one_look() {
         let mut asked = 0;
         let look = async || {
             asked += 40;
-            let refused = all((0..40).map(|_| honest(&server, "/readyz")).collect()).await;
+            let refused = together((0..40).map(|_| honest(&server, "/readyz"))).await;
             refused.iter().all(|answer| answer.status == 503)
         };
         wait_for!(look).await;
@@ -68,25 +60,6 @@ fn whoever_asks_whether_it_is_ready_is_told_by_one_look() {
         drop(held);
         wait_for!(async || honest(&server, "/readyz").await.status == 200).await;
     });
-}
-
-/// All of them at once.
-pub(crate) async fn all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
-    let mut done = Vec::new();
-    let mut futures: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
-    std::future::poll_fn(|context| {
-        for slot in &mut futures {
-            if let Some(future) = slot
-                && let Poll::Ready(value) = future.as_mut().poll(context)
-            {
-                done.push(value);
-                *slot = None;
-            }
-        }
-        if futures.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    done
 }
 
 mod once {
@@ -154,8 +127,7 @@ mod once {
     #[test]
     fn a_links_page_has_a_budget_and_a_forged_link_asks_nobody() {
         block_on(async {
-            let server = Server::start_with(&["--log", "off", "--mail", "hold"]);
-            let key = server.key();
+            let (server, key) = Server::with_key(&["--log", "off", "--mail", "hold"]);
             server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
             assert_eq!(server.confirm(1).await.status, 200);
             let path = server.confirm_path(1);
@@ -372,8 +344,7 @@ mod once {
         needs!(OpenFiles);
         let _alone = FLOOD.lock().unwrap_or_else(PoisonError::into_inner);
         block_on(async {
-            let server = Server::start_with(&["--log", "off", "--key-per-minute", "100000"]);
-            let key = server.key();
+            let (server, key) = Server::with_key(&["--log", "off", "--key-per-minute", "100000"]);
             let mut idle = Vec::new();
             for n in 0..17_000 {
                 let mut stream = server.dial(attacker(n)).await;
@@ -397,8 +368,7 @@ mod once {
         needs!(OpenFiles);
         let _alone = FLOOD.lock().unwrap_or_else(PoisonError::into_inner);
         block_on(async {
-            let server = Server::start_with(&["--log", "off", "--key-per-minute", "100000"]);
-            let key = server.key();
+            let (server, key) = Server::with_key(&["--log", "off", "--key-per-minute", "100000"]);
             let mut stalled = Vec::new();
             for n in 0..12_000_u16 {
                 let mut stream = server.dial(attacker(n)).await;

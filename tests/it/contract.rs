@@ -1,10 +1,7 @@
 //! The contract, line by line, over the real server.
 
-use hyper::Request;
-use serde_json::{Value, json};
-
-use crate::server::{Server, block_on, sign_up};
-use unionhall::operations::{ALL, Access, Method};
+use crate::prelude::*;
+use unionhall::operations::Method;
 
 const SLUGS: [(&str, &str); 14] = [
     ("mobile_bills", "Mobile Plan"),
@@ -35,8 +32,7 @@ fn fields(value: &Value, expected: &[&str]) {
 #[test]
 fn stats_are_live_and_sign_ups_count_only_once_confirmed() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         let stats = server.get("/v1/stats").await;
         assert_eq!(stats.good(), json!({ "ok": true, "memberCount": 0 }));
         assert_eq!(stats.header("cache-control"), "no-store");
@@ -59,8 +55,7 @@ fn stats_are_live_and_sign_ups_count_only_once_confirmed() {
 #[test]
 fn signing_up() {
     block_on(async {
-        let server = Server::start_with(&["--join-site", "https://union.example/"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--join-site", "https://union.example/"]);
         let plain = server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         fields(&plain, &["ok", "inviteLink", "joinedCount", "selectedSavingsTotal", "refAttributed"]);
         let link = plain["inviteLink"].as_str().unwrap();
@@ -84,8 +79,7 @@ fn signing_up() {
 #[test]
 fn every_state_and_every_category_is_taken() {
     block_on(async {
-        let server = Server::start_with(&["--key-per-minute", "1000"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--key-per-minute", "1000"]);
         assert_eq!(STATES.split(' ').count(), 51);
         for state in STATES.split(' ') {
             let body = json!({ "email": "ana@example.com", "usState": state });
@@ -104,8 +98,7 @@ fn every_state_and_every_category_is_taken() {
 #[test]
 fn referral_link() {
     block_on(async {
-        let server = Server::start_with(&["--mail", "hold"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--mail", "hold"]);
         let made = server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good();
         fields(&made, &["ok", "inviteLink", "code"]);
         let code = made["code"].as_str().unwrap();
@@ -118,7 +111,6 @@ fn referral_link() {
     });
 }
 
-/// Every operation of the table behaves as its access says, whichever it is.
 #[test]
 fn every_operation_keeps_the_common_rules() {
     block_on(async {
@@ -174,7 +166,7 @@ mod once {
     use super::*;
 
     #[test]
-    fn categories() {
+    fn categories_and_the_referral_program() {
         block_on(async {
             let server = Server::start();
             let list = server.get("/v1/negotiate-categories").await.good();
@@ -189,6 +181,15 @@ mod once {
             }
             assert_eq!(categories.len(), 14);
             assert_eq!(list["totalPotentialAnnualSavings"], total);
+
+            let terms = server.get("/v1/referral-program").await.good();
+            fields(&terms, &["ok", "currency", "rewardPerGroup", "groupSize", "maxReward", "maxGroups", "rules"]);
+            assert_eq!(terms["currency"], "USD");
+            let figure = |name: &str| terms[name].as_u64().unwrap();
+            assert_eq!(figure("maxReward"), figure("rewardPerGroup") * figure("maxGroups"));
+            let rules: Vec<_> = terms["rules"].as_array().unwrap().iter().map(|rule| rule.as_str().unwrap()).collect();
+            let group = format!("group of {}", figure("groupSize"));
+            assert!(rules.iter().any(|rule| rule.contains(&group) && rule.contains("same campaign")), "{rules:?}");
         });
     }
 
@@ -218,21 +219,6 @@ mod once {
     }
 
     #[test]
-    fn referral_program() {
-        block_on(async {
-            let server = Server::start();
-            let terms = server.get("/v1/referral-program").await.good();
-            fields(&terms, &["ok", "currency", "rewardPerGroup", "groupSize", "maxReward", "maxGroups", "rules"]);
-            assert_eq!(terms["currency"], "USD");
-            let figure = |name: &str| terms[name].as_u64().unwrap();
-            assert_eq!(figure("maxReward"), figure("rewardPerGroup") * figure("maxGroups"));
-            let rules: Vec<_> = terms["rules"].as_array().unwrap().iter().map(|rule| rule.as_str().unwrap()).collect();
-            let group = format!("group of {}", figure("groupSize"));
-            assert!(rules.iter().any(|rule| rule.contains(&group) && rule.contains("same campaign")), "{rules:?}");
-        });
-    }
-
-    #[test]
     fn descriptor() {
         block_on(async {
             let server = Server::start_with(&["--name", "Bill Busters", "--base-url", "https://api.union.example/"]);
@@ -255,28 +241,10 @@ mod once {
     }
 
     #[test]
-    fn reads_ignore_queries_and_bodies_and_answer_head() {
+    fn reads_ignore_what_they_need_not_and_what_is_not_there_is_told_in_json() {
         block_on(async {
             let server = Server::start();
-            for path in ["/v1/negotiate-categories", "/v1/referral-program", "/v1/stats"] {
-                let plain = server.get(path).await;
-                let odd = server.send(Request::get(format!("{path}?a=b&c")), "{not json").await;
-                assert_eq!(plain.good(), odd.good());
-                let head = server.send(Request::head(path), "").await;
-                assert_eq!(head.status, 200);
-                assert!(head.body.is_empty());
-                assert_eq!(head.header("content-length"), plain.body.len().to_string());
-            }
-            assert!(server.send(Request::head("/openapi.json"), "").await.header("content-length").len() >= 4);
-        });
-    }
-
-    #[test]
-    fn what_is_not_there_is_told_in_json() {
-        block_on(async {
-            let server = Server::start();
-            let message = server.get("/v1/stats/").await.refused(404, Value::Null);
-            assert!(message.contains("GET / lists the operations"), "{message}");
+            holds(&server.get("/v1/stats/").await.refused(404, Value::Null), &["GET / lists the operations"]);
             server.get("/v2/anything?x=y").await.refused(404, Value::Null);
             for (method, path, allow) in [
                 ("POST", "/v1/stats", "GET, HEAD, OPTIONS"),
@@ -296,6 +264,26 @@ mod once {
             }
             let large = server.send(Request::get("/v1/stats"), vec![b'x'; 3 << 20]).await;
             large.refused(413, Value::Null);
+            for path in ["/v1/invites", "/v1/invite/", "//v1//stats", "/mcp/", "/v1/secret-of-somebody"] {
+                for request in [Request::get(path), Request::post(path)] {
+                    let told = server.send(request, "").await.refused(404, Value::Null);
+                    assert_eq!(
+                        told,
+                        "There is nothing at this path. GET / lists the operations; /docs describes them."
+                    );
+                }
+            }
+
+            for path in ["/v1/negotiate-categories", "/v1/referral-program", "/v1/stats"] {
+                let plain = server.get(path).await;
+                let odd = server.send(Request::get(format!("{path}?a=b&c")), "{not json").await;
+                assert_eq!(plain.good(), odd.good());
+                let head = server.send(Request::head(path), "").await;
+                assert_eq!(head.status, 200);
+                assert!(head.body.is_empty());
+                assert_eq!(head.header("content-length"), plain.body.len().to_string());
+            }
+            assert!(server.send(Request::head("/openapi.json"), "").await.header("content-length").len() >= 4);
         });
     }
 }

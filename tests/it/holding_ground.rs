@@ -1,13 +1,6 @@
 //! Peers who send half a request, or nothing, or far too much, cost others nothing.
 
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-
-use hyper::Request;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::task::JoinSet;
-
-use crate::server::{Server, block_on, in_time, resident, sign_up, together, wait_for};
+use crate::prelude::*;
 
 /// Honest requests, each on a new connection and each behind one more half-sent request: they are answered before it is.
 async fn honest(server: &Server, half: &str) {
@@ -27,8 +20,7 @@ mod once {
     fn half_sent_requests_and_idle_connections_cost_others_nothing() {
         block_on(async {
             let flags = ["--public-per-minute", "100000", "--key-per-minute", "1000", "--log", "off"];
-            let server = Server::start_with(&flags);
-            let key = server.key();
+            let (server, key) = Server::with_key(&flags);
             let head = format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n");
             let half = format!("{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{\"em");
             honest(&server, &half).await;
@@ -53,7 +45,6 @@ mod once {
             }
             honest(&server, &half).await;
             let peak = resident(server.id()).saturating_sub(level);
-
             // A stuck body is told so; a stuck head is cut off.
             for (n, stream) in stuck.iter_mut().enumerate() {
                 let mut answer = Vec::new();
@@ -82,8 +73,7 @@ mod once {
     #[test]
     fn a_body_that_breaks_off_leaves_nothing() {
         block_on(async {
-            let server = Server::start();
-            let key = server.key();
+            let (server, key) = Server::with_key(&[]);
             let head = format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n");
             let mut broken = server.dial(Ipv4Addr::LOCALHOST).await;
             let part = format!("{head}Content-Length: 100\r\n\r\n{{\"email\": \"ana@example.com\"}}");

@@ -1,12 +1,6 @@
 //! The limits as a client meets them.
 
-use std::net::Ipv4Addr;
-use std::time::Duration;
-
-use hyper::Request;
-use tokio::time::Instant;
-
-use crate::server::{Answer, Server, block_on, resident, sign_up};
+use crate::prelude::*;
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 

@@ -1,13 +1,9 @@
 //! A source that causes too much mail is throttled: its mail is held, its callers are told the same, the operator is told, and a
 //! person at the form can pass with a proof of work.
 
-use hyper::Request;
+use crate::prelude::*;
 use hyper::http::request::Builder;
 use ring::digest;
-use serde_json::{Value, json};
-
-use crate::mailserver::Mailserver;
-use crate::server::{Answer, Server, block_on, sign_up, wait_for};
 
 /// Through a proxy of ours, from that address.
 fn form_from(client: &str) -> Builder {
@@ -23,7 +19,7 @@ fn start(mail: &str, flags: &[&str]) -> Server {
 }
 
 fn page(answer: &Answer) -> String {
-    String::from_utf8(answer.body.to_vec()).unwrap()
+    answer.text()
 }
 
 /// The question that a page's form asks, if it does.
@@ -32,7 +28,6 @@ fn question(page: &str) -> Option<String> {
     Some(rest.split('"').next().unwrap().to_owned())
 }
 
-/// What a browser does.
 fn answer_to(question: &str) -> u64 {
     let good = |n: &u64| {
         let hash = digest::digest(&digest::SHA256, format!("{question}:{n}").as_bytes());
@@ -91,7 +86,7 @@ fn a_flood_through_the_form_is_held_and_a_person_among_it_is_mailed() {
         let log = server.log();
         assert_eq!(log.matches("the form has had its mail of the day").count(), 1, "{log}");
         let held = server.number("SELECT count(*) FROM outbox WHERE held_at IS NOT NULL");
-        let status: Value = serde_json::from_str(&server.run(&["signups", "status", "--json"])).unwrap();
+        let status = server.json(&["signups", "status", "--json"]);
         assert_eq!(
             (&status["paused"], &status["sources"][0]["state"]),
             (&json!(false), &json!("throttled")),
@@ -105,8 +100,7 @@ fn a_flood_through_the_form_is_held_and_a_person_among_it_is_mailed() {
 #[test]
 fn the_api_answers_the_same_throttled_or_not() {
     block_on(async {
-        let server = Server::start_with(&["--key-mails-a-day", "1", "--key-per-minute", "1000"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--key-mails-a-day", "1", "--key-per-minute", "1000"]);
         let invite = async |email: &str| server.post("/v1/invite", &key, sign_up(email)).await;
         let free = invite("ana@example.com").await;
         wait_for!(async || server.number("SELECT count(*) FROM outbox") == 0).await;
@@ -129,14 +123,12 @@ fn the_api_answers_the_same_throttled_or_not() {
         let again = invite("ana@example.com").await;
         assert_eq!(again.body, free.body, "byte for byte");
 
-        let listed: Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
+        let listed = server.json(&["keys", "list", "--json"]);
         assert_eq!((&listed[0]["partnerMailedToday"], &listed[0]["partnerMailBudgetToday"]), (&json!(1), &json!(1000)));
-        let shown = server.run(&["keys", "list", "--key-mails-a-day", "1"]);
-        assert!(shown.contains("MAIL TODAY") && shown.contains(" 1/1 "), "{shown}");
+        holds(&server.run(&["keys", "list", "--key-mails-a-day", "1"]), &["MAIL TODAY", " 1/1 "]);
         let held = || server.number("SELECT count(held_at) FROM outbox");
         wait_for!(async || held() >= 4).await;
-        let said = server.run(&["mail", "release", "--key", listed[0]["id"].as_str().unwrap()]);
-        assert!(said.contains("mails are sent"), "{said}");
+        holds(&server.run(&["mail", "release", "--key", listed[0]["id"].as_str().unwrap()]), &["mails are sent"]);
         wait_for!(async || held() == 0).await;
     });
 }
@@ -159,7 +151,6 @@ fn a_throttled_form_asks_for_a_proof_of_work_once_and_takes_people_without_scrip
                 "SELECT coalesce(max(priority), -1) FROM outbox WHERE recipient = '{email}' AND held_at IS NOT NULL"
             ))
         };
-
         // A form that was opened before the budget came on, and answers that are none.
         let question = question(&asked).unwrap();
         let answer = answer_to(&question);
@@ -178,14 +169,12 @@ fn a_throttled_form_asks_for_a_proof_of_work_once_and_takes_people_without_scrip
             assert!(self::question(&shown).is_some_and(|new| new != question), "a new question");
         }
         assert_eq!(people(), before, "nothing was taken yet, as it says");
-
         // Without scripts: taken, and told that it may wait.
         let taken =
             server.submit(form_from("192.0.2.2"), format!("email=ben@example.com&question={question}&answer=")).await;
         assert_eq!(taken.status, 200);
         assert!(page(&taken).contains("may wait until one of us has reviewed it"), "{}", page(&taken));
         wait_for!(async || passes("ben@example.com") == 0).await;
-
         // With a proof: mailed. The same proof again: asked anew.
         let body = |email: &str| format!("email={email}&question={question}&answer={answer}");
         let taken = server.submit(form_from("192.0.2.3"), body("cleo@example.com")).await;
@@ -194,7 +183,6 @@ fn a_throttled_form_asks_for_a_proof_of_work_once_and_takes_people_without_scrip
             .await;
         let again = server.send(form_from("192.0.2.3"), body("dora@example.com")).await;
         assert!(again.status == 400 && page(&again).contains("One more step"));
-
         // The operator lets the one without scripts go.
         assert_eq!(server.run(&["mail", "release", "--form"]), "1 mail is sent as soon as its mailbox may get one.");
         wait_for!(async || server.number("SELECT count(*) FROM outbox") == 0).await;
@@ -217,8 +205,7 @@ fn without_a_budget_nothing_is_asked_and_nothing_held() {
         }
         wait_for!(async || server.number("SELECT count(*) FROM outbox") == 0).await;
         assert!(question(&page(&server.get("/join").await)).is_none());
-        let status: Value =
-            serde_json::from_str(&server.run(&["signups", "status", "--json", "--form-mails-a-day", "0"])).unwrap();
+        let status = server.json(&["signups", "status", "--json", "--form-mails-a-day", "0"]);
         assert_eq!(status["sources"][0]["mailBudgetToday"], Value::Null);
         assert_eq!(status["sources"][0]["mailedToday"], 8);
     });

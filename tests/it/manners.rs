@@ -1,11 +1,7 @@
 //! HTTP manners: ids, caches, headers, protocols.
 
-use http_body_util::{BodyExt, Full};
-use hyper::{Request, Version};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use serde_json::{Value, json};
-
-use crate::server::{Server, block_on, sign_up, wait_for};
+use crate::prelude::*;
+use hyper::Version;
 
 #[test]
 fn health_is_told_outside_the_limits() {
@@ -80,8 +76,7 @@ mod once {
     #[test]
     fn what_is_live_or_personal_is_not_stored() {
         block_on(async {
-            let server = Server::start_with(&["--public-per-minute", "1"]);
-            let key = server.key();
+            let (server, key) = Server::with_key(&["--public-per-minute", "1"]);
             let mut answers = vec![
                 server.get("/v1/stats").await,
                 server.get("/v1/negotiate-categories").await,
@@ -126,9 +121,9 @@ mod once {
     }
 
     #[test]
-    fn http_2_is_spoken_without_a_preamble() {
+    fn connections_are_kept_alive_and_http_2_is_spoken_without_a_preamble() {
         block_on(async {
-            let server = Server::start();
+            let (server, key) = Server::with_key(&[]);
             let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
             let (mut sender, connection) =
                 hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
@@ -147,15 +142,8 @@ mod once {
             }
             statuses.sort_unstable();
             assert_eq!((statuses[59], statuses[60]), (200, 429));
-        });
-    }
-
-    #[test]
-    fn connections_are_kept_alive() {
-        block_on(async {
-            let server = Server::start();
-            let key = server.key();
-            let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
+            // The same connection for one request after the other, from another address.
+            let mut connection = server.connect(Ipv4Addr::new(127, 0, 0, 2)).await;
             for n in 0..20 {
                 connection.send(Request::get("/v1/stats"), "").await.good();
                 let request = Request::post("/v1/referral-link").header("authorization", format!("Bearer {key}"));
@@ -171,8 +159,7 @@ mod once {
     fn two_keys_are_none_and_a_host_is_named_once() {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         block_on(async {
-            let server = Server::start();
-            let key = server.key();
+            let (server, key) = Server::with_key(&[]);
             let ask = async |head: &str| {
                 let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
                 stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).await.unwrap();

@@ -1,15 +1,9 @@
 //! The figures for the operator's monitoring, read as a monitoring system reads them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::ops::Deref;
 
-use hyper::Request;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use crate::prelude::*;
 use tokio::sync::OnceCell;
-
-use crate::server::{Server, block_on, in_time, sign_up, unionhall, wait_for};
 
 /// A server whose metrics can be read.
 pub(crate) struct Watched {
@@ -29,6 +23,12 @@ impl Watched {
     pub(crate) fn start(variables: &[(&str, &str)], flags: &[&str]) -> Self {
         let variables = [variables, &[("UNIONHALL_METRICS_LISTEN", "127.0.0.1:0")]].concat();
         Self::of(Server::start_with_env(&variables, flags))
+    }
+
+    pub(crate) fn with_key(flags: &[&str]) -> (Self, String) {
+        let server = Self::start(&[], flags);
+        let key = server.key();
+        (server, key)
     }
 
     /// One that was started with a listener for its metrics.
@@ -51,7 +51,6 @@ impl Watched {
         read(&self.page().await)
     }
 
-    /// The page as it is.
     pub(crate) async fn page(&self) -> String {
         let answer = ask(self.metrics().await, "GET /metrics").await;
         let (head, page) = answer.split_once("\r\n\r\n").unwrap();
@@ -191,15 +190,32 @@ fn what_happens_is_counted() {
 }
 
 #[test]
-fn members_are_counted() {
+fn members_backups_and_pauses_are_told() {
     block_on(async {
-        let server = Watched::start(&[], &["--mail", "hold"]);
-        let key = server.key();
+        let (server, key) = Watched::with_key(&["--mail", "hold", "--backup-every", "15m"]);
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         let figures = server.figures().await;
         assert_eq!((figures["unionhall_members"], figures["unionhall_outbox_waiting"]), (0.0, 1.0), "not yet");
         server.confirm(server.number("SELECT id FROM sign_ups")).await;
         assert_eq!(server.figures().await["unionhall_members"], 1.0);
+
+        let told = server.run(&["backup", "--done"]);
+        assert!(told.starts_with("Recorded: a backup was made at 20"), "{told}");
+        let figures = server.figures().await;
+        assert!(figures["unionhall_last_backup_timestamp_seconds"] > 1.7e9);
+        assert_eq!(figures["unionhall_backup_interval_seconds"], 900.0);
+        assert!(server.run(&["audit"]).contains("made with other tools"));
+        // What the operator wants is no fault.
+        server.run(&["signups", "pause"]);
+        wait_for!(async || { server.post("/v1/invite", &key, sign_up("ana@example.com")).await.status == 500 }).await;
+        let form = Request::post("/join").header("content-type", "application/x-www-form-urlencoded");
+        let form = server.send(form.header("sec-fetch-site", "same-origin"), "email=ben%40example.com").await;
+        assert_eq!(form.status, 500);
+        let figures = server.figures().await;
+        let of_route = |route: &str| figures[&format!("unionhall_requests_total{{route=\"{route}\",status=\"500\"}}")];
+        let all = of_route("/v1/invite") + of_route("/join");
+        assert_eq!((all, figures["unionhall_requests_paused_total"]), (2.0, 2.0), "{figures:#?}");
+        assert_eq!(figures["unionhall_sign_ups_paused"], 1.0);
     });
 }
 
@@ -207,8 +223,7 @@ fn members_are_counted() {
 #[test]
 fn no_counter_ever_falls() {
     block_on(async {
-        let server = Watched::start(&[], &["--mail", "hold"]);
-        let key = server.key();
+        let (server, key) = Watched::with_key(&["--mail", "hold"]);
         let mut highest = BTreeMap::<String, f64>::new();
         let mut look = async |what: &str| {
             let figures = server.figures().await;
@@ -235,40 +250,8 @@ fn no_counter_ever_falls() {
         look("taken back").await;
         let count = server.figures().await["unionhall_sign_ups_total{partner=\"Acme Assistant\"}"];
         assert_eq!(count, 3.0);
-        let listed: serde_json::Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
+        let listed = server.json(&["keys", "list", "--json"]);
         assert_eq!(listed[0]["signUps"], 3);
-    });
-}
-
-/// What the operator wants is no fault.
-#[test]
-fn a_pause_is_told_from_faults() {
-    block_on(async {
-        let server = Watched::start(&[], &["--mail", "hold"]);
-        let key = server.key();
-        server.run(&["signups", "pause"]);
-        wait_for!(async || { server.post("/v1/invite", &key, sign_up("ana@example.com")).await.status == 500 }).await;
-        let form = Request::post("/join").header("content-type", "application/x-www-form-urlencoded");
-        let form = server.send(form.header("sec-fetch-site", "same-origin"), "email=ben%40example.com").await;
-        assert_eq!(form.status, 500);
-        let figures = server.figures().await;
-        let of_route = |route: &str| figures[&format!("unionhall_requests_total{{route=\"{route}\",status=\"500\"}}")];
-        let all = of_route("/v1/invite") + of_route("/join");
-        assert_eq!((all, figures["unionhall_requests_paused_total"]), (2.0, 2.0), "{figures:#?}");
-        assert_eq!(figures["unionhall_sign_ups_paused"], 1.0);
-    });
-}
-
-#[test]
-fn the_last_backup_is_told_with_its_age() {
-    block_on(async {
-        let server = Watched::start(&[], &["--mail", "hold", "--backup-every", "15m"]);
-        let told = server.run(&["backup", "--done"]);
-        assert!(told.starts_with("Recorded: a backup was made at 20"), "{told}");
-        let figures = server.figures().await;
-        assert!(figures["unionhall_last_backup_timestamp_seconds"] > 1.7e9);
-        assert_eq!(figures["unionhall_backup_interval_seconds"], 900.0);
-        assert!(server.run(&["audit"]).contains("made with other tools"));
     });
 }
 
@@ -343,8 +326,7 @@ mod once {
     #[test]
     fn writes_that_wait_are_counted_and_then_how_they_shared_a_commit() {
         block_on(async {
-            let server = Watched::start(&[], &["--mail", "hold", "--key-per-minute", "1000"]);
-            let key = server.key();
+            let (server, key) = Watched::with_key(&["--mail", "hold", "--key-per-minute", "1000"]);
             let before = server.figures().await;
             let held = server.hold();
             let mut posts = tokio::task::JoinSet::new();
@@ -370,7 +352,6 @@ mod once {
         });
     }
 
-    /// Of each store, the connections to it.
     #[test]
     fn connections_to_the_database_are_counted_by_what_they_are_for() {
         needs!(Postgres, Redis);

@@ -1,8 +1,6 @@
 //! The OpenAPI document against the contract and against the server it describes.
 
-use serde_json::{Value, json};
-
-use crate::server::{Server, block_on, unionhall};
+use crate::prelude::*;
 
 fn document() -> Value {
     let folder = tempfile::tempdir().unwrap();
@@ -25,10 +23,9 @@ fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
 }
 
 #[test]
-fn the_servers_answers_fit_their_schemas() {
+fn the_served_document_is_the_printed_one_and_answers_fit_its_schemas() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         let document = document();
         let answer_schema = |path: &str, method: &str, status: &str| {
             document["paths"][path][method]["responses"][status]["content"]["application/json"]["schema"].clone()
@@ -44,24 +41,18 @@ fn the_servers_answers_fit_their_schemas() {
             let refusal = server.post(path, &key, "[]").await.json();
             assert!(validator(&document, &answer_schema(path, "post", "400")).is_valid(&refusal), "{refusal}");
         }
+
+        let served: Value = serde_json::from_slice(&server.get("/openapi.json").await.body).unwrap();
+        let address = format!("http://{}", server.address);
+        assert_eq!(served["servers"], json!([{ "url": address }]));
+        let printed = server.json(&["openapi", "--base-url", &address]);
+        assert_eq!(served, printed);
+        assert_eq!((&served["openapi"], &served["info"]["version"]), (&json!("3.1.0"), &json!("1.0.0")));
     });
 }
 
 mod once {
     use super::*;
-
-    #[test]
-    fn the_served_document_is_the_printed_one() {
-        block_on(async {
-            let server = Server::start();
-            let served: Value = serde_json::from_slice(&server.get("/openapi.json").await.body).unwrap();
-            let address = format!("http://{}", server.address);
-            assert_eq!(served["servers"], json!([{ "url": address }]));
-            let printed: Value = serde_json::from_str(&server.run(&["openapi", "--base-url", &address])).unwrap();
-            assert_eq!(served, printed);
-            assert_eq!((&served["openapi"], &served["info"]["version"]), (&json!("3.1.0"), &json!("1.0.0")));
-        });
-    }
 
     #[test]
     fn the_components_are_the_contracts() {

@@ -1,12 +1,6 @@
 //! The operator's page, `docs/operator.md`: every command on it is run on a union that has seen some life, and answers as it says.
 
-use std::io::Write;
-use std::process::Stdio;
-
-use hyper::Request;
-use serde_json::json;
-
-use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
+use crate::prelude::*;
 
 const PAGE: &str = include_str!("../../docs/operator.md");
 
@@ -176,8 +170,7 @@ fn addresses_are_told_apart_from_what_is_none_and_nobody_is_guessed() {
 #[test]
 fn whoever_was_erased_signs_up_again_with_the_same_code() {
     block_on(async {
-        let server = Server::start_with(&["--mail", "hold"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--mail", "hold"]);
         let link =
             async || server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good()["inviteLink"].clone();
         let before = link().await;
@@ -194,8 +187,7 @@ fn whoever_was_erased_signs_up_again_with_the_same_code() {
             before
         );
         assert_eq!(link().await, before);
-        let told = server.run(&["members", "show", "ana@example.com"]);
-        assert!(told.contains("suppressed until") && told.contains("its mail"), "{told}");
+        holds(&server.run(&["members", "show", "ana@example.com"]), &["suppressed until", "its mail"]);
         server.run(&["members", "unsuppress", "ana@example.com"]);
         assert!(server.run(&["members", "show", "ana@example.com"]).contains("nothing keeps mail from this address"));
         let audit = server.run(&["audit", "--json"]);
@@ -260,8 +252,7 @@ mod once {
     #[test]
     fn whoever_is_erased_leaves_no_bytes() {
         block_on(async {
-            let server = Server::start_with(&["--key-per-minute", "1000", "--mail", "hold"]);
-            let key = server.key();
+            let (server, key) = Server::with_key(&["--key-per-minute", "1000", "--mail", "hold"]);
             let (address, comment) =
                 (|n: u32| format!("leaves-no-byte-{n}@example.com"), |n: u32| format!("says nothing of {n}."));
             for n in 0..40 {
@@ -272,8 +263,7 @@ mod once {
             for n in 0..40 {
                 server.run(&["members", "erase", &address(n)]);
             }
-            let (code, home) = server.stop();
-            assert_eq!(code, Some(0));
+            let home = server.stopped();
             let mut left = Vec::new();
             for entry in std::fs::read_dir(home.path().join("data")).unwrap() {
                 let path = entry.unwrap().path();

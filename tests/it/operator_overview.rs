@@ -1,12 +1,8 @@
 //! What the operator's page shows and does beside access: figures, campaigns and rewards. They are those of the commands.
 
-use serde_json::Value;
-
 use crate::operator_page::{CHANGED, act, asked_form, audit, press, signed_in};
-use crate::own_page::Browser;
-use crate::pages::page;
+use crate::prelude::*;
 use crate::reward_commands::{CAMPAIGN, done, listed, union_with_groups};
-use crate::server::{Answer, Server, block_on};
 use unionhall::domain::figure::{counted, grouped, money};
 
 /// Sends a form of a page that is there.
@@ -89,7 +85,6 @@ fn a_campaign_goes_from_step_to_step_on_the_page() {
         let mut ana = signed_in(&server, "ana", 1).await;
         let here = format!("/operator/campaigns/{CAMPAIGN}");
         assert!(page(&ana.get("/operator/campaigns").await, 200, "Campaigns").contains(&format!("href=\"{here}\"")));
-
         // Each step is asked about first, and done once.
         let mut step = async |step: &str, more: &[(&str, &str)]| {
             let fields = [&[("step", step)], more].concat();
@@ -129,11 +124,9 @@ fn a_campaign_goes_from_step_to_step_on_the_page() {
             let fields = [&[("step", step), ("sure", "yes")], more].concat();
             page(&send(&mut ana, &here, &here, &fields).await, 200, "Done")
         };
-        let published = step("offer", &[("draft", "1")]).await;
-        assert!(published.contains("is published: members accept or pass until the end of"), "{published}");
+        holds(&step("offer", &[("draft", "1")]).await, &["is published: members accept or pass until the end of"]);
         assert!(step("activate", &[]).await.contains("Referral terms, copied for good: $100 for each group of 5"));
         assert!(step("close", &[("no-mail", "yes")]).await.contains("Nobody is mailed about it."));
-
         // In the wrong order nothing is done; nor without the form's token.
         for wrong in ["open", "negotiate", "activate", "cancel", "offer", "", "draft"] {
             page(&send(&mut ana, &here, &here, &[("step", wrong), ("sure", "yes")]).await, 400, "Nothing was done");
@@ -180,28 +173,26 @@ fn a_batch_is_made_downloaded_and_settled_on_the_page() {
         let sure = [("sure", "yes")];
         // Twice: the second finds the batch whose file was never written.
         for _ in 0..2 {
-            let made = send(&mut ana, here, "/operator/rewards/batch", &sure).await;
-            assert_eq!((made.status.as_u16(), made.header("location")), (303, here));
+            leads(&send(&mut ana, here, "/operator/rewards/batch", &sure).await, here);
         }
         assert_eq!(server.number("SELECT count(*) FROM payout_batches"), 1);
         page(&ana.get(here).await, 200, "never written");
 
         let file = "/operator/rewards/batches/1";
-        let asked = page(&send(&mut ana, here, file, &[]).await, 200, "Download the file of batch 1?");
-        assert!(asked.contains("nothing is taken out of the batch anymore"), "{asked}");
+        let told = page(&send(&mut ana, here, file, &[]).await, 200, "Download the file of batch 1?");
+        assert!(told.contains("nothing is taken out of the batch anymore"), "{told}");
         assert_eq!(server.number("SELECT count(*) FROM payout_batches WHERE closed_at IS NOT NULL"), 0);
         let answer = send(&mut ana, here, file, &sure).await;
         assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "text/csv; charset=utf-8"));
         assert_eq!(answer.header("content-disposition"), "attachment; filename=\"payouts-1.csv\"");
         assert_eq!(answer.header("cache-control"), "no-store");
-        let csv = String::from_utf8(answer.body.to_vec()).unwrap();
+        let csv = answer.text();
         done(&server, &["rewards", "batch", "new", "again.csv"]);
         assert_eq!(csv, std::fs::read_to_string(server.data().with_file_name("again.csv")).unwrap());
         page(&send(&mut ana, here, "/operator/rewards/batch", &sure).await, 200, "Nothing is due");
         for nowhere in ["0", "-1", "2", "x", "99999999999999999999"] {
             page(&send(&mut ana, here, &format!("{here}/batches/{nowhere}"), &sure).await, 404, "No such batch");
         }
-
         // What the provider answered: all mistakes at once, then once and again.
         let ids: Vec<_> = csv.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
         let header = "external_id,status,reference,paid_at,reason";
@@ -257,8 +248,7 @@ fn a_step_that_was_asked_about_in_another_state_is_asked_about_again() {
         }
         done(&server, &["campaigns", "open", CAMPAIGN, address]);
         let state = || server.rows("SELECT state FROM campaigns")[0][0].clone();
-        let again = page(&press(&mut ana, &here, &stale).await, 200, CHANGED);
-        assert!(again.contains("It is gathering now.") && again.contains("are mailed"), "{again}");
+        holds(&page(&press(&mut ana, &here, &stale).await, 200, CHANGED), &["It is gathering now.", "are mailed"]);
         assert_eq!(state(), "gathering");
         let asked = asked_form(&mut ana, &here, &[("step", "cancel")]).await;
         page(&press(&mut ana, &here, &asked).await, 200, "Done");
@@ -279,10 +269,9 @@ fn what_was_paid_meanwhile_is_not_recorded_as_failed_unasked() {
         let asked = asked_form(&mut ana, file, &[]).await;
         let written = press(&mut ana, file, &asked).await;
         assert_eq!(written.header("content-type"), "text/csv; charset=utf-8");
-        let again = page(&press(&mut ana, file, &asked).await, 200, CHANGED);
-        assert!(again.contains("The file was written before."), "{again}");
+        holds(&page(&press(&mut ana, file, &asked).await, 200, CHANGED), &["The file was written before."]);
 
-        let csv = String::from_utf8(written.body.to_vec()).unwrap();
+        let csv = written.text();
         let id = csv.lines().nth(1).unwrap().split(',').next().unwrap();
         let day = unionhall::domain::time::Timestamp::from_millis(
             server.number("SELECT created_at / 86400000 FROM payout_batches") * 86_400_000,
@@ -293,8 +282,8 @@ fn what_was_paid_meanwhile_is_not_recorded_as_failed_unasked() {
         let settle = "/operator/rewards/settle";
         let stale = asked_form(&mut ana, settle, &[("answer", &failed)]).await;
         page(&act(&mut ana, settle, &[("answer", &paid), ("sure", "yes")]).await, 200, "Recorded now: 1.");
-        let again = page(&press(&mut ana, settle, &stale).await, 200, CHANGED);
-        assert!(again.contains(&format!("Recorded as paid before, and failed now: {id}.")), "{again}");
+        let told = page(&press(&mut ana, settle, &stale).await, 200, CHANGED);
+        assert!(told.contains(&format!("Recorded as paid before, and failed now: {id}.")), "{told}");
         assert_eq!(server.number("SELECT count(*) FROM payouts WHERE state = 'failed'"), 0);
         // Whoever has read that may be sure of it. A browser writes the ends of lines its own way.
         let plain = failed.replace("\r\n", "\n");

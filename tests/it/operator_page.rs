@@ -1,10 +1,7 @@
 //! The operator's page, as operators use it and as others would like to: the way in, the session, forms, and what is done there.
 
-use hyper::Request;
-
-use crate::own_page::{Browser, join};
-use crate::pages::page;
-use crate::server::{Answer, Server, block_on, sign_up, together, wait_for};
+use crate::own_page::join;
+use crate::prelude::*;
 
 /// The link that a command printed, as a path.
 #[track_caller]
@@ -22,8 +19,7 @@ pub(crate) async fn signed_in<'a>(server: &'a Server, name: &str, n: u8) -> Brow
     let link = add(server, name);
     is_on(server).await;
     let mut browser = Browser::new(server, n);
-    let entered = browser.post(&link, &[]).await;
-    assert_eq!((entered.status.as_u16(), entered.header("location")), (303, "/operator"), "{entered:?}");
+    leads(&browser.post(&link, &[]).await, "/operator");
     browser
 }
 
@@ -32,13 +28,9 @@ async fn is_on(server: &Server) {
     wait_for!(async || server.get("/operator").await.status != 404).await;
 }
 
-pub(crate) fn token_of(html: &str) -> String {
-    html.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
-}
-
 /// Sends a form, with the token that the overview has. Whoever says that they are sure is asked before.
 pub(crate) async fn act(browser: &mut Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Answer {
-    let token = token_of(&page(&browser.get("/operator").await, 200, "Overview"));
+    let token = hidden(&page(&browser.get("/operator").await, 200, "Overview"), "token");
     let token = ("token", token.as_str());
     let asks = fields.contains(&("sure", "yes")) && !fields.iter().any(|(name, _)| *name == "asked");
     let asked = match asks {
@@ -97,36 +89,33 @@ fn a_link_signs_in_once_and_what_is_done_is_audited_by_name() {
         }
         assert!(ana.cookies.is_empty());
         let entered = ana.post(&link, &[]).await;
-        assert_eq!((entered.status.as_u16(), entered.header("location")), (303, "/operator"));
+        leads(&entered, "/operator");
         let cookie = entered.header("set-cookie");
         assert!(cookie.starts_with("union-operator=") && cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
         assert!(cookie.contains("Max-Age=43200; "), "{cookie}");
         let overview = ana.get("/operator").await;
         assert_eq!(overview.header("cache-control"), "no-store");
         page(&overview, 200, "Signed in as <strong>ana</strong>");
-
         // A second browser finds the link used, and reads which command makes the next.
         let mut other = Browser::new(&server, 2);
         for answer in [other.get(&link).await, other.post(&link, &[]).await] {
             assert!(page(&answer, 410, "This link was used").contains("unionhall operator link ana"));
         }
         assert!(other.cookies.is_empty());
-
         // Pausing asks first; both ways are audited under the name.
         page(&act(&mut ana, "/operator/sign-ups", &[("sign-ups", "pause")]).await, 200, "Pause sign-ups?");
         assert_eq!(server.number("SELECT count(*) FROM audit WHERE command = 'signups pause'"), 0);
         for _ in 0..2 {
             let paused = act(&mut ana, "/operator/sign-ups", &[("sign-ups", "pause"), ("sure", "yes")]).await;
-            assert_eq!((paused.status.as_u16(), paused.header("location")), (303, "/operator"));
-            let html = page(&ana.get("/operator").await, 200, "Sign-ups are paused");
-            assert!(html.contains("<code>unionhall signups resume</code>"), "{html}");
+            leads(&paused, "/operator");
+            let told = page(&ana.get("/operator").await, 200, "Sign-ups are paused");
+            assert!(told.contains("<code>unionhall signups resume</code>"), "{told}");
         }
         act(&mut ana, "/operator/sign-ups", &[("sign-ups", "resume")]).await;
         page(&ana.get("/operator").await, 200, "Sign-ups are not paused");
         let done: Vec<_> = audit(&server).into_iter().filter(|(who, ..)| who == "ana (page)").collect();
         let expected = ["page sign-in", "signups pause", "signups resume"];
         assert_eq!(done.iter().map(|(_, command, _)| command.as_str()).collect::<Vec<_>>(), expected);
-
         // Out: a copy of the cookie is worth nothing.
         let copy = ana.cookies.clone();
         page(&act(&mut ana, "/operator/sign-out", &[]).await, 200, "Signed out");
@@ -145,7 +134,7 @@ fn seen(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
         .collect();
     headers.sort();
-    (answer.status.as_u16(), headers, String::from_utf8(answer.body.to_vec()).unwrap())
+    (answer.status.as_u16(), headers, answer.text())
 }
 
 #[test]
@@ -199,7 +188,6 @@ fn links_and_sessions_end() {
             page(&ana.get(odd).await, 404, "This link does not work");
         }
         assert!(ana.cookies.is_empty());
-
         // Pressed at once in several browsers, it signs one in.
         let link = path_of(&server.run(&["operator", "link", "ana"]));
         let mut rivals: Vec<_> = (20..24).map(|n| Browser::new(&server, n)).collect();
@@ -207,7 +195,6 @@ fn links_and_sessions_end() {
         let mut statuses: Vec<_> = entered.iter().map(|answer| answer.status.as_u16()).collect();
         statuses.sort_unstable();
         assert_eq!(statuses, [303, 410, 410, 410]);
-
         // In six browsers: the first is signed out by the sixth.
         let mut browsers = Vec::new();
         for n in 10..16 {
@@ -221,9 +208,8 @@ fn links_and_sessions_end() {
             page(&browser.get("/operator").await, 200, "Overview");
         }
         assert_eq!(server.number("SELECT count(*) FROM operator_sessions"), 5);
-        let listed: serde_json::Value = serde_json::from_str(&server.run(&["operator", "list", "--json"])).unwrap();
+        let listed = server.json(&["operator", "list", "--json"]);
         assert_eq!((&listed[0]["name"], &listed[0]["sessions"]), (&"ana".into(), &5.into()), "{listed}");
-
         // Twelve hours later a session has ended.
         server.execute("UPDATE operator_sessions SET expires_at = expires_at - 43200000 WHERE id = (SELECT max(id) FROM operator_sessions)");
         page(&browsers[5].get("/operator").await, 403, "your session has ended");
@@ -237,7 +223,6 @@ fn links_and_sessions_end() {
         add(&server, "ana");
         page(&browsers[4].get("/operator").await, 403, "You are not signed in");
         assert_eq!(server.number("SELECT count(*) FROM operator_sessions"), 0);
-
         // No token is in the log or in the records.
         wait_for!(async || server.log().contains("/operator/enter/{token}")).await;
         for token in [&first, &second, &link].map(|path| path.rsplit_once('/').unwrap().1.to_owned()) {
@@ -253,9 +238,7 @@ fn nobody_else_gets_in_and_no_form_of_elsewhere_is_taken() {
         let (server, key) = crate::own_page::start();
         join(&server, &key, "ana@example.com", None).await;
         let mut operator = signed_in(&server, "ana", 1).await;
-        let mut member = Browser::new(&server, 2);
-        member.sign_in("ana@example.com").await;
-
+        let mut member = Browser::member(&server, 2, "ana@example.com").await;
         // A member's session is nothing here, under whichever name; and the other way round.
         page(&member.get("/operator").await, 403, "You are not signed in");
         let theirs = member.cookies["union"].clone();
@@ -269,11 +252,10 @@ fn nobody_else_gets_in_and_no_form_of_elsewhere_is_taken() {
             copied.cookies = [("union-operator".to_owned(), forged)].into();
             page(&copied.get("/operator").await, 403, "You are not signed in");
         }
-
         // Forms: without the token, with a member's, with another operator's, from elsewhere, from nowhere.
-        let token = token_of(&page(&operator.get("/operator").await, 200, "Overview"));
+        let token = hidden(&page(&operator.get("/operator").await, 200, "Overview"), "token");
         let mut ben = signed_in(&server, "ben", 4).await;
-        let bens = token_of(&page(&ben.get("/operator").await, 200, "Overview"));
+        let bens = hidden(&page(&ben.get("/operator").await, 200, "Overview"), "token");
         let members = member.token().await;
         for wrong in ["", "x", &members, &bens] {
             let fields = [("token", wrong), ("sign-ups", "pause"), ("sure", "yes")];
@@ -310,7 +292,7 @@ fn only_the_configured_addresses_send_forms_and_others_do_not_lock_an_operator_o
         let flags = ["--base-url", "https://api.union.example", "--join-site", "https://union.example"];
         let server = Server::start_with(&[&flags[..], &["--mail", "hold"]].concat());
         let mut ana = signed_in(&server, "ana", 1).await;
-        let token = token_of(&page(&ana.get("/operator").await, 200, "Overview"));
+        let token = hidden(&page(&ana.get("/operator").await, 200, "Overview"), "token");
         let send = |origin: &str| Request::post("/operator/sign-ups").header("origin", origin);
         let body = format!("token={token}&sign-ups=pause");
         for (origin, says) in [("https://api.union.example", "same-origin"), ("https://union.example", "none")] {
@@ -324,14 +306,12 @@ fn only_the_configured_addresses_send_forms_and_others_do_not_lock_an_operator_o
             let same = send(origin).header("sec-fetch-site", "same-origin");
             page(&ana.send(same, body.clone()).await, 403, "not sent from");
         }
-
         // Nothing of it is kept on the way.
         for request in [Request::get("/operator/"), Request::get("/OPERATOR/mail"), Request::options("/operator")] {
             let answer = ana.send(request, String::new()).await;
             assert!([301, 204].contains(&answer.status.as_u16()), "{answer:?}");
             assert_eq!(answer.header("cache-control"), "no-store", "{answer:?}");
         }
-
         // Others of her network spend what it may, and she is let in.
         let mut other = Browser::new(&server, 1);
         let mut asked = 0;
@@ -367,7 +347,6 @@ fn a_proxy_names_the_operator_only_from_its_own_address() {
             page(&proxy.send(named(strange), String::new()).await, 403, "nobody of that name was added");
         }
         page(&proxy.send(named("ana").header("x-operator", "ana"), String::new()).await, 403, "You are not signed in");
-
         // Nor does a cookie help where it is unclear whom the proxy means; where it names nobody, it does.
         assert_eq!(proxy.post(&path_of(&server.run(&["operator", "link", "ana"])), &[]).await.status.as_u16(), 303);
         let latin = hyper::header::HeaderValue::from_bytes(b"an\xe9").unwrap();
@@ -377,9 +356,8 @@ fn a_proxy_names_the_operator_only_from_its_own_address() {
         }
         page(&proxy.get("/operator").await, 200, "Signed in as <strong>ana</strong>");
         proxy.cookies.clear();
-
         // Its forms carry a token, too, which is the name's own.
-        let token = token_of(&html);
+        let token = hidden(&html, "token");
         let pause = |token: &str| format!("token={token}&sign-ups=pause&sure=yes");
         let post = || Request::post("/operator/sign-ups").header("x-operator", "ana");
         let sent = proxy.send(post().header("sec-fetch-site", "same-origin"), pause("x")).await;
@@ -404,10 +382,6 @@ fn key_on(html: &str) -> String {
     html.split("<code>uh_").nth(1).map(|rest| format!("uh_{}", rest.split('<').next().unwrap())).expect(html)
 }
 
-fn form_of(html: &str) -> String {
-    html.split("name=\"form\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
-}
-
 #[test]
 fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
     block_on(async {
@@ -416,7 +390,7 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
         let works = async |key: &str| server.post("/v1/invite", key, sign_up("a@example.com")).await.status == 200;
         let name = "<b>Acme</b> & \"Co\"";
         let list = page(&ana.get("/operator/partners").await, 200, "No partners yet");
-        let fields = [("name", name), ("form", &form_of(&list))];
+        let fields = [("name", name), ("form", &hidden(&list, "form"))];
         let issued = page(&act(&mut ana, "/operator/partners/issue", &fields).await, 200, "It is shown only now");
         let key = key_on(&issued);
         assert!(works(&key).await);
@@ -434,11 +408,11 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
         page(&ana.get(&path).await, 200, "&#60;b&#62;Acme");
         // A name that is nearly the same is asked about.
         let list = page(&ana.get("/operator/partners").await, 200, "Acme");
-        let alike = [("name", "<B>acme</b> & \"Co\""), ("form", &form_of(&list))];
+        let alike = [("name", "<B>acme</b> & \"Co\""), ("form", &hidden(&list, "form"))];
         page(&act(&mut ana, "/operator/partners/issue", &alike).await, 200, "Make a new partner?");
         for bad in ["", "https://acme.example", "the form"] {
             page(
-                &act(&mut ana, "/operator/partners/issue", &[("name", bad), ("form", &form_of(&list))]).await,
+                &act(&mut ana, "/operator/partners/issue", &[("name", bad), ("form", &hidden(&list, "form"))]).await,
                 400,
                 "No key was issued",
             );
@@ -449,18 +423,16 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
             "A part of the form is missing",
         );
         assert_eq!(server.number("SELECT count(*) FROM api_keys"), 1);
-
         // Rotated without grace, the old key ends, and the successor works.
         let old = &key[3..11];
         let asks = page(&act(&mut ana, "/operator/partners/rotate", &[("key", old)]).await, 200, "Rotate key");
-        let fields = [("key", old), ("form", &form_of(&asks)), ("grace", "0s"), ("sure", "yes")];
+        let fields = [("key", old), ("form", &hidden(&asks, "form")), ("grace", "0s"), ("sure", "yes")];
         let successor = key_on(&page(&act(&mut ana, "/operator/partners/rotate", &fields).await, 200, "replaces"));
         assert!(works(&successor).await);
         wait_for!(async || !works(&key).await).await;
         page(&act(&mut ana, "/operator/partners/rotate", &fields).await, 400, "was sent before");
         let over = page(&act(&mut ana, "/operator/partners/rotate", &[("key", "00000000")]).await, 400, "no key");
         assert!(!over.contains("uh_"));
-
         // Suspended, nothing works; resumed, it does; each once in the audit log.
         let partner = id.to_string();
         let suspend = |act| [("act", act), ("partner", partner.as_str())];
@@ -477,13 +449,12 @@ fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
         page(&act(&mut ana, "/operator/partners/suspend", &stale).await, 200, "Resume ");
         page(&ana.get(&path).await, 200, "Suspended since");
         let html = page(&ana.get(&path).await, 200, "name=\"since\"");
-        let since = html.split("name=\"since\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+        let since = &hidden(&html, "since");
         for said in ["no longer suspended", "was not suspended"] {
             let fields = [&suspend("resume")[..], &[("since", since)]].concat();
             page(&act(&mut ana, "/operator/partners/suspend", &fields).await, 200, said);
         }
         wait_for!(async || works(&successor).await).await;
-
         // Revoked for good, once.
         let id = &successor[3..11];
         page(&act(&mut ana, "/operator/partners/revoke", &[("key", id)]).await, 200, "Revoke key");
@@ -566,8 +537,8 @@ fn a_person_is_looked_up_and_erased_and_the_log_has_no_address() {
         let code = join(&server, &key, "Cleo@Example.com", None).await;
         let mut ana = signed_in(&server, "ana", 1).await;
         let look = async |ana: &mut Browser<'_>, text: &str| act(ana, "/operator/people", &[("text", text)]).await;
-        let html = page(&look(&mut ana, " cleo@example.COM ").await, 200, "Cleo@Example.com");
-        assert!(html.contains("member since") && html.contains("through Acme Assistant"), "{html}");
+        let told = page(&look(&mut ana, " cleo@example.COM ").await, 200, "Cleo@Example.com");
+        assert!(told.contains("member since") && told.contains("through Acme Assistant"), "{told}");
         let account = server.rows("SELECT account FROM people")[0][0].clone();
         for text in [&code, &format!("http://x.example/joinus{code}"), &account] {
             page(&look(&mut ana, text).await, 200, "Cleo@Example.com");
@@ -580,7 +551,6 @@ fn a_person_is_looked_up_and_erased_and_the_log_has_no_address() {
         let about: Vec<_> = looks.iter().map(|(.., about)| about.as_str()).collect();
         let named = format!("account {account}");
         assert_eq!(about, [named.as_str(), &named, &named, &named, "nobody"]);
-
         // Erasing asks for the address again.
         let email = ("email", "cleo@example.com");
         page(&act(&mut ana, "/operator/people/erase", &[email]).await, 200, "Erase this person?");

@@ -1,16 +1,7 @@
 //! A member's own page, as members use it and as others would like to: signing in, the session, leaving, being erased.
 
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
-
-use hyper::Request;
-use serde_json::{Value, json};
-use unionhall::domain::secret::token::TokenMaker;
+use crate::prelude::*;
 use unionhall::domain::sign_in::{SignInId, SignInRef, TRIES, WRONG_CODES_A_DAY};
-use unionhall::domain::time::Timestamp;
-
-use crate::pages::{form, page};
-use crate::server::{Answer, Server, block_on, sign_up, wait_for};
 
 /// A browser with its cookies, at an address of its own.
 pub(crate) struct Browser<'a> {
@@ -24,6 +15,13 @@ const ORIGIN: &str = "http://unionhall.test";
 impl<'a> Browser<'a> {
     pub(crate) fn new(server: &'a Server, n: u8) -> Self {
         Self { server, from: Ipv4Addr::new(127, 0, 7, n), cookies: BTreeMap::new() }
+    }
+
+    /// The same, in which somebody is signed in.
+    pub(crate) async fn member(server: &'a Server, n: u8, email: &str) -> Self {
+        let mut browser = Self::new(server, n);
+        browser.sign_in(email).await;
+        browser
     }
 
     fn request(&self, builder: hyper::http::request::Builder) -> hyper::http::request::Builder {
@@ -61,7 +59,7 @@ impl<'a> Browser<'a> {
 
     pub(crate) async fn token(&mut self) -> String {
         let html = page(&self.get("/me").await, 200, "Sign out everywhere");
-        html.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+        hidden(&html, "token")
     }
 
     /// Asks to sign in; the request that came of it.
@@ -72,14 +70,13 @@ impl<'a> Browser<'a> {
 
     pub(crate) async fn sign_in(&mut self, email: &str) {
         let id = self.ask(email).await;
-        let entered = self.post(&enter(self.server, id), &[]).await;
-        assert_eq!((entered.status.as_u16(), entered.header("location")), (303, "/me"), "{entered:?}");
+        leads(&self.post(&enter(self.server, id), &[]).await, "/me");
         // So that the next one of a test may be mailed at once.
         self.server.execute("UPDATE sign_ins SET created_at = created_at - 3600001");
     }
 
     pub(crate) async fn is_signed_in(&mut self) -> bool {
-        let html = String::from_utf8(self.get("/me").await.body.to_vec()).unwrap();
+        let html = self.get("/me").await.text();
         assert_ne!(html.contains("Sign out everywhere"), html.contains("Send me the email"));
         html.contains("Sign out everywhere")
     }
@@ -106,8 +103,7 @@ fn code(server: &Server, id: SignInRef) -> String {
 
 /// A server whose mail waits, and its partner's key.
 pub(crate) fn start() -> (Server, String) {
-    let server = Server::start_with(&["--mail", "hold", "--log", "errors"]);
-    let key = server.key();
+    let (server, key) = Server::with_key(&["--mail", "hold", "--log", "errors"]);
     (server, key)
 }
 
@@ -309,7 +305,7 @@ fn sessions_end_when_they_are_to() {
         ben.cookies.insert("union".to_owned(), cookie.clone());
         let token = ben.token().await;
         let erased = ben.post("/me/erase", &[("token", &token)]).await;
-        assert_eq!((erased.status.as_u16(), erased.header("location")), (303, "/me/erased"));
+        leads(&erased, "/me/erased");
         page(&ben.get("/me/erased").await, 200, "Your data is erased");
         assert!(ben.cookies.is_empty());
         page(&ben.post("/me/erase", &[("token", &token)]).await, 403, "the first one counted");
@@ -322,8 +318,7 @@ fn sessions_end_when_they_are_to() {
 #[test]
 fn over_https_the_cookies_are_secure_and_of_this_host_alone() {
     block_on(async {
-        let server = Server::start_with(&["--mail", "hold", "--base-url", "https://union.example"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--mail", "hold", "--base-url", "https://union.example"]);
         join(&server, &key, "ana@example.com", None).await;
         let mut ana = Browser::new(&server, 1);
         let asked = ana.post("/me/sign-in", &[("email", "ana@example.com")]).await;
@@ -360,6 +355,19 @@ fn over_https_the_cookies_are_secure_and_of_this_host_alone() {
             let answer = ana.get(path).await;
             assert_eq!((answer.status.as_u16(), answer.header("location")), (200, ""));
             assert!(!String::from_utf8_lossy(&answer.body).contains("evil"));
+        }
+        // The press that joins signs in the same way, over HTTPS alone.
+        for (n, origin, signs_in) in [(1, "https://union.example", true), (2, "http://unionhall.test", false)] {
+            invite(&server, &key, &format!("ana{n}@example.com"), None).await;
+            let newest = server.number("SELECT max(id) FROM sign_ups");
+            let press = Request::post(server.confirm_path(newest)).header("origin", origin);
+            let pressed = server.send(press, form(&[])).await;
+            page(&pressed, 200, "Welcome to the union");
+            let cookie = pressed.header("set-cookie");
+            assert_eq!(!cookie.is_empty(), signs_in, "{origin}: {cookie}");
+            if signs_in {
+                assert!(cookie.starts_with("__Host-union=") && cookie.ends_with(attributes), "{cookie}");
+            }
         }
     });
 }
@@ -420,7 +428,7 @@ fn what_is_answered_does_not_tell_whose_address_it_is() {
             .execute("INSERT INTO mailboxes (mailbox, suppressed_until) VALUES ('silence@example.com', 9000000000000)");
         server.execute("UPDATE people SET undeliverable_until = 9000000000000 WHERE email = 'bounced@example.com'");
         let seen = |answer: Answer, address: &str| {
-            let body = String::from_utf8(answer.body.to_vec()).unwrap().replace(address, "ADDRESS");
+            let body = answer.text().replace(address, "ADDRESS");
             let mut headers: Vec<_> =
                 answer.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
             headers.retain(|(name, _)| !["x-request-id", "date", "set-cookie"].contains(&name.as_str()));
@@ -501,8 +509,7 @@ fn sign_in_mail_has_caps_of_its_own() {
 #[test]
 fn the_mail_leads_in_and_goes_once() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         server.post("/v1/invite", &key, sign_up("Ana@Example.com")).await.good();
         crate::pages::letter(&server, 1).await;
         server.confirm(1).await;
@@ -524,8 +531,7 @@ fn the_mail_leads_in_and_goes_once() {
         ana.act("/me/mail", &[("alreadyMember", "true")]).await;
         server.execute("DELETE FROM mailboxes");
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        let third = crate::pages::letter(&server, 3).await;
-        assert!(third.contains("You are already a member"), "{third}");
+        holds(&crate::pages::letter(&server, 3).await, &["You are already a member"]);
     });
 }
 
@@ -537,8 +543,7 @@ fn a_member_changes_what_they_said_and_the_figures_follow() {
             json!({ "email": "ana@example.com", "usState": "CA", "categories": { "travel": true, "internet": true } });
         server.post("/v1/invite", &key, body.to_string()).await.good();
         server.confirm(1).await;
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
+        let mut ana = Browser::member(&server, 1, "ana@example.com").await;
         let demand = || {
             // Takes in what happened, where no service does so at this moment.
             server.run(&["stats", "--by", "category"]);
@@ -550,7 +555,7 @@ fn a_member_changes_what_they_said_and_the_figures_follow() {
         let done = ana
             .act("/me/answers", &[("usState", "NY"), ("internet", "true"), ("otherComments", "Moved\r\neast")])
             .await;
-        assert_eq!((done.status.as_u16(), done.header("location")), (303, "/me?done=answers"));
+        leads(&done, "/me?done=answers");
         page(&ana.get("/me?done=answers").await, 200, "Your answers are saved.");
         assert_eq!(demand(), [" NY 1", "internet NY 1"]);
         let shown = show(&server, "ana@example.com");
@@ -580,8 +585,7 @@ fn a_member_changes_what_they_said_and_the_figures_follow() {
         // Whoever comes back keeps what they do not answer anew; they are shown it before they confirm.
         invite(&server, &key, "ana@example.com", None).await;
         let id = server.number("SELECT max(id) FROM sign_ups");
-        let asked = page(&server.get(&server.confirm_path(id)).await, 200, "Hawaii");
-        assert!(asked.contains("Aloha") && asked.contains("Travel"), "{asked}");
+        holds(&page(&server.get(&server.confirm_path(id)).await, 200, "Hawaii"), &["Aloha", "Travel"]);
         page(&server.confirm(id).await, 200, "Welcome");
         let shown = show(&server, "ana@example.com");
         assert_eq!((&shown["usState"], &shown["categories"]), (&json!("HI"), &json!(["travel"])));
@@ -620,7 +624,7 @@ fn whoever_comes_and_goes_keeps_their_code_and_earns_nobody_twice() {
         invite(&server, &key, "ana@example.com", None).await;
         assert_eq!(kinds(), ["sign_in", "already_member"]);
         let left = ana.act("/me/leave", &[]).await;
-        assert_eq!((left.status.as_u16(), left.header("location")), (303, "/me?done=left"));
+        leads(&left, "/me?done=left");
         (credited(), assert_eq!((members(&server).await, credited()), (1, 0))).1;
         assert!(kinds().is_empty(), "nothing is mailed to who left");
         page(&ana.get("/me").await, 200, "You're no longer a member");
@@ -661,7 +665,6 @@ fn whoever_comes_and_goes_keeps_their_code_and_earns_nobody_twice() {
         )
             .1;
         assert_eq!(show(&server, "other@example.com")["membersReferred"], 0);
-
         // The link of somebody who left earns nothing until they are back.
         server.run(&["members", "leave", "other@example.com"]);
         join(&server, &key, "new@example.com", Some(&others)).await;
@@ -712,22 +715,19 @@ fn evidence_of_consent_is_kept_and_shown() {
         let client = evidence("mcp@example.com")["clientSelfAsserted"].as_str().unwrap().to_owned();
         assert!(client.starts_with("Helper xxx") && client.chars().count() == 100, "{client}");
         assert_eq!(evidence("rest@example.com")["clientSelfAsserted"], Value::Null);
-        let human = server.run(&["members", "show", "mcp@example.com"]);
-        assert!(human.contains("by mcp") && human.contains("(self-asserted)") && human.contains("notice "), "{human}");
-
+        holds(&server.run(&["members", "show", "mcp@example.com"]), &["by mcp", "(self-asserted)", "notice "]);
         // What the page to confirm on shows is what is kept, even if other words were shown before.
         server.execute("UPDATE sign_ups SET notice = 'older'");
         let confirm = server.confirm_path(1);
         let html = page(&server.get(&confirm).await, 200, words);
-        let hash = html.split("name=\"notice\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        let hash = hidden(&html, "notice");
         let stale = server.send(Request::post(&confirm), form(&[("notice", "older")])).await;
         page(&stale, 200, "has changed since you opened it");
         assert_eq!(members(&server).await, 0);
         page(&server.send(Request::post(&confirm), form(&[("notice", &hash)])).await, 200, "Welcome");
         let kept = evidence("rest@example.com");
         assert_eq!((&kept["notice"]["hash"], &kept["decidedHow"]), (&json!(hash), &json!("button")));
-        let mut person = Browser::new(&server, 1);
-        person.sign_in("rest@example.com").await;
+        let mut person = Browser::member(&server, 1, "rest@example.com").await;
         let own = page(&person.get("/me").await, 200, "Acme Assistant (through its API)");
         assert!(own.contains(words) && own.contains("with the button behind our emailed link"));
 
@@ -740,8 +740,7 @@ fn evidence_of_consent_is_kept_and_shown() {
 #[test]
 fn nothing_of_signing_in_is_in_the_log() {
     block_on(async {
-        let server = Server::start_with(&["--mail", "hold", "--log", "requests"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--mail", "hold", "--log", "requests"]);
         join(&server, &key, "ana@example.com", None).await;
         let mut ana = Browser::new(&server, 1);
         let id = ana.ask("ana@example.com").await;

@@ -1,13 +1,7 @@
 //! The pages that people see, and what their buttons do.
 
-use std::sync::Arc;
-
-use hyper::Request;
-use serde_json::json;
-
 use crate::mail::link;
-use crate::server::{Answer, Server, block_on, sign_up, wait_for};
-use unionhall::domain::secret::token::TokenMaker;
+use crate::prelude::*;
 
 /// Waits for the newest message in the development mailbox to be the `count`-th.
 pub(crate) async fn letter(server: &Server, count: usize) -> String {
@@ -30,12 +24,23 @@ async fn members(server: &Server) -> u64 {
 #[track_caller]
 pub(crate) fn page(answer: &Answer, status: u16, part: &str) -> String {
     // Titles and values are escaped, other sentences are not.
-    let text = String::from_utf8(answer.body.to_vec()).unwrap().replace("&#39;", "'");
+    let text = answer.text().replace("&#39;", "'");
     assert_eq!(answer.status.as_u16(), status, "{text}");
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
     assert_eq!(answer.header("cache-control"), "no-store");
     assert!(text.contains(part), "no {part} in {text}");
     text
+}
+
+/// What a hidden field of the page's first form holds that has it.
+#[track_caller]
+pub(crate) fn hidden(html: &str, name: &str) -> String {
+    html.split(&format!("name=\"{name}\" value=\"")).nth(1).unwrap().split('"').next().unwrap().to_owned()
+}
+
+#[track_caller]
+pub(crate) fn leads(answer: &Answer, to: &str) {
+    assert_eq!((answer.status.as_u16(), answer.header("location")), (303, to), "{answer:?}");
 }
 
 async fn post(server: &Server, path: &str) -> Answer {
@@ -54,7 +59,6 @@ fn looking_changes_nothing_and_the_button_confirms_once() {
         let invite = server.post("/v1/invite", &key, body.to_string()).await.good()["inviteLink"].clone();
         let mail = letter(&server, 1).await;
         let (confirm, decline) = (link(&mail, "/confirm/"), link(&mail, "/not-me/"));
-
         // A scanner opens everything, twice, and asks for heads too.
         for _ in 0..2 {
             for path in [&confirm, &decline] {
@@ -64,9 +68,7 @@ fn looking_changes_nothing_and_the_button_confirms_once() {
         }
         assert_eq!(members(&server).await, 0);
         let shown = page(&server.get(&confirm).await, 200, "a•••@e•••.com");
-        for part in ["Acme Assistant", "California", "Home Internet", "$300", "Travel", "$350", "$650"] {
-            assert!(shown.contains(part), "{part}");
-        }
+        holds(&shown, &["Acme Assistant", "California", "Home Internet", "$300", "Travel", "$350", "$650"]);
         assert!(!shown.contains("ana.maria") && shown.contains("my own words"));
         let form = shown.split("<form").nth(1).unwrap();
         assert!(
@@ -94,13 +96,11 @@ fn looking_changes_nothing_and_the_button_confirms_once() {
 #[test]
 fn what_is_confirmed_is_what_was_shown() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         let body = |slug: &str| json!({ "email": "ana@example.com", "categories": { slug: true } }).to_string();
         server.post("/v1/invite", &key, body("travel")).await.good();
         let confirm = link(&letter(&server, 1).await, "/confirm/");
-        let seen =
-            |html: &str| html.split("name=\"seen\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        let seen = |html: &str| hidden(html, "seen");
         let first = seen(&page(&server.get(&confirm).await, 200, "Travel"));
         // At another moment, to the millisecond.
         server.execute("UPDATE sign_ups SET updated_at = updated_at - 1");
@@ -115,8 +115,7 @@ fn what_is_confirmed_is_what_was_shown() {
 #[test]
 fn this_was_not_me_withdraws_and_is_counted_against_the_partner() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         let mail = letter(&server, 1).await;
         let (confirm, decline) = (link(&mail, "/confirm/"), link(&mail, "/not-me/"));
@@ -127,7 +126,7 @@ fn this_was_not_me_withdraws_and_is_counted_against_the_partner() {
         page(&post(&server, &confirm).await, 410, "withdrawn");
         page(&server.get(&confirm).await, 410, "withdrawn");
         assert_eq!(members(&server).await, 0);
-        let keys: serde_json::Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
+        let keys = server.json(&["keys", "list", "--json"]);
         assert_eq!(keys[0]["declined"], 1);
         // Signing up again is answered as ever, and nothing is sent; another's mail shows that the worker has looked.
         server.post("/v1/invite", &key, sign_up("ana+again@example.com")).await.good();
@@ -139,8 +138,7 @@ fn this_was_not_me_withdraws_and_is_counted_against_the_partner() {
 #[test]
 fn links_that_lead_nowhere_say_so_kindly() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         let mail = letter(&server, 1).await;
         let (confirm, decline) = (link(&mail, "/confirm/"), link(&mail, "/not-me/"));
@@ -167,8 +165,7 @@ pub(crate) fn form(fields: &[(&str, &str)]) -> String {
 #[test]
 fn the_form_joins_by_the_same_double_opt_in() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         let code = server.post("/v1/referral-link", &key, sign_up("ben@example.com")).await.good()["code"].clone();
         let code = code.as_str().unwrap();
         for path in ["/join", &format!("/joinus{code}"), "/joinusnobodyscode", "/joinus"] {
@@ -192,14 +189,15 @@ fn the_form_joins_by_the_same_double_opt_in() {
         ])
         .await;
         let shown = page(&wrong, 400, "That address looks incomplete");
-        for kept in [
-            "value=\"ana\"",
-            "&#60;b&#62;hey&#60;/b&#62;",
-            &format!("value=\"{code}\""),
-            "Choose a state from the list",
-        ] {
-            assert!(shown.contains(kept), "{kept}");
-        }
+        holds(
+            &shown,
+            &[
+                "value=\"ana\"",
+                "&#60;b&#62;hey&#60;/b&#62;",
+                &format!("value=\"{code}\""),
+                "Choose a state from the list",
+            ],
+        );
         let long = "é".repeat(1001);
         page(
             &send(&[("email", "ana@example.com"), ("otherComments", &long)]).await,
@@ -216,7 +214,6 @@ fn the_form_joins_by_the_same_double_opt_in() {
         assert_eq!(members(&server).await, 1);
         let kept = "SELECT partner_id, us_state, code FROM sign_ups JOIN people ON people.id = sign_ups.referrer_id";
         assert_eq!(server.rows(kept), [["NULL", "CA", code]]);
-
         // A program that fills in everything is told what it hopes to hear, and nothing happens.
         page(&send(&[("email", "bot@example.com"), ("website", "http://spam.example")]).await, 200, "bot@example.com");
         assert_eq!(server.number("SELECT count(*) FROM people WHERE email LIKE 'bot%'"), 0);
@@ -235,8 +232,7 @@ fn the_form_joins_by_the_same_double_opt_in() {
 #[test]
 fn a_member_who_signs_up_again_is_told_that_they_are_in() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         let confirm = link(&letter(&server, 1).await, "/confirm/");
         post(&server, &confirm).await;
@@ -250,14 +246,16 @@ fn a_member_who_signs_up_again_is_told_that_they_are_in() {
         assert!(text.contains("already") && text.contains("Other Assistant"), "{text}");
         assert!(text.contains(again["inviteLink"].as_str().unwrap()) && !text.contains("/confirm/"), "{text}");
         assert_eq!(members(&server).await, 1);
+        let spanish = page(&server.get(&link(&mail, "/already-member/")).await, 200, "<html lang=\"es\">");
+        assert!(spanish.contains("Ya eres miembro") && spanish.contains("/joinus") && !spanish.contains("Anular"));
+        assert_eq!(server.get("/already-member/x").await.status, 404);
     });
 }
 
 #[test]
 fn pages_stay_up_and_make_no_figure_up_when_the_store_is_away() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         let confirm = link(&letter(&server, 1).await, "/confirm/");
         server.execute("ALTER TABLE installation RENAME TO away; ALTER TABLE sign_ups RENAME TO gone");
@@ -272,11 +270,10 @@ fn pages_stay_up_and_make_no_figure_up_when_the_store_is_away() {
 #[test]
 fn while_sign_ups_are_paused_there_is_no_form_to_fill_in() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         let code = server.post("/v1/referral-link", &key, sign_up("ben@example.com")).await.good()["code"].clone();
         let form = async |path: &str| {
-            let shown = String::from_utf8(server.get(path).await.body.to_vec()).unwrap();
+            let shown = server.get(path).await.text();
             (shown.contains("<form"), shown.contains("Sign-ups are paused"), shown.contains("your invitation link"))
         };
         let until = async |paused: bool| {
@@ -292,7 +289,7 @@ fn while_sign_ups_are_paused_there_is_no_form_to_fill_in() {
         let request = Request::post("/join").header("content-type", "application/x-www-form-urlencoded");
         let sent = server.send(request, "email=ana@example.com").await;
         assert_eq!(sent.status, 500);
-        assert!(String::from_utf8(sent.body.to_vec()).unwrap().contains("Sign-ups are paused"));
+        assert!(sent.text().contains("Sign-ups are paused"));
         assert_eq!(server.number("SELECT count(*) FROM sign_ups"), 0);
         server.run(&["signups", "resume"]);
         until(false).await;
@@ -341,8 +338,7 @@ mod once {
     #[test]
     fn the_development_mailbox_is_shown_on_this_machine_alone() {
         block_on(async {
-            let server = Server::start();
-            let key = server.key();
+            let (server, key) = Server::with_key(&[]);
             server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
             letter(&server, 1).await;
             let local = |path: &str| Request::get(path).header("host", "localhost:1");
@@ -361,7 +357,7 @@ mod once {
             assert_eq!(ask(&server, local("/dev/mailbox?key=0000000000000000")).await.status, 404);
             let key = TokenMaker::new(&server.records().secret()).mailbox_key();
             let opened = ask(&server, local(&format!("/dev/mailbox?key={key}"))).await;
-            assert_eq!((opened.status.as_u16(), opened.header("location")), (303, "/dev/mailbox"));
+            leads(&opened, "/dev/mailbox");
             let cookie = opened.header("set-cookie").split(';').next().unwrap().to_owned();
             assert!(
                 opened.header("set-cookie").contains("HttpOnly")

@@ -1,18 +1,12 @@
 //! Things that hold for any input.
 
-use std::net::IpAddr;
-
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use serde_json::{Value, json};
 
-use crate::server::{Server, block_on};
-use unionhall::domain::api_key::{ApiKey, KeyId};
-use unionhall::domain::email::EmailAddress;
+use crate::prelude::*;
+use unionhall::domain::api_key::KeyId;
 use unionhall::domain::referral::ReferralCode;
 use unionhall::operations::{Input, create_referral_link::ReferralLinkRequest, sign_up_user::InviteRequest};
 
-/// Any JSON at all, a few levels deep.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -79,7 +73,6 @@ fn near_invite() -> impl Strategy<Value = Value> {
         })
 }
 
-/// The published schema of a request.
 fn schema(name: &str) -> jsonschema::Validator {
     let folder = tempfile::tempdir().unwrap();
     let output = crate::server::unionhall(folder.path()).arg("openapi").output().unwrap();
@@ -97,8 +90,7 @@ fn schema(name: &str) -> jsonschema::Validator {
 #[test]
 fn no_body_makes_it_panic_or_answer_500() {
     block_on(async {
-        let server = Server::start_with(&["--key-per-minute", "1000000"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--key-per-minute", "1000000"]);
         let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
         let bodies = prop_oneof![
             near_invite().prop_map(|value| value.to_string().into_bytes()),

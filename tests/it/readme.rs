@@ -1,11 +1,10 @@
 //! README.md: what it tells a newcomer to type, typed.
 
 use crate::operator::{answer, steady, transcripts};
-use crate::server::{Server, block_on};
+use crate::prelude::*;
 
 const README: &str = include_str!("../../README.md");
 
-/// Where the README's server listens.
 const THERE: &str = "http://127.0.0.1:8080";
 
 /// Without the codes of referral links, which are another union's.

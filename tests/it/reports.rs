@@ -1,20 +1,9 @@
 //! Mail that comes back: reports that a mail server pipes in, and those of mail services, each believed only with its proof.
 
-use std::io::Write;
-use std::process::Stdio;
-
+use crate::prelude::*;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hyper::Request;
 use ring::hmac;
-use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-use unionhall::clock::Clock;
-
-use crate::mailserver::Mailserver;
-use crate::metrics::Watched;
-use crate::server::{Answer, Server, block_on, in_time, sign_up, wait_for};
 
 /// Runs `mail feedback` on a report, as a mail server would; says how it ended and what it printed.
 fn feedback(server: &Server, report: &str, more: &[&str]) -> (Option<i32>, String) {
@@ -44,8 +33,7 @@ fn what_came_back_is_heard_by_its_return_path_or_its_headers() {
     block_on(async {
         let mail = Mailserver::start(&[]);
         let url = format!("smtp://127.0.0.1:{}?tls=none", mail.port);
-        let server = Server::start_with(&["--mail", &url, "--mail-bounces", "bounces.union.example"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--mail", &url, "--mail-bounces", "bounces.union.example"]);
         for email in ["ana@example.com", "ben@example.com", "cleo@example.com"] {
             server.post("/v1/invite", &key, sign_up(email)).await.good();
         }
@@ -74,7 +62,6 @@ fn what_came_back_is_heard_by_its_return_path_or_its_headers() {
             .replace("message/delivery-status", "message/feedback-report\n\nFeedback-Type: abuse");
         let (_, said) = feedback(&server, &complaint, &[]);
         assert!(said.starts_with("The recipient reported it as spam"), "{said}");
-
         // What is no report of ours changes nothing, and is no failure: the mail server is done with it.
         let forged = return_path("ben@example.com").replacen("b-0", "b-1", 1);
         let endless = notification("5.1.1", &"x".repeat(3 << 20));
@@ -92,7 +79,6 @@ fn what_came_back_is_heard_by_its_return_path_or_its_headers() {
         let kept = "SELECT count(undeliverable_until), sum(soft_bounces) FROM people";
         assert_eq!(server.rows(kept), [["1", "1"]]);
         assert_eq!(server.number("SELECT count(complained_at) FROM mailboxes"), 1);
-
         // The links that were mailed still work, and one of them lifts the silence.
         let confirm = crate::mail::link(of("cleo@example.com")["content"].as_str().unwrap(), "/confirm/");
         assert_eq!(server.send(Request::post(&confirm), "").await.status, 200);
@@ -177,7 +163,6 @@ fn mail_services_are_heard_with_their_proof_alone() {
         assert_eq!(noted(), ("1 1".to_owned(), 1), "each once");
         resend(&server, "msg_3", 0, soft, &RESEND).await.good();
         assert_eq!(noted(), ("1 2".to_owned(), 1));
-
         // About nobody we know, about nothing we want to know, and in no shape.
         resend(&server, "msg_4", 0, &bounced.replace("ana@", "nobody@"), &RESEND).await.good();
         resend(&server, "msg_5", 0, r#"{"type":"email.opened","data":{}}"#, &RESEND).await.good();
@@ -224,8 +209,7 @@ fn a_call_is_judged_by_its_head_and_guessing_has_a_budget() {
 #[test]
 fn figures_of_mail_are_in_the_metrics() {
     block_on(async {
-        let server = Watched::start(&[], &["--mail", "hold"]);
-        let key = server.key();
+        let (server, key) = Watched::with_key(&["--mail", "hold"]);
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         let figures = server.figures().await;
         for (series, figure) in [

@@ -1,20 +1,13 @@
 //! Rewards as the operator runs them: looking, voiding, paying, settling, and the page `docs/rewards.md`, whose commands are run as they
 //! stand there.
 
-use std::collections::HashMap;
-use std::os::unix::fs::PermissionsExt;
-
-use serde_json::{Value, json};
-use unionhall::clock::Clock;
-
 use crate::operator::{answer, steady, transcripts};
-use crate::server::{Server, block_on};
+use crate::prelude::*;
 
 const PAGE: &str = include_str!("../../docs/rewards.md");
 
 pub(crate) const CAMPAIGN: &str = "internet-sample";
 
-/// The accounts of the page.
 const ANA: &str = "3f7k9m2q4r6t8v0w";
 const BOB: &str = "9m2q4r6t8v0w3f7k";
 
@@ -28,7 +21,6 @@ fn run(server: &Server, arguments: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-/// What a refused command says.
 #[track_caller]
 fn refused(server: &Server, arguments: &[&str]) -> String {
     let (code, said, told) = run(server, arguments);
@@ -190,7 +182,7 @@ fn every_command_of_the_page_answers_as_it_says() {
             ),
             "{campaign}"
         );
-        let campaign: Value = serde_json::from_str(&done(&server, &["campaigns", "show", CAMPAIGN, "--json"])).unwrap();
+        let campaign = server.json(&["campaigns", "show", CAMPAIGN, "--json"]);
         let rewards = &campaign["rewards"];
         assert_eq!(rewards["terms"], json!({ "rewardCents": 10_000, "groupSize": 5, "maxGroups": 10, "holdDays": 30 }));
         assert_eq!((&rewards["groups"], &rewards["paidOutCents"]), (&json!(3), &json!(30_000)));
@@ -201,12 +193,11 @@ fn every_command_of_the_page_answers_as_it_says() {
             &format!("external_id,status,reference,paid_at,reason\n{ANA}-1-1,failed,,,came back\n"),
         );
         done(&server, &["rewards", "batch", "settle", "back.csv"]);
-        let said = done(&server, &["members", "erase", "ana@example.com", "--waive-rewards"]);
-        assert!(said.contains("\nGiven up: $200 of rewards.\n"), "{said}");
-        let audit = done(&server, &["audit", "--about", "account"]);
-        assert!(audit.contains("members erase --waive-rewards account "), "{audit}");
-        let said = done(&server, &["members", "erase", "bob@example.com"]);
-        assert!(said.contains(&format!("\nBeing paid: $100 as {BOB}-1-2 in batch 2.\nIt is paid if ")), "{said}");
+        let told = done(&server, &["members", "erase", "ana@example.com", "--waive-rewards"]);
+        assert!(told.contains("\nGiven up: $200 of rewards.\n"), "{told}");
+        holds(&done(&server, &["audit", "--about", "account"]), &["members erase --waive-rewards account "]);
+        let told = done(&server, &["members", "erase", "bob@example.com"]);
+        assert!(told.contains(&format!("\nBeing paid: $100 as {BOB}-1-2 in batch 2.\nIt is paid if ")), "{told}");
         assert_eq!(listed(&server).0["outCents"], 10_000);
     });
 }
@@ -218,13 +209,11 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         let new = |file: &str| ["rewards", "batch", "new", file].map(str::to_owned);
         let batch = |file: &str| done(&server, &new(file).each_ref().map(String::as_str));
         let not = |file: &str| refused(&server, &new(file).each_ref().map(String::as_str));
-
         // Nobody can write there: nothing is put into a batch.
         assert!(not("away/payouts.csv").starts_with("cannot write away/payouts.csv; "), "no such folder");
         write(&server, "notes.txt", "mine\n");
         assert_eq!(not("notes.txt"), "notes.txt already exists and is not the file of a batch; give another name");
         assert_eq!((read(&server, "notes.txt").as_str(), listed(&server).0["outCents"].clone()), ("mine\n", json!(0)));
-
         // Begun, and killed before its file was there.
         server.execute("INSERT INTO payout_batches (created_at, who) VALUES (1794895200000, 'op')");
         let unfinished = refused(&server, &["rewards", "batch", "new", "a.csv", "--batch", "1"]);
@@ -243,7 +232,6 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         let mode = std::fs::metadata(server.data().with_file_name("a.csv")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let first = read(&server, "a.csv");
-
         // The same again, over itself and beside it.
         for file in ["a.csv", "b.csv"] {
             let said = batch(file);
@@ -251,7 +239,6 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
             assert_eq!(read(&server, file), first);
         }
         assert_eq!(server.number("SELECT count(*) FROM payouts"), 2, "nobody is in two");
-
         // Only what is not settled; another batch never goes over it.
         write(&server, "answer.csv", &format!("external_id,status,reference,paid_at,reason\n{BOB}-1-1,failed,,,x\n"));
         done(&server, &["rewards", "batch", "settle", "answer.csv"]);
@@ -277,7 +264,6 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
             refused(&server, &["rewards", "batch", "new", "d.csv", "--batch", "7"]),
             "there is no batch 7; the last one is 2"
         );
-
         // An erased member has no address to be paid at.
         done(&server, &["members", "erase", "ana@example.com"]);
         let said = done(&server, &["rewards", "batch", "new", "d.csv", "--batch", "1"]);
@@ -292,8 +278,8 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         assert!(!server.data().with_file_name("d.csv").exists());
         let (totals, accounts) = listed(&server);
         assert_eq!((&totals["dueToErasedCents"], &accounts["erased"]["dueCents"]), (&json!(20_000), &json!(20_000)));
-        let list = done(&server, &["rewards", "list"]);
-        assert!(list.contains("$200, of that $200 to accounts that were erased, which no batch pays\n"), "{list}");
+        let told = done(&server, &["rewards", "list"]);
+        assert!(told.contains("$200, of that $200 to accounts that were erased, which no batch pays\n"), "{told}");
         let left: Vec<_> = std::fs::read_dir(server.data().parent().unwrap())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -371,7 +357,6 @@ fn a_providers_answer_is_booked_once_or_not_at_all() {
             let (code, _, told) = run(&server, &["rewards", "batch", "new", "x.csv", "--batch", wrong]);
             assert!(code == 2 && told.contains("write a batch's number, such as 3; "), "{told}");
         }
-
         // The money came back, and goes out again.
         let back = format!("{header}\n{BOB}-1-1,failed,,,came back\n");
         let said = settle(&back).1;
@@ -438,11 +423,11 @@ fn a_void_says_what_it_meant() {
             "unionhall: nobody has that address; `unionhall members find` looks for its beginning\n"
         );
         assert!(void("bob@example.com").2.starts_with("unionhall: nobody is credited for them, "));
-        let unknown = refused(
+        let shown = refused(
             &server,
             &["rewards", "void", "ana1@example.com", "--campaign", "internet-sampel", "--reason", "x"],
         );
-        assert!(unknown.contains("there is no campaign internet-sampel; did you mean internet-sample?"), "{unknown}");
+        assert!(shown.contains("there is no campaign internet-sampel; did you mean internet-sample?"), "{shown}");
         let arguments =
             ["rewards", "void", "ana1@example.com", "--campaign", CAMPAIGN, "--reason", "same as kim@x.example"];
         let (code, _, told) = run(&server, &arguments);
@@ -452,10 +437,10 @@ fn a_void_says_what_it_meant() {
             "INSERT INTO campaigns (slug, definition, state, gather_until, created_at)
              SELECT 'other', replace(definition, 'internet-sample', 'other'), 'draft', gather_until, 0 FROM campaigns",
         );
-        let other = refused(&server, &["rewards", "void", "ana12@example.com", "--campaign", "other", "--reason", "x"]);
+        let told = refused(&server, &["rewards", "void", "ana12@example.com", "--campaign", "other", "--reason", "x"]);
         assert!(
-            other.contains("they never took part in other, so they count for nobody there; nothing was changed"),
-            "{other}"
+            told.contains("they never took part in other, so they count for nobody there; nothing was changed"),
+            "{told}"
         );
 
         let never = "They no longer count in internet-sample, and never will.\n";
@@ -476,23 +461,17 @@ fn a_void_says_what_it_meant() {
         let (totals, accounts) = listed(&server);
         assert_eq!((&totals["negativeAccounts"], &totals["negativeCents"]), (&json!(1), &json!(-10_000)));
         assert_eq!(accounts["bob@example.com"]["dueCents"], -10_000);
-        let list = done(&server, &["rewards", "list"]);
-        assert!(list.contains("Negative    1 account: $100 more was paid, or is being paid, than was earned; it is deducted from later rewards\n"), "{list}");
-        let bob = done(&server, &["members", "show", "bob@example.com"]);
-        assert!(
-            bob.contains("\n  $100 more was paid, or is being paid, than was earned; it is deducted from later rewards; being paid $100, paid $0\n"),
-            "{bob}"
-        );
-
+        let told = done(&server, &["rewards", "list"]);
+        assert!(told.contains("Negative    1 account: $100 more was paid, or is being paid, than was earned; it is deducted from later rewards\n"), "{told}");
+        let told = done(&server, &["members", "show", "bob@example.com"]);
+        assert!(told.contains("\n  $100 more was paid, or is being paid, than was earned; it is deducted from later rewards; being paid $100, paid $0\n"), "{told}");
         // What fails of it was never earned.
         write(&server, "answer.csv", &format!("external_id,status\n{BOB}-1-1,failed\n"));
         let said = done(&server, &["rewards", "batch", "settle", "answer.csv"]);
         assert!(said.ends_with("Recorded before: 0.\n1 failed and is not due: what it paid for was voided, or made up for what was paid too much.\n"), "{said}");
-
         // Somebody erased is known by their address still, and the ledger keeps the reason.
         done(&server, &["members", "erase", "ana1@example.com"]);
-        let erased = void("ana1@example.com").1;
-        assert!(erased.contains("$100 is deducted from what the referrer earns next"), "{erased}");
+        holds(&void("ana1@example.com").1, &["$100 is deducted from what the referrer earns next"]);
         assert_eq!(server.rows("SELECT DISTINCT why FROM reward_ledger WHERE kind = 'reversal'"), [["twins"]]);
         let audit = server.rows("SELECT about FROM audit WHERE command = 'rewards void' ORDER BY id").concat();
         assert_eq!(
@@ -556,11 +535,8 @@ fn a_review_shows_the_rows_behind_each_pattern() {
         assert!(done(&server, &["rewards", "review"]).contains(&format!("{CAMPAIGN} group 3, in batch 1\n")));
         // Somebody who is erased does not hide a pattern.
         done(&server, &["members", "erase", "bob1@example.com"]);
-        let erased = done(&server, &["rewards", "review"]);
-        assert!(
-            erased.contains("  erased: 1 member erased since, so when and how they joined is not known\n"),
-            "{erased}"
-        );
+        let text = done(&server, &["rewards", "review"]);
+        assert!(text.contains("  erased: 1 member erased since, so when and how they joined is not known\n"), "{text}");
         let before = audited();
         server.execute("UPDATE payouts SET state = 'paid'");
         assert_eq!(done(&server, &["rewards", "review"]), "No group is waiting to be paid.\n");

@@ -1,15 +1,9 @@
 //! Rewards as people meet them: on their own page, before they leave or are erased, in the export; and the figures of the terms,
 //! which are the same wherever somebody reads them.
 
-use std::collections::BTreeSet;
-
-use hyper::Request;
-use serde_json::{Value, json};
-
 use crate::campaign_pages::{open, step};
-use crate::own_page::{Browser, join, start};
-use crate::pages::page;
-use crate::server::{Answer, Server, block_on};
+use crate::own_page::{join, start};
+use crate::prelude::*;
 
 const CAMPAIGN: &str = "fiber-2099";
 
@@ -81,19 +75,31 @@ fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money() {
     block_on(async {
         let (server, key) = start();
         rewarded(&server, &key).await;
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
+        let mut ana = Browser::member(&server, 1, "ana@example.com").await;
+        let export: Value = serde_json::from_slice(&ana.get("/me/export").await.body).unwrap();
+        let rewards = &export["rewards"];
+        assert_eq!(
+            (&rewards["dueCents"], &rewards["outCents"], &rewards["paidCents"], &rewards["campaigns"][0]["groups"]),
+            (&json!(10_000), &json!(10_000), &json!(10_000), &json!(3))
+        );
+        let history = &export["rewardHistory"];
+        let amounts: Vec<_> = history["ledger"].as_array().unwrap().iter().map(|line| &line["amountCents"]).collect();
+        assert_eq!(amounts, [30_000, -20_000]);
+        assert_eq!(history["payouts"][0]["reference"], "transfer-7");
+        let shown = server.json(&["members", "show", "cem@example.com", "--json"]);
+        assert_eq!(shown["rewardHistory"]["countedIn"][0]["campaign"], CAMPAIGN);
         let shown = section(&ana.get("/me").await, "rewards");
-        for part in [
-            "due to you $100 being paid now $100 paid to you $100",
-            "with the union's next batch",
-            "Title of fiber-2099 Full groups 3 groups, $100 each",
-            "On hold 1 member; the first hold ends",
-            "Counting, not in a group yet 2 members",
-            "Needed for the next group 3 members",
-        ] {
-            assert!(shown.contains(part), "{part} in {shown}");
-        }
+        holds(
+            &shown,
+            &[
+                "due to you $100 being paid now $100 paid to you $100",
+                "with the union's next batch",
+                "Title of fiber-2099 Full groups 3 groups, $100 each",
+                "On hold 1 member; the first hold ends",
+                "Counting, not in a group yet 2 members",
+                "Needed for the next group 3 members",
+            ],
+        );
         assert!(!shown.contains("Without a reward") && !shown.contains("no longer count"), "{shown}");
         // As many as one person is rewarded for, and a further group.
         server.execute("UPDATE referrers SET rewarded_groups = 10, rewarded_cents = 100000");
@@ -116,24 +122,22 @@ fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money() {
                        UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)";
         add(&format!("{digits} a, {digits} b, {digits} c, (SELECT 0 UNION SELECT 1) d"));
         server.execute("DELETE FROM reward_groups WHERE id = (SELECT max(id) FROM reward_groups)");
-        let shown = section(&ana.get("/me").await, "rewards");
-        assert!(shown.contains(&format!("Without a reward 2,000 groups: {most}")), "{shown}");
+        holds(&section(&ana.get("/me").await, "rewards"), &[&format!("Without a reward 2,000 groups: {most}")]);
         add("(SELECT 0) a");
-        let shown = section(&ana.get("/me").await, "rewards");
-        assert!(shown.contains(&format!("Without a reward more than 2,000 groups: {most}")), "{shown}");
-        let told = server.run(&["members", "show", "ana@example.com"]);
-        assert!(told.contains("more than 2,000 capped"), "{told}");
+        holds(
+            &section(&ana.get("/me").await, "rewards"),
+            &[&format!("Without a reward more than 2,000 groups: {most}")],
+        );
+        holds(&server.run(&["members", "show", "ana@example.com"]), &["more than 2,000 capped"]);
         // Two were paid that no longer count.
         book(&server, "reversal", -20_000);
         let shown = section(&ana.get("/me").await, "rewards");
         assert!(shown.contains("$100 was paid, or is being paid, for people who no longer count."), "{shown}");
         assert!(!shown.contains("due to you") && !shown.contains("next batch"), "{shown}");
         ana.act("/me/language", &[("language", "es")]).await;
-        let shown = section(&ana.get("/me").await, "rewards");
-        assert!(shown.contains("Título de fiber-2099") && shown.contains("personas que ya no cuentan"), "{shown}");
+        holds(&section(&ana.get("/me").await, "rewards"), &["Título de fiber-2099", "personas que ya no cuentan"]);
         // Who referred nobody reads nothing of it.
-        let mut bea = Browser::new(&server, 2);
-        bea.sign_in("bea@example.com").await;
+        let mut bea = Browser::member(&server, 2, "bea@example.com").await;
         assert!(!page(&bea.get("/me").await, 200, "How rewards work").contains("id=\"rewards\""));
     });
 }
@@ -143,15 +147,13 @@ fn who_leaves_keeps_what_is_earned_and_earns_nothing_new() {
     block_on(async {
         let (server, key) = start();
         rewarded(&server, &key).await;
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
+        let mut ana = Browser::member(&server, 1, "ana@example.com").await;
         page(&ana.get("/me/leave").await, 200, "your full groups stay yours and are paid");
         assert_eq!(ana.act("/me/leave", &[]).await.header("location"), "/me?done=left");
         let shown = section(&ana.get("/me").await, "rewards");
         assert!(shown.contains("due to you $100") && shown.contains("3 groups, $100 each"), "{shown}");
         assert!(!shown.contains("On hold") && !shown.contains("Needed for"), "{shown}");
-        let mut bea = Browser::new(&server, 2);
-        bea.sign_in("bea@example.com").await;
+        let mut bea = Browser::member(&server, 2, "bea@example.com").await;
         assert!(!page(&bea.get("/me/leave").await, 200, "Leave the union?").contains("full groups"));
     });
 }
@@ -161,8 +163,7 @@ fn somebody_with_money_due_is_erased_only_if_they_give_that_amount_up() {
     block_on(async {
         let (server, key) = start();
         rewarded(&server, &key).await;
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
+        let mut ana = Browser::member(&server, 1, "ana@example.com").await;
         let asked = page(&ana.get("/me/erase").await, 200, "I give up $100 in rewards");
         assert!(asked.contains("name=\"dueCents\" value=\"10000\"") && !asked.contains("Nothing was erased"));
         assert!(
@@ -189,8 +190,7 @@ fn somebody_with_money_due_is_erased_only_if_they_give_that_amount_up() {
         assert!(shown.contains("value=\"20000\""), "and now it can be given up");
         assert!(ana.is_signed_in().await);
         assert_eq!(server.number("SELECT count(*) FROM reward_ledger WHERE why = 'waived'"), 0);
-        let erased = ana.act("/me/erase", &[waives, ("dueCents", "20000")]).await;
-        assert_eq!((erased.status.as_u16(), erased.header("location")), (303, "/me/erased"));
+        leads(&ana.act("/me/erase", &[waives, ("dueCents", "20000")]).await, "/me/erased");
         let waived = "SELECT amount_cents FROM reward_ledger WHERE account = 'account1' AND kind = 'reversal' AND why = 'waived'";
         assert_eq!(server.number(waived), -20_000);
         assert_eq!(server.number("SELECT count(*) FROM payouts WHERE state = 'out'"), 1, "what is out goes on");
@@ -204,8 +204,7 @@ fn a_group_that_is_full_by_now_is_due_before_anything_is_erased() {
     block_on(async {
         let (server, key) = start();
         rewarded(&server, &key).await;
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
+        let mut ana = Browser::member(&server, 1, "ana@example.com").await;
         page(&ana.get("/me/erase").await, 200, "I give up $100");
         // Two wait, and the third has taken part for long enough.
         server.execute("UPDATE campaigns SET group_size = 3");
@@ -217,8 +216,7 @@ fn a_group_that_is_full_by_now_is_due_before_anything_is_erased() {
             2
         );
         assert_eq!(server.number("SELECT count(*) FROM audit WHERE command = 'own page: erase'"), 0);
-        let erased = ana.act("/me/erase", &[given_up[0], ("dueCents", "20000")]).await;
-        assert_eq!((erased.status.as_u16(), erased.header("location")), (303, "/me/erased"));
+        leads(&ana.act("/me/erase", &[given_up[0], ("dueCents", "20000")]).await, "/me/erased");
     });
 }
 
@@ -227,8 +225,7 @@ fn what_is_paid_meanwhile_needs_no_giving_up() {
     block_on(async {
         let (server, key) = start();
         rewarded(&server, &key).await;
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
+        let mut ana = Browser::member(&server, 1, "ana@example.com").await;
         page(&ana.get("/me/erase").await, 200, "I give up $100");
         // The batch took it between reading and pressing.
         book(&server, "payout", -10_000);
@@ -240,7 +237,6 @@ fn what_is_paid_meanwhile_needs_no_giving_up() {
     });
 }
 
-/// The numbers in a text.
 fn figures(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_digit() || c == ',';
     let words = text.split(|c| !is_part(c)).map(|word| word.trim_matches(','));
@@ -284,28 +280,5 @@ fn figures_and_words_of_the_terms_agree_wherever_they_are_read() {
             let words: Vec<_> = described.split_whitespace().filter(|word| !word.starts_with("http")).collect();
             assert_eq!(figures(&words.join(" ")), wanted, "{described}");
         }
-    });
-}
-
-#[test]
-fn the_export_holds_standing_ledger_and_payouts() {
-    block_on(async {
-        let (server, key) = start();
-        rewarded(&server, &key).await;
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
-        let export: Value = serde_json::from_slice(&ana.get("/me/export").await.body).unwrap();
-        let rewards = &export["rewards"];
-        assert_eq!(
-            (&rewards["dueCents"], &rewards["outCents"], &rewards["paidCents"], &rewards["campaigns"][0]["groups"]),
-            (&json!(10_000), &json!(10_000), &json!(10_000), &json!(3))
-        );
-        let history = &export["rewardHistory"];
-        let amounts: Vec<_> = history["ledger"].as_array().unwrap().iter().map(|line| &line["amountCents"]).collect();
-        assert_eq!(amounts, [30_000, -20_000]);
-        assert_eq!(history["payouts"][0]["reference"], "transfer-7");
-        let shown: Value =
-            serde_json::from_str(&server.run(&["members", "show", "cem@example.com", "--json"])).unwrap();
-        assert_eq!(shown["rewardHistory"]["countedIn"][0]["campaign"], CAMPAIGN);
     });
 }

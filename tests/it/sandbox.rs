@@ -1,20 +1,12 @@
 //! Test keys: the whole service on records of its own, where nobody is real; and that the real ones never notice.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use hyper::Request;
+use crate::prelude::*;
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use serde_json::{Value, json};
-use unionhall::domain::api_key::{ApiKey, Mode};
-use unionhall::domain::secret::token::TokenMaker;
+use unionhall::domain::api_key::Mode;
 
-use crate::metrics::Watched;
-use crate::pages::page;
 use crate::partners::ask;
-use crate::records::{self, Records, SECRET};
-use crate::server::{Answer, Server, block_on, in_time, sign_up, wait_for};
+use crate::records;
+use crate::records::SECRET;
 
 mod each_partner;
 mod simulator;
@@ -25,23 +17,10 @@ impl Server {
         self.run(&["keys", "issue", "Acme Assistant", "--test"])
     }
 
-    /// What the sandbox's records say.
     #[track_caller]
     fn sandbox_rows(&self, sql: &str) -> Vec<Vec<String>> {
         match self.records() {
-            Records::Sqlite { data } => {
-                let database = rusqlite::Connection::open(data.join("sandbox.db")).unwrap();
-                let mut statement = database.prepare(sql).unwrap();
-                let columns = statement.column_count();
-                let text = |value: rusqlite::types::Value| match value {
-                    rusqlite::types::Value::Null => "NULL".to_owned(),
-                    rusqlite::types::Value::Integer(number) => number.to_string(),
-                    rusqlite::types::Value::Text(text) => text,
-                    other => format!("{other:?}"),
-                };
-                let row = |row: &rusqlite::Row<'_>| (0..columns).map(|n| Ok(text(row.get(n)?))).collect();
-                statement.query_map([], row).unwrap().collect::<Result<_, _>>().unwrap()
-            }
+            Records::Sqlite { data } => records::sqlite_rows(&data.join("sandbox.db"), sql).unwrap(),
             Records::Postgres { store, .. } => {
                 records::ask(&format!("{store}?options=-c%20search_path%3Dpublic_sandbox"), sql).unwrap()
             }
@@ -113,6 +92,12 @@ impl Server {
     }
 }
 
+fn with_test_key() -> (Server, String) {
+    let server = Server::start();
+    let test = server.test_key();
+    (server, test)
+}
+
 #[test]
 fn a_test_key_walks_the_whole_way_and_the_union_never_notices() {
     block_on(async {
@@ -127,24 +112,27 @@ fn a_test_key_walks_the_whole_way_and_the_union_never_notices() {
         assert_eq!(server.count_of(&test).await, 1);
         assert_eq!(server.count_of(&live).await, 0);
         assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 0);
-
         // Whoever was referred by a tester is, in the sandbox; the whole link will do.
         let referred = json!({ "email": "kim@example.com", "refCode": link, "categories": { "internet": true } });
         let referred = server.post("/v1/invite", &test, referred.to_string()).await.good();
         assert_eq!((&referred["refAttributed"], &referred["joinedCount"]), (&json!(true), &json!(1)));
         wait_for!(async || server.sandbox_number("SELECT count(*) FROM inbox") == 2).await;
         let inbox = page(&server.get(&server.inbox_path("Acme Assistant")).await, 200, "Sandbox: nothing here is real");
-        for seen in
-            ["kim@example.com", "confirm@simulator.test", "/sandbox/confirm/", "/sandbox/not-me/", "for Acme Assistant"]
-        {
-            assert!(inbox.contains(seen), "{seen}");
-        }
+        holds(
+            &inbox,
+            &[
+                "kim@example.com",
+                "confirm@simulator.test",
+                "/sandbox/confirm/",
+                "/sandbox/not-me/",
+                "for Acme Assistant",
+            ],
+        );
         assert!(inbox.find("kim@example.com") < inbox.find("confirm@simulator.test"), "newest first");
-
         // The person's part: the page of the mail, and the form on it.
         let confirm = server.mailed_link("kim@example.com", "confirm");
-        let asked = page(&server.get(&confirm).await, 200, "Sandbox: nothing here is real");
-        assert!(asked.contains(&format!("method=\"post\" action=\"{confirm}\"")), "{asked}");
+        let told = page(&server.get(&confirm).await, 200, "Sandbox: nothing here is real");
+        assert!(told.contains(&format!("method=\"post\" action=\"{confirm}\"")), "{told}");
         let press = Request::post(&confirm).header("sec-fetch-site", "same-origin");
         let pressed = server.send(press, "").await;
         page(&pressed, 200, "Sandbox: nothing here is real");
@@ -152,7 +140,6 @@ fn a_test_key_walks_the_whole_way_and_the_union_never_notices() {
         assert_eq!(server.count_of(&test).await, 2);
         let decline = server.mailed_link("kim@example.com", "not-me");
         page(&server.get(&decline).await, 200, "Sandbox: nothing here is real");
-
         // What the one world made means nothing to the other.
         for path in [&confirm, &decline] {
             let live_path = path.replacen("/sandbox", "", 1);
@@ -182,8 +169,7 @@ fn a_test_key_walks_the_whole_way_and_the_union_never_notices() {
 #[test]
 fn addresses_of_the_simulator_act_by_themselves() {
     block_on(async {
-        let server = Server::start();
-        let test = server.test_key();
+        let (server, test) = with_test_key();
         for (email, state) in [
             ("confirm@simulator.test", "confirmed"),
             ("confirm+17@simulator.test", "confirmed"),
@@ -229,15 +215,13 @@ fn addresses_of_the_simulator_act_by_themselves() {
 #[test]
 fn the_slow_one_confirms_after_a_minute_whatever_is_restarted_meanwhile() {
     block_on(async {
-        let server = Server::start();
-        let test = server.test_key();
+        let (server, test) = with_test_key();
         server.invite(&test, "slow@simulator.test").await.good();
         let waits = "SELECT send_after - first_attempt_at FROM outbox WHERE attempts = 1 AND leased_by IS NULL";
         wait_for!(async || server.sandbox_rows(waits) == [["60000"]]).await;
         assert_eq!(server.sandbox_number("SELECT count(*) FROM inbox"), 1, "it has its mail meanwhile");
         assert_eq!(server.test_state("slow@simulator.test"), "pending");
-        let (code, home) = server.stop();
-        assert_eq!(code, Some(0));
+        let home = server.stopped();
         let server = Server::start_in(home, &[]);
         assert_eq!(server.count_of(&test).await, 0);
         // A minute goes by.
@@ -251,11 +235,9 @@ fn the_slow_one_confirms_after_a_minute_whatever_is_restarted_meanwhile() {
 #[test]
 fn mcp_acts_in_the_sandbox_with_a_test_key() {
     block_on(async {
-        let server = Server::start();
-        let test = server.test_key();
+        let (server, test) = with_test_key();
         let call = async |key: &str, name: &str, arguments: Value| {
-            let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                                  "params": { "name": name, "arguments": arguments } });
+            let message = tool_call(name, arguments);
             server.post("/mcp", key, message.to_string()).await.json_rpc()["result"].clone()
         };
         let signed_up = call(&test, "signUpUser", json!({ "email": "confirm@simulator.test" })).await;
@@ -276,7 +258,7 @@ fn mcp_acts_in_the_sandbox_with_a_test_key() {
 #[test]
 fn a_running_service_learns_of_the_first_test_key_and_nobody_else_makes_a_sandbox() {
     block_on(async {
-        let server = Server::start_with(&["--mail", "none"]);
+        let server = Watched::start(&[], &["--mail", "none"]);
         let nobodys = ApiKey::of_mode(Mode::Test, &[7; ApiKey::ENTROPY]);
         for key in [nobodys.reveal(), "uh_test_", "uh_test_0123"] {
             server.invite(key, "ana@example.com").await.refused(401, "agent_unauthorized");
@@ -295,8 +277,19 @@ fn a_running_service_learns_of_the_first_test_key_and_nobody_else_makes_a_sandbo
         let known = async || server.invite(&test, "confirm@simulator.test").await.status == 200;
         wait_for!(known).await;
         server.wait_for_state("confirm@simulator.test", "confirmed").await;
-        server.invite(nobodys.reveal(), "ana@example.com").await.refused(401, "agent_unauthorized");
         assert_eq!(server.get("/sandbox/confirm/abc").await.status, 404);
+        // Whoever has no test key sees nothing of the sandbox, and is counted like anybody else.
+        assert_eq!(server.count_of(&test).await, 1);
+        let refused = async || {
+            let is_one = |name: &str| ["requests_total", "/v1/invite", "401"].iter().all(|part| name.contains(part));
+            server.figures().await.iter().filter(|(name, _)| is_one(name)).map(|(_, count)| *count).sum::<f64>()
+        };
+        let before = refused().await;
+        for no_key in ["uh_test_", "uh_test_junk", &test[..test.len() - 1], nobodys.reveal()] {
+            assert_eq!(server.count_of(no_key).await, 0, "{no_key}");
+            server.invite(no_key, "ana@example.com").await.refused(401, "agent_unauthorized");
+        }
+        assert_eq!(refused().await - before, 4.0, "what is refused is counted");
         // Live mail is off, and stays so.
         let live = server.key();
         server.invite(&live, "ana@example.com").await.refused(500, "backend_not_configured");
@@ -343,8 +336,7 @@ fn a_sandbox_that_cannot_be_opened_is_no_trouble_of_the_unions() {
 #[test]
 fn the_sandboxs_pages_say_what_they_are_and_lead_to_no_real_form() {
     block_on(async {
-        let server = Server::start();
-        let test = server.test_key();
+        let (server, test) = with_test_key();
         let link = server.invite(&test, "kim@example.com").await.good()["inviteLink"].as_str().unwrap().to_owned();
         let joinus = format!("/{}", link.splitn(4, '/').nth(3).unwrap());
         wait_for!(async || server.sandbox_number("SELECT count(*) FROM inbox") == 1).await;
@@ -399,8 +391,7 @@ fn test_keys_are_kept_apart_from_real_ones() {
         let server = Server::start();
         let (live, test) = (server.key(), server.test_key());
         let ids = |flags: &[&str]| {
-            let listed: Value =
-                serde_json::from_str(&server.run(&[&["keys", "list", "--json"], flags].concat())).unwrap();
+            let listed = server.json(&[&["keys", "list", "--json"], flags].concat());
             listed.as_array().unwrap().iter().map(|key| key["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         let id = |key: &str| ApiKey::parse(key).unwrap().id().to_string();
@@ -475,7 +466,6 @@ fn address(who: usize, in_sandbox: bool) -> String {
 }
 
 impl Server {
-    /// The code that an address has in a world; asking makes it.
     async fn code_of(&self, key: &str, email: &str) -> String {
         let link = self.post("/v1/referral-link", key, sign_up(email)).await.good();
         link["code"].as_str().unwrap().to_owned()
@@ -593,34 +583,4 @@ mod once {
             server.invite(&test, "confirm+2@simulator.test").await.good();
         });
     }
-}
-
-/// Whoever has no test key sees nothing of the sandbox, and is counted like anybody else.
-#[test]
-fn what_is_no_test_key_is_answered_by_the_live_service() {
-    block_on(async {
-        let server = Watched::start(&[], &[]);
-        let test = server.test_key();
-        server.invite(&test, "confirm@simulator.test").await.good();
-        server.wait_for_state("confirm@simulator.test", "confirmed").await;
-        let count = async |key: &str| {
-            let request = Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
-            server.send(request, "").await.good()["memberCount"].as_u64().unwrap()
-        };
-        assert_eq!(count(&test).await, 1);
-        let crafted = ApiKey::of_mode(Mode::Test, &[7; ApiKey::ENTROPY]);
-        for no_key in ["uh_test_", "uh_test_junk", &test[..test.len() - 1], crafted.reveal()] {
-            assert_eq!(count(no_key).await, 0, "{no_key}");
-            let request = Request::post("/v1/invite").header("authorization", format!("Bearer {no_key}"));
-            server.send(request, "{}").await.refused(401, "agent_unauthorized");
-        }
-        let counted: f64 = server
-            .figures()
-            .await
-            .iter()
-            .filter(|(name, _)| name.contains("requests_total") && name.contains("/v1/invite") && name.contains("401"))
-            .map(|(_, count)| *count)
-            .sum();
-        assert_eq!(counted, 4.0, "what is refused is counted");
-    });
 }

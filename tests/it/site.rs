@@ -1,11 +1,8 @@
 //! The site that people trust: their language, the union's own words and look, pictures of shared links; and the ways back from a
 //! mistake, as a browser without scripts goes them.
 
-use hyper::Request;
-
 use crate::mail::link;
-use crate::pages::{form, letter, page};
-use crate::server::{Answer, Server, block_on, sign_up, unionhall};
+use crate::prelude::*;
 
 async fn read(server: &Server, path: &str, language: &str, cookie: &str) -> Answer {
     let request = Request::get(path).header("accept", "text/html").header("accept-language", language);
@@ -15,8 +12,7 @@ async fn read(server: &Server, path: &str, language: &str, cookie: &str) -> Answ
 #[test]
 fn mail_and_its_pages_are_in_the_language_of_the_form_and_stay_so() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         let sent = Request::post("/join").header("accept-language", "en");
         let sent = server.submit(sent, form(&[("email", "ana@example.com"), ("lang", "es")])).await;
         page(&sent, 200, "<html lang=\"es\">");
@@ -25,7 +21,7 @@ fn mail_and_its_pages_are_in_the_language_of_the_form_and_stay_so() {
         let confirm = link(&mail, "/confirm/");
         // Opened where nothing says what its reader likes.
         let asked = page(&server.get(&confirm).await, 200, "<html lang=\"es\">");
-        let notice = asked.split("name=\"notice\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        let notice = hidden(&asked, "notice");
         let press = server.send(Request::post(&confirm), form(&[("notice", &notice), ("lang", "es")])).await;
         page(&press, 200, "<html lang=\"es\">");
         assert_eq!(server.rows("SELECT language FROM people WHERE email = 'ana@example.com'"), [["es"]]);
@@ -42,8 +38,7 @@ fn mail_and_its_pages_are_in_the_language_of_the_form_and_stay_so() {
 #[test]
 fn declining_by_mistake_is_taken_back_and_signing_up_again_is_mailed() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         let mail = letter(&server, 1).await;
         let (confirm, decline) = (link(&mail, "/confirm/"), link(&mail, "/not-me/"));
@@ -68,17 +63,17 @@ fn declining_by_mistake_is_taken_back_and_signing_up_again_is_mailed() {
         );
         assert!(letter(&server, 2).await.contains("To: ana@example.com"));
         let shown = page(&server.get(&decline).await, 200, "It was me");
-        let notice = shown.split("name=\"notice\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        let notice = hidden(&shown, "notice");
         page(&act(&[("do", "take-back"), ("notice", &notice)]).await, 200, "The sign-up is withdrawn");
         page(&act(&[("do", "take-back"), ("notice", &notice), ("seen", "1")]).await, 200, "The sign-up is withdrawn");
-        let seen = shown.split("name=\"seen\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        let seen = hidden(&shown, "seen");
         let back = act(&[("do", "take-back"), ("notice", &notice), ("seen", &seen)]).await;
         page(&back, 200, "Welcome to the union");
         assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 1);
         page(&server.get(&confirm).await, 200, "already confirmed");
         let after = page(&server.get(&decline).await, 200, "You are now a member");
         assert!(!after.contains("It was me"));
-        let keys: serde_json::Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
+        let keys = server.json(&["keys", "list", "--json"]);
         assert_eq!((&keys[0]["declined"], &keys[0]["confirmed"]), (&0.into(), &1.into()), "{keys}");
     });
 }
@@ -87,8 +82,7 @@ fn declining_by_mistake_is_taken_back_and_signing_up_again_is_mailed() {
 #[test]
 fn old_links_say_what_is_true_now() {
     block_on(async {
-        let server = Server::start_with(&["--mail", "hold"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--mail", "hold"]);
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         let (confirm, decline) = (server.confirm_path(1), server.decline_path(1));
         // Declined, and its time is over: neither page leads to a button that is not there.
@@ -141,6 +135,14 @@ mod once {
                 Request::post("/v1/invite").header("accept-language", "es").header("content-type", "application/json");
             let refused = server.send(refused, "{}").await;
             assert!(String::from_utf8_lossy(&refused.body).contains("key"), "{refused:?}");
+            // The pages of trust end with the way to join.
+            for (path, words) in
+                [("about", "Join the union"), ("privacy", "Join the union"), ("terms?lang=es", "Unirme")]
+            {
+                let shown = page(&server.get(&format!("/{path}")).await, 200, words);
+                let main = shown.split("</main>").next().unwrap().trim_end();
+                assert!(main.ends_with("</a></p>") && main.rsplit("<p").next().unwrap().contains("href=\"/join\""));
+            }
         });
     }
 
@@ -169,7 +171,7 @@ mod once {
             );
             page(&read(&server, "/privacy?lang=es", "", "").await, 200, "<p>Nunca vendemos.</p>");
             page(&server.get("/terms").await, 200, "hasn't added any text of its own");
-            let style = String::from_utf8(server.get("/style.css").await.body.to_vec()).unwrap();
+            let style = server.get("/style.css").await.text();
             assert!(style.contains("--deep:#202060") && style.contains("--sun:#ffd080"));
             assert!(
                 shown.contains(r#"<img class="mark" src="/logo""#)
@@ -255,9 +257,10 @@ mod once {
                 [("email", "ana@example.com"), ("usState", "CA"), ("travel", "true"), ("otherComments", "<b>\r\nx")];
             let sent = server.submit(Request::post("/join"), form(&fields)).await;
             let shown = page(&sent, 200, "name=\"change\" value=\"true\"");
-            for kept in ["value=\"ana@example.com\"", "value=\"CA\"", "name=\"travel\" value=\"true\"", "&#60;b&#62;"] {
-                assert!(shown.contains(kept), "{kept}");
-            }
+            holds(
+                &shown,
+                &["value=\"ana@example.com\"", "value=\"CA\"", "name=\"travel\" value=\"true\"", "&#60;b&#62;"],
+            );
             let before = server.number("SELECT count(*) FROM sign_ups");
             let change: Vec<_> = fields.into_iter().chain([("change", "true")]).collect();
             let back = page(&server.send(Request::post("/join"), form(&change)).await, 200, "<form");

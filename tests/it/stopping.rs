@@ -1,13 +1,6 @@
 //! Being told to stop: what was begun is finished.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-use http_body_util::{BodyExt, Full};
-use hyper::Request;
-use hyper_util::rt::TokioIo;
-
-use crate::server::{Server, block_on, in_time, sign_up, wait_for};
+use crate::prelude::*;
 
 /// Clients open a connection for each request, as fast as they can, until the source is closed. Every connection that was made
 /// before the signal gets its answer; one that is made while the source closes may find it closed, as any later one does.

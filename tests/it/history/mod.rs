@@ -17,10 +17,6 @@ mod sabotage;
 mod snapshot;
 mod wire;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
-
 use self::check::{Violation, check};
 use self::client::{Client, World, partner_name};
 use self::events::{Event, Outcome};
@@ -28,12 +24,10 @@ use self::nemesis::Deployment;
 pub(crate) use self::nemesis::libfaketime;
 use self::plan::{Fault, PARTNERS, Steps};
 use self::snapshot::Snapshot;
-use crate::server::block_on;
+use crate::prelude::*;
 
-/// Clients beside the operator.
 const CLIENTS: u64 = 6;
 
-/// A number that a variable names.
 pub(crate) fn number_from(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{variable}: {text:?}")))
 }

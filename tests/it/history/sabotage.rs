@@ -1,17 +1,12 @@
 //! The checker is worth what it finds: a good run, then one thing made wrong at a time, each found by its name.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
-
 use super::check::{Rule, check};
 use super::events::{Deed, Event, Outcome};
 use super::nemesis::Deployment;
 use super::plan::{Channel, Step, WhichKey};
 use super::snapshot::Snapshot;
 use super::{Client, Goal, Run, act, live};
-use crate::records::Records;
-use crate::server::block_on;
+use crate::prelude::*;
 
 fn broken(history: &[Event], records: &Snapshot) -> BTreeSet<Rule> {
     check(history, records).into_iter().map(|violation| violation.rule).collect()

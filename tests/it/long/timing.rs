@@ -3,16 +3,9 @@
 //! The figure is the chance that of two answers, one of each kind, the slower is of the first kind (the area under the ROC
 //! curve): 0.5 is a coin, 1 tells them apart by one request.
 
-use std::net::Ipv4Addr;
+use crate::prelude::*;
 use std::time::Instant;
 
-use hyper::Request;
-use serde_json::json;
-
-use crate::server::{Connection, Server, block_on, sign_up};
-use unionhall::domain::api_key::ApiKey;
-
-/// Requests of each kind.
 const SAMPLES: usize = 1500;
 
 /// What may be told from one answer.
@@ -61,8 +54,7 @@ async fn compare<const N: usize>(
 }
 
 fn server() -> (Server, String) {
-    let server = Server::start_with(&["--key-per-minute", "1000000", "--log", "off", "--mail", "hold"]);
-    let key = server.key();
+    let (server, key) = Server::with_key(&["--key-per-minute", "1000000", "--log", "off", "--mail", "hold"]);
     (server, key)
 }
 
@@ -141,8 +133,7 @@ fn a_named_sign_up_does_not_tell_who_is_known() {
 #[test]
 fn the_write_after_a_sign_up_does_not_tell_whether_its_mailbox_is_silent() {
     block_on(async {
-        let server = Server::start_with(&["--key-per-minute", "1000000", "--log", "off"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--key-per-minute", "1000000", "--log", "off"]);
         for n in 0..SAMPLES + 200 {
             server.post("/v1/invite", &key, sign_up(&format!("silent{n}@example.com"))).await.good();
         }
@@ -210,8 +201,7 @@ fn signing_in_does_not_tell_whose_address_it_is() {
     block_on(async {
         let flags =
             ["--key-per-minute", "1000000", "--log", "off", "--mail", "hold", "--trusted-proxies", "127.0.0.0/8"];
-        let server = Server::start_with(&flags);
-        let key = server.key();
+        let (server, key) = Server::with_key(&flags);
         let address = |kind: usize, n: usize| format!("{}{n}@example.com", STATES[kind]);
         for n in 0..EVEN_SAMPLES + 20 {
             server.post("/v1/referral-link", &key, sign_up(&address(1, n))).await.good();
@@ -281,30 +271,10 @@ async fn asked_at_once(server: &Server, key: &str) -> f64 {
             let request = Request::post("/me/sign-in").header("x-forwarded-for", client);
             connection.send(request.header("origin", "http://unionhall.test"), body.clone())
         });
-        for answer in futures_of(asks).await {
+        for answer in together(asks).await {
             assert!([200, 503].contains(&answer.status.as_u16()), "{answer:?}");
         }
         times[kind].push(begun.elapsed().as_secs_f64());
     }
     told_apart(&times[0], &times[1])
-}
-
-/// All of them at once.
-async fn futures_of<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
-    let mut waiting: Vec<_> = futures.map(Box::pin).collect();
-    let mut done: Vec<Option<T>> = waiting.iter().map(|_| None).collect();
-    std::future::poll_fn(move |context| {
-        for (place, future) in done.iter_mut().zip(&mut waiting) {
-            if place.is_none()
-                && let std::task::Poll::Ready(value) = future.as_mut().poll(context)
-            {
-                *place = Some(value);
-            }
-        }
-        match done.iter().all(Option::is_some) {
-            true => std::task::Poll::Ready(done.iter_mut().filter_map(Option::take).collect()),
-            false => std::task::Poll::Pending,
-        }
-    })
-    .await
 }

@@ -1,24 +1,14 @@
 //! `unionhall backup` and `unionhall restore`: the drill, and whatever may go wrong with it.
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
+use crate::prelude::*;
 use rusqlite::Connection;
-use unionhall::clock::Clock;
-use unionhall::domain::email::EmailAddress;
 use unionhall::domain::secret::mark::AddressMarker;
-use unionhall::domain::time::Timestamp;
 use unionhall::people::erasures::ErasureLog;
 
 use crate::once::root_files::walk;
-use crate::own_page::Browser;
-use crate::records::Home;
-use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
 
 const FLAGS: &[&str] =
     &["--store", "sqlite:", "--mail", "hold", "--key-per-minute", "1000000", "--public-per-minute", "100000"];
@@ -44,7 +34,6 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Everything in a folder, by name.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -77,8 +66,7 @@ fn as_another_user(folder: &Path) -> Command {
 /// A stopped server's folder with some records in it, and a backup of them, `all`; its secret.
 fn backed_up() -> (Home, String) {
     block_on(async {
-        let server = Server::start_with(FLAGS);
-        let key = server.key();
+        let (server, key) = Server::with_key(FLAGS);
         for n in 0..20 {
             server.post("/v1/invite", &key, sign_up(&format!("user{n}@example.com"))).await.good();
         }
@@ -93,8 +81,7 @@ fn backed_up() -> (Home, String) {
 #[test]
 fn the_drill() {
     block_on(async {
-        let server = Server::start_with(FLAGS);
-        let key = server.key();
+        let (server, key) = Server::with_key(FLAGS);
         let invite = async |server: &Server, name: &str| {
             server.post("/v1/invite", &key, sign_up(&format!("{name}@example.com"))).await.good();
             server.number(&format!(
@@ -108,12 +95,9 @@ fn the_drill() {
         for id in &early[..3] {
             assert_eq!(server.confirm(*id).await.status, 200);
         }
-
         // Somebody is signed in, and somebody is about to be.
-        let mut bea = Browser::new(&server, 1);
-        bea.sign_in("bea@example.com").await;
+        let mut bea = Browser::member(&server, 1, "bea@example.com").await;
         bea.post("/me/sign-in", &[("email", "ana@example.com")]).await;
-
         // A mailing about a campaign is under way; the campaign is made by hand, as this is not about campaigns.
         let definition = "slug = \"all-2099\"\ncategory = \"internet\"\ngather_until = 2099-12-31\n[text.en]\ntitle = \"A\"\n\
                           summary = \"B\"\n[text.es]\ntitle = \"A\"\nsummary = \"B\"\n";
@@ -127,7 +111,6 @@ fn the_drill() {
         ] {
             server.execute(sql);
         }
-
         // Sign-ups come in and are confirmed while the backup is made.
         let ended = AtomicBool::new(false);
         let load = async |name: &str| {
@@ -146,7 +129,6 @@ fn the_drill() {
         };
         let ((), (), told) = tokio::join!(load("load"), load("more"), backup);
         assert!(told.contains("protect it like the data folder"), "{told}");
-
         // And afterwards.
         let mut late = Vec::new();
         for n in 0..10 {
@@ -225,8 +207,7 @@ fn the_drill() {
 #[test]
 fn a_backup_beside_writers_is_of_one_moment() {
     block_on(async {
-        let server = Server::start_with(FLAGS);
-        let key = server.key();
+        let (server, key) = Server::with_key(FLAGS);
         let ended = AtomicBool::new(false);
         let load = async |lane: usize| {
             for n in 0.. {
@@ -365,35 +346,29 @@ fn the_secret_is_in_it_or_is_asked_for() {
     });
     assert_eq!(mode(&folder.join("all")), 0o600);
     assert!(contains("all", &secret) && contains("all", "user7@example.com"));
-    let told = done(&run(folder, &["backup", "bare", "--without-secret"]));
-    assert!(told.contains("The installation's secret is not in it"), "{told}");
+    holds(&done(&run(folder, &["backup", "bare", "--without-secret"])), &["The installation's secret is not in it"]);
     assert!(!contains("bare", &secret) && contains("bare", "user7@example.com"));
 
-    let told = refusal(&run(folder, &["restore", "bare", "--data", "new"]));
-    assert!(told.contains("the backup holds no secret") && told.contains("new/secret"), "{told}");
+    holds(&refusal(&run(folder, &["restore", "bare", "--data", "new"])), &["the backup holds no secret", "new/secret"]);
     let other = "another secret than that of these records";
-    let told = refusal(&run(folder, &["restore", "bare", "--data", "new", "--secret", other]));
-    assert!(told.contains("the secret that was given is not the one"), "{told}");
+    let said = refusal(&run(folder, &["restore", "bare", "--data", "new", "--secret", other]));
+    assert!(said.contains("the secret that was given is not the one"), "{said}");
     assert!(!folder.join("new").exists());
     let told = done(&run(folder, &["restore", "bare", "--data", "new", "--secret-file", "data/secret"]));
     assert!(told.contains("give it to the service, too"), "{told}");
     assert_eq!(names(&folder.join("new")), ["unionhall.db"]);
-
     // One that the folder has already.
     std::fs::create_dir(folder.join("kept")).unwrap();
     std::fs::write(folder.join("kept/secret"), other).unwrap();
     for backup in ["bare", "all"] {
-        let told = refusal(&run(folder, &["restore", backup, "--data", "kept"]));
-        assert!(told.contains("kept/secret is not the one"), "{told}");
+        holds(&refusal(&run(folder, &["restore", backup, "--data", "kept"])), &["kept/secret is not the one"]);
         assert_eq!(names(&folder.join("kept")), ["secret"]);
     }
     std::fs::copy(folder.join("data/secret"), folder.join("kept/secret")).unwrap();
     done(&run(folder, &["restore", "bare", "--data", "kept"]));
-
     // One that was given with a setting goes into the backup as if the folder had it; another is found out now.
     std::fs::rename(folder.join("data/secret"), folder.join("away")).unwrap();
-    let told = refusal(&run(folder, &["backup", "given"]));
-    assert!(told.contains("is not in data/secret") && told.contains("--without-secret"), "{told}");
+    holds(&refusal(&run(folder, &["backup", "given"])), &["is not in data/secret", "--without-secret"]);
     let told = refusal(&run(folder, &["backup", "given", "--secret", other]));
     assert!(told.contains("not the one that the records were made with"), "{told}");
     assert!(!folder.join("given").exists());
@@ -434,19 +409,15 @@ fn nothing_is_ever_written_over() {
     let (home, _) = backed_up();
     let (folder, database) = (home.path(), home.path().join("data/unionhall.db"));
     let before = std::fs::read(&database).unwrap();
-    let told = refusal(&run(folder, &["restore", "all"]));
-    assert!(told.contains("there are records at data/unionhall.db already"), "{told}");
+    holds(&refusal(&run(folder, &["restore", "all"])), &["there are records at data/unionhall.db already"]);
     assert_eq!(std::fs::read(&database).unwrap(), before);
     assert_eq!(names(&folder.join("data")), ["secret", "unionhall.db"]);
 
-    let told = refusal(&run(folder, &["backup", "all"]));
-    assert!(told.contains("all already exists"), "{told}");
-    let told = refusal(&run(folder, &["backup", "nowhere/all"]));
-    assert!(told.contains("cannot write nowhere/all"), "{told}");
+    holds(&refusal(&run(folder, &["backup", "all"])), &["all already exists"]);
+    holds(&refusal(&run(folder, &["backup", "nowhere/all"])), &["cannot write nowhere/all"]);
     let told = refusal(&run(folder, &["backup", "other", "--data", "none"]));
     assert!(told.contains("there are no records at none/unionhall.db"), "{told}");
     assert!(!folder.join("none").exists());
-
     // What is left of records is no empty place either; an empty file is.
     std::fs::create_dir(folder.join("new")).unwrap();
     for left in ["unionhall.db-wal", "unionhall.db-shm", "unionhall.db-journal"] {
@@ -471,8 +442,7 @@ fn newer_records_are_refused() {
     let newest = number(&folder.join("data/unionhall.db"), "SELECT user_version FROM pragma_user_version");
     let database = Connection::open(folder.join("data/unionhall.db")).unwrap();
     database.pragma_update(None, "user_version", 99).unwrap();
-    let told = refusal(&run(folder, &["backup", "newer"]));
-    assert!(told.contains("by a newer unionhall (schema 99"), "{told}");
+    holds(&refusal(&run(folder, &["backup", "newer"])), &["by a newer unionhall (schema 99"]);
     // One that such a release has made: only its lines tell.
     let whole = std::fs::read(folder.join("all")).unwrap();
     let text = String::from_utf8_lossy(&whole[..2048]).into_owned();
@@ -521,14 +491,12 @@ fn a_restore_that_was_killed_is_simply_run_again() {
         let status = process.wait().unwrap();
         if status.success() || database.exists() {
             assert!(number(&database, "SELECT seq FROM sqlite_sequence WHERE name = 'sign_ups'") > 1_000_000);
-            let keys = done(&run(folder, &["keys", "list", "--data", "new"]));
-            assert!(keys.contains("Acme Assistant"), "{keys}");
+            holds(&done(&run(folder, &["keys", "list", "--data", "new"])), &["Acme Assistant"]);
             std::fs::remove_dir_all(folder.join("new")).unwrap();
             continue;
         }
         interrupted += 1;
-        let told = refusal(&run(folder, &["keys", "list", "--data", "new"]));
-        assert!(told.contains("there are no records"), "{told}");
+        holds(&refusal(&run(folder, &["keys", "list", "--data", "new"])), &["there are no records"]);
         if signal == "-TERM" {
             // The folder was made for it, and may be gone with the rest.
             let left = if folder.join("new").exists() { names(&folder.join("new")) } else { Vec::new() };
@@ -576,8 +544,10 @@ fn erasures_are_found_in_the_folder_and_in_the_file_that_is_given() {
     let marker = AddressMarker::new(&unionhall::domain::secret::Secret::new(&secret).unwrap());
     let mark = |text: &str| marker.address(&EmailAddress::parse(text).unwrap());
     let now = Clock::start().now().time;
-    let told = done(&run(folder, &["restore", "all", "--data", "none"]));
-    assert!(told.contains("NO LOG OF ERASURES WAS FOUND in none/erasures"), "{told}");
+    holds(
+        &done(&run(folder, &["restore", "all", "--data", "none"])),
+        &["NO LOG OF ERASURES WAS FOUND in none/erasures"],
+    );
 
     std::fs::create_dir(folder.join("new")).unwrap();
     let given = ErasureLog::at(&folder.join("saved"));

@@ -1,16 +1,11 @@
 //! `unionhall backup --to FOLDER --every TIME`: copies beside a running service, and what may become of them.
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 use rusqlite::Connection;
-use unionhall::clock::Clock;
-
-use crate::records::Home;
-use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
 
 use super::full_disk::SmallDisk;
+use crate::prelude::*;
 
 const FLAGS: &[&str] = &["--store", "sqlite:", "--mail", "hold", "--key-per-minute", "1000000"];
 
@@ -59,7 +54,6 @@ impl Drop for Copier {
     }
 }
 
-/// The copies of a folder, the oldest first.
 fn copies(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.retain(|path| path.extension().is_some_and(|end| end == "backup"));
@@ -67,7 +61,6 @@ fn copies(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// When a copy was made, as its second line says.
 fn made_at(copy: &Path) -> i64 {
     let bytes = std::fs::read(copy).unwrap();
     let line = bytes.split(|byte| *byte == b'\n').nth(1).unwrap();
@@ -79,8 +72,7 @@ fn made_at(copy: &Path) -> i64 {
 #[test]
 fn after_a_crash_the_last_copy_has_all_that_was_acknowledged_before_it() {
     block_on(async {
-        let server = Server::start_with(FLAGS);
-        let key = server.key();
+        let (server, key) = Server::with_key(FLAGS);
         let (clock, acknowledged) = (Clock::start(), RefCell::new(Vec::new()));
         let load = async |lane: usize| -> ! {
             for n in 0.. {
@@ -144,8 +136,7 @@ fn after_a_crash_the_last_copy_has_all_that_was_acknowledged_before_it() {
 #[test]
 fn nothing_is_copied_where_nothing_has_changed() {
     block_on(async {
-        let server = Server::start_with(FLAGS);
-        let key = server.key();
+        let (server, key) = Server::with_key(FLAGS);
         server.get("/readyz").await.good();
         let mut copier = Copier::start(&server, &[]);
         copier.wait_for("Nothing has changed since", 1).await;
@@ -172,12 +163,10 @@ fn nothing_is_copied_where_nothing_has_changed() {
     });
 }
 
-/// A turn that fails is told, and the next is tried.
 #[test]
 fn a_turn_that_fails_ends_nothing() {
     block_on(async {
-        let server = Server::start_with(FLAGS);
-        let key = server.key();
+        let (server, key) = Server::with_key(FLAGS);
         let mut copier = Copier::start(&server, &[]);
         copier.wait_for("Nothing has changed since", 1).await;
         let (secret, aside) = (server.data().join("secret"), server.data().join("aside"));
@@ -248,7 +237,6 @@ fn what_cannot_begin_says_why() {
         std::fs::write(folder.join("copies/unfinished-records"), "half").unwrap();
         let mut copier = Copier::start(&server, &[]);
         copier.wait_for("Nothing has changed since", 1).await;
-        let told = refusal(&["--to", "copies", "--every", "1h"]);
-        assert!(told.contains("another backup is running in copies"), "{told}");
+        holds(&refusal(&["--to", "copies", "--every", "1h"]), &["another backup is running in copies"]);
     });
 }

@@ -1,9 +1,6 @@
 //! Who may read the answers from a browser.
 
-use hyper::Request;
-
-use crate::server::{Server, block_on};
-use unionhall::operations::{ALL, Access};
+use crate::prelude::*;
 
 fn preflight(path: &str) -> hyper::http::request::Builder {
     Request::options(path)

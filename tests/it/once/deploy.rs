@@ -1,20 +1,10 @@
 //! The files in `deploy/`, held to the programs they are for.
 
-use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, TcpStream};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::net::TcpStream;
 
-use hyper::Request;
-use serde_json::Value;
-
-use crate::machines::{
-    Cluster, KeptPort, NAMES, Process, Proxy, caddy, certify, folder_for_postgres, postgres_program, program, run,
-    shipped,
-};
-use crate::records::{Home, Records};
-use crate::server::{Answer, Server, block_on, in_time, settings, sign_up, unionhall, unprivileged, wait_for};
+use crate::machines::{KeptPort, NAMES, Process, caddy, certify, postgres_program, program, run, shipped};
+use crate::prelude::*;
+use crate::server::settings;
 
 use super::https::connect;
 use super::source::{Tree, read_tree, tree};
@@ -29,7 +19,6 @@ fn succeeds(output: &Output) -> String {
     said
 }
 
-/// Settings that a file names and no command has.
 fn unknown_settings(files: &Tree, known: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
     for (path, text) in files {
@@ -144,8 +133,7 @@ fn many_nodes_run_with_the_sample_of_their_settings_and_hall_finds_their_records
         assert_eq!(document["servers"][0]["url"], "https://api.union.example");
         let key = installed.hall("keys issue 'Acme Assistant'");
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        let budget = installed.hall("signups status --json");
-        assert!(budget.contains("4321"), "{budget}");
+        holds(&installed.hall("signups status --json"), &["4321"]);
     });
 }
 
@@ -173,15 +161,11 @@ fn one_machine_runs_as_the_readme_says() {
         wait_for!(renewed).await;
 
         installed.hall("keys issue 'Acme Assistant'");
-        let budget = installed.hall("signups status --json");
-        assert!(budget.contains("4321"), "{budget}");
+        holds(&installed.hall("signups status --json"), &["4321"]);
         let doctor = readme.lines().find(|line| line.ends_with(" hall doctor")).unwrap();
         let found = installed.shell(&installed.here(doctor));
         let found = String::from_utf8(found.stdout).unwrap();
-        for line in ["ok   certificate: ", "ok   files: ", "ok   records: ", "ok   secret: "] {
-            assert!(found.contains(line), "{line} in {found}");
-        }
-
+        holds(&found, &["ok   certificate: ", "ok   files: ", "ok   records: ", "ok   secret: "]);
         // The nightly backup.
         let old = installed.home.path().join("backups/2026-01-01-030000.backup");
         let due = installed.home.path().join("backups/30.backup");
@@ -205,7 +189,6 @@ fn one_machine_runs_as_the_readme_says() {
         assert_eq!([&old, &due, &month, &apart].map(|file| file.exists()), [false, false, true, true]);
         let made = std::fs::read_dir(old.parent().unwrap()).unwrap().count();
         assert_eq!(made, 3, "the new one besides");
-
         // And the copies, until they are stopped.
         let unit = installed.here(&shipped("unionhall-copies.service"));
         let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
@@ -216,7 +199,6 @@ fn one_machine_runs_as_the_readme_says() {
     });
 }
 
-/// Each unit, in a folder of its own with what else is given.
 #[test]
 fn systemd_accepts_the_units_and_finds_the_service_well_guarded() {
     needs!(SystemdAnalyze);
@@ -452,8 +434,7 @@ fn draining_before_an_upgrade_drains() {
     let edits: Vec<_> = edits.collect();
     assert_eq!(edits.len(), 2);
     run(Command::new("sed").args(["-i", edits[0]]).arg(&file));
-    let drained = std::fs::read_to_string(&file).unwrap();
-    assert!(drained.contains("server 10.0.0.11:8080 max_fails=2 fail_timeout=5s down;"), "{drained}");
+    holds(&std::fs::read_to_string(&file).unwrap(), &["server 10.0.0.11:8080 max_fails=2 fail_timeout=5s down;"]);
     run(Command::new("sed").args(["-i", edits[1]]).arg(&file));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), shipped("nginx.conf"));
 }

@@ -1,8 +1,7 @@
 //! The pages of the project, held to its files: every path, name and link in them leads somewhere, and what people read is plain.
 
-use std::collections::BTreeSet;
-
 use super::source::{Tree, read_tree, tokens, tree};
+use crate::prelude::*;
 
 /// Folders of the repository whose files the pages name.
 const FOLDERS: &[&str] =

@@ -1,14 +1,8 @@
 //! A disk without room, on a small one of the test's own: the service says so, and goes on by itself once there is room.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use crate::doctor::Diagnosis;
-use crate::machines::{Cluster, as_root, folder_for_postgres, give_to_postgres, run};
-use crate::metrics::Watched;
-use crate::records::{Home, Records, SECRET};
-use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
+use crate::machines::{as_root, give_to_postgres, run};
+use crate::prelude::*;
+use crate::records::SECRET;
 
 /// A file system in memory that has so much room and no more.
 pub(super) struct SmallDisk {
@@ -31,7 +25,6 @@ impl SmallDisk {
         self.path().join("ballast")
     }
 
-    /// Takes all the room that is left.
     fn fill(&self) {
         let mut ballast = std::fs::File::create(self.ballast()).unwrap();
         for size in [1 << 20, 1 << 12] {

@@ -1,17 +1,10 @@
 //! HTTPS without a proxy.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use http_body_util::{BodyExt, Full};
-use hyper::Request;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use crate::prelude::*;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-
-use crate::server::{Server, block_on, wait_for};
 
 /// Writes a new certificate for localhost and its key; gives the certificate.
 pub(crate) fn certify(folder: &Path) -> CertificateDer<'static> {
@@ -63,7 +56,6 @@ fn both_protocols_are_served_and_a_renewed_certificate_is_taken_up() {
         tokio::spawn(connection);
         let request = || Request::get("/v1/stats").header("host", "localhost").body(Full::<bytes::Bytes>::default());
         assert_eq!(sender.send_request(request().unwrap()).await.unwrap().status(), 200);
-
         // A broken file changes nothing; a good one is used for the next handshake, and open connections live on.
         std::fs::write(folder.path().join("cert.pem"), "broken").unwrap();
         server.signal("HUP");

@@ -1,23 +1,15 @@
 //! What every limiter must do, whatever it counts in.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::net::Ipv6Addr;
 
 use proptest::prelude::*;
 
 use super::shared_limits::redis_url;
-use crate::server::{A_MINUTE, block_on, resident, together, until};
-use unionhall::domain::api_key::{ApiKey, KeyId};
-use unionhall::domain::time::Tick;
-use unionhall::limiter::memory::MemoryLimiter;
-use unionhall::limiter::redis::{Manner, RedisLimiter, Target, TimeOf};
-use unionhall::limiter::{Bucket, Class, Limiter, LimiterStatus, Scope, Subject, Verdict};
-use unionhall::reply::Reply;
+use crate::prelude::*;
+use unionhall::domain::api_key::KeyId;
+use unionhall::limiter::{Bucket, Class, LimiterStatus, Subject, Verdict};
 
-/// Runs every case on every limiter.
 macro_rules! suite {
     ($($case:ident)*) => {
         mod memory {

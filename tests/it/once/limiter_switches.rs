@@ -3,21 +3,14 @@
 //! Time is what the test says. Nothing here depends on when Redis is late: on a busy machine it is late more often.
 
 use std::fmt::Debug;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use super::redis_server::{Link, Passage, Redis};
 use super::shared_limits::{home, own_prefix};
-use crate::server::{A_MINUTE, block_on, together, until};
-use unionhall::domain::time::Tick;
-use unionhall::limiter::memory::MemoryLimiter;
-use unionhall::limiter::redis::{Manner, RedisLimiter, Target, TimeOf};
-use unionhall::limiter::{Limiter, Scope, Verdict};
+use crate::prelude::*;
+use unionhall::limiter::Verdict;
 
 const SECOND: u64 = 1_000_000;
 const MINUTE: u64 = 60 * SECOND;
@@ -30,9 +23,7 @@ fn at(micros: u64) -> Tick {
 struct Node {
     link: Link,
     limiter: RedisLimiter,
-    /// How often it lost Redis or came back.
     changes: Arc<AtomicU32>,
-    /// When it admitted what.
     admitted: Vec<u64>,
     /// Those that Redis may count later than they were: it was asked, and did not answer in time.
     late: Vec<u64>,
@@ -103,8 +94,11 @@ impl Node {
 #[derive(Debug, Clone)]
 enum Step {
     /// So much later, so many checks at once, by a node.
-    Checks { pause: u64, count: usize, node: usize },
-    /// The link of a node changes.
+    Checks {
+        pause: u64,
+        count: usize,
+        node: usize,
+    },
     Set(usize, Passage),
     /// Redis has lost what it counted: it was restarted, or emptied, or needed the room.
     Forget,
@@ -119,7 +113,6 @@ struct Plan {
     steps: Vec<Step>,
 }
 
-/// Plans over many minutes.
 fn long_plans(nodes: usize) -> impl Strategy<Value = Plan> {
     plans(
         nodes,
@@ -127,7 +120,6 @@ fn long_plans(nodes: usize) -> impl Strategy<Value = Plan> {
     )
 }
 
-/// Plans that are over within a minute.
 fn short_plans(nodes: usize) -> impl Strategy<Value = Plan> {
     plans(nodes, 0..MINUTE / 80)
 }

@@ -1,15 +1,8 @@
 //! A mail server that cannot be trusted gets neither a password nor a mail, and the operator reads why.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
-use std::path::Path;
 use std::sync::mpsc;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
-
-use crate::doctor::Diagnosis;
-use crate::mailserver::Mailserver;
-use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
+use crate::prelude::*;
 
 /// A server that offers a login and no STARTTLS; says every line that it is sent.
 fn without_starttls() -> (u16, mpsc::Receiver<String>) {

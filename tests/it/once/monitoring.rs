@@ -1,18 +1,11 @@
 //! The dashboard and the alerts of `deploy/`, held to what running servers export: whatever an expression names is there.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
-use std::process::Stdio;
-
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::machines::{fetched, shipped};
-use crate::metrics::Watched;
 use crate::once::https;
-use crate::records::Home;
-use crate::server::{Server, block_on, sign_up, wait_for};
+use crate::prelude::*;
 
-/// The labels of a series.
 type Labels = BTreeMap<String, String>;
 
 /// What servers on either store export after some traffic, by name.
@@ -56,7 +49,6 @@ struct Selector {
     within: String,
 }
 
-/// What an expression names.
 #[derive(Debug, Default)]
 struct Expression {
     selectors: Vec<Selector>,
@@ -286,7 +278,6 @@ fn what_has_a_mistake_is_refused() {
     }
 }
 
-/// What Prometheus' own tool says, given something to read.
 fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
     let mut command = fetched("prometheus", "promtool");
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -301,8 +292,7 @@ fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
 fn promtool_accepts_the_metrics() {
     needs!(Promtool);
     block_on(async {
-        let server = Watched::start(&[], &[]);
-        let key = server.key();
+        let (server, key) = Watched::with_key(&[]);
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         assert_eq!(promtool(&["check", "metrics"], &server.page().await), (true, String::new()));
         assert!(!promtool(&["check", "metrics"], "# TYPE requests counter\nrequests 1\n").0, "it would tell");

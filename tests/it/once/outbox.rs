@@ -1,28 +1,14 @@
 //! The worker's steps, called one by one, with transports that fail on purpose and times that are passed in.
 
-use std::collections::HashMap;
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-use crate::database::Database;
-use crate::open_store::OpenStore;
-use crate::records::Records;
-use crate::server::{block_on, in_time, wait_for};
+use crate::prelude::*;
 use tokio::sync::Notify;
-use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
-use unionhall::domain::api_key::{ApiKey, Mode};
-use unionhall::domain::email::EmailAddress;
+use unionhall::domain::api_key::Mode;
 use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::mail::{MAIL_LEASE, MailId, MailOutcome, WaitingMail};
 use unionhall::domain::referral::CodeMaker;
-use unionhall::domain::secret::Secret;
-use unionhall::domain::secret::token::TokenMaker;
-use unionhall::domain::sign_up::{NamedPerson, NewSignUp, Partner, SignUpAnswers};
-use unionhall::domain::time::Timestamp;
+use unionhall::domain::sign_up::{NamedPerson, Partner, SignUpAnswers};
 use unionhall::keys::records::FindKey;
 use unionhall::keys::{Keys, NewKey};
 use unionhall::lease_queue;
@@ -31,11 +17,7 @@ use unionhall::mail::compose::Composer;
 use unionhall::mail::outbox::{ListMail, RetryFailed, RetryMail};
 use unionhall::mail::worker::{MailAlarms, Outbox};
 use unionhall::mail::{MailNotifier, OutgoingMail, SendError, Transport};
-use unionhall::reply::Reply;
-use unionhall::store::migration::Prepare;
-use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Store, StoreError};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -73,7 +55,6 @@ impl Transport for Faulty {
     }
 }
 
-/// Everything that was logged.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -107,11 +88,9 @@ fn on_each_store(walk: impl AsyncFn(&Room)) {
         let room = Room::with(store, records);
         walk(&room).await;
         room.store.close().await.unwrap();
-        database.drop().await;
     });
 }
 
-/// What one step did.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct OutboxStep {
     sent: usize,

@@ -1,30 +1,17 @@
 //! What only a store of many nodes has to do.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::store_suite::linked;
-use crate::database::Database;
-use crate::open_store::{NotDone, OpenStore};
-use crate::server::{block_on, in_time, together, wait_for};
-use unionhall::domain::email::EmailAddress;
+use crate::open_store::NotDone;
+use crate::prelude::*;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
-use unionhall::domain::secret::Secret;
-use unionhall::domain::sign_up::{Confirmation, DecidedHow, NamedPerson, NewSignUp, SeenPage, SignUpAnswers};
-use unionhall::domain::time::Timestamp;
+use unionhall::domain::sign_up::{Confirmation, DecidedHow, NamedPerson, SeenPage, SignUpAnswers};
 use unionhall::membership::decline::Decline;
-use unionhall::store::StoreError;
-use unionhall::store::migration::{MIGRATIONS, Prepare};
-use unionhall::store::postgres::{Address, PostgresStore};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-/// How many wait for a lock.
 const WAITS: &str =
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
@@ -67,7 +54,6 @@ fn nodes_that_start_at_once_make_the_tables_once() {
         }
         let row = database.client().await.query_one("SELECT count(*) FROM unionhall_schema", &[]).await.unwrap();
         assert_eq!(row.get::<_, i64>(0), MIGRATIONS.len() as i64);
-        database.drop().await;
     });
 }
 
@@ -96,7 +82,6 @@ fn a_newer_schema_is_used_for_as_long_as_it_serves_this_version() {
             known + 1
         );
         assert!(error.contains(&told), "{error}");
-        database.drop().await;
     });
 }
 
@@ -107,16 +92,14 @@ fn databases_that_are_not_for_us_are_refused_unchanged() {
         let database = Database::make().await;
         let client = database.client().await;
         client.batch_execute("CREATE TABLE people (name TEXT)").await.unwrap();
-        let error = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.err().unwrap().to_string();
-        assert!(error.contains("tables that are not ours"), "{error}");
+        let told = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.err().unwrap().to_string();
+        assert!(told.contains("tables that are not ours"), "{told}");
         let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
         assert_eq!(client.query_one(tables, &[]).await.unwrap().get::<_, i64>(0), 1);
-        database.drop().await;
 
         let latin = Database::make_with("ENCODING 'LATIN1' LOCALE 'C'").await;
-        let error = PostgresStore::open(latin.address(), Prepare::Upgrade, 256).await.err().unwrap().to_string();
-        assert!(error.contains("LATIN1") && error.contains("UTF8"), "{error}");
-        latin.drop().await;
+        let told = PostgresStore::open(latin.address(), Prepare::Upgrade, 256).await.err().unwrap().to_string();
+        assert!(told.contains("LATIN1") && told.contains("UTF8"), "{told}");
     });
 }
 
@@ -149,7 +132,6 @@ fn two_addresses_of_one_mailbox_never_both_earn_credit() {
         for node in nodes {
             node.close().await.unwrap();
         }
-        database.drop().await;
     });
 }
 
@@ -176,7 +158,6 @@ fn the_same_people_on_many_nodes_are_each_there_once() {
         let row = database.client().await.query_one(counts, &[]).await.unwrap();
         // Each post of the form is a sign-up of its own, and of one person three wait; what made way was heard of by nobody.
         assert_eq!([row.get::<_, i64>(0), row.get(1), row.get(2)], [150, 450, 450]);
-        database.drop().await;
     });
 }
 
@@ -210,7 +191,6 @@ fn sign_ups_that_wait_for_a_held_table_fail_together_and_soon() {
         let undone = "SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()";
         let undone = holder.query_one(undone, &[]).await.unwrap().get::<_, i64>(0);
         assert!((1..60).contains(&undone), "{undone} transactions waited for the table");
-        database.drop().await;
     });
 }
 
@@ -237,7 +217,6 @@ fn a_confirmation_that_waits_for_a_mail_does_not_hold_the_counter() {
         holder.batch_execute("ROLLBACK").await.unwrap();
         assert!(matches!(waiting.await.unwrap(), Ok(Confirmation::Joined(_))));
         assert_eq!(node.member_count().await, Ok(2));
-        database.drop().await;
     });
 }
 
@@ -269,7 +248,6 @@ fn a_decline_asks_again_for_rows_that_are_held() {
         assert!(!waiting.is_finished(), "it gave up after one time-out");
         holder.batch_execute("ROLLBACK").await.unwrap();
         waiting.await.unwrap().unwrap();
-        database.drop().await;
     });
 }
 
@@ -296,7 +274,6 @@ fn nobody_waits_behind_a_question_that_was_given_up() {
             assert_eq!(in_time("an answer by another connection", node.check(true)).await, Ok(()));
             assert_eq!(proxy.unheard.load(Ordering::SeqCst), asked, "nothing more was asked where nobody answers");
         }
-        database.drop().await;
     });
 }
 
@@ -335,7 +312,6 @@ fn a_row_that_somebody_holds_fails_its_own_sign_up_alone() {
         .await;
         holder.batch_execute("ROLLBACK").await.unwrap();
         node.sign_up(new("held@example.com", None), NOW).await.unwrap();
-        database.drop().await;
     });
 }
 
@@ -376,7 +352,6 @@ fn confirmations_that_wait_leave_sign_ups_and_the_count_alone() {
         wait_for!(left_alone).await;
         holder.batch_execute("ROLLBACK").await.unwrap();
         assert!(matches!(node.confirm(linked(1), SeenPage::default(), NOW).await, Ok(Confirmation::Joined(_))));
-        database.drop().await;
     });
 }
 
@@ -400,7 +375,6 @@ fn confirmations_at_once_share_commits() {
         assert!(after.0 - before.0 <= 20, "{} batches for 200 confirmations", after.0 - before.0);
         assert_eq!(node.member_count().await, Ok(200));
         node.close().await.unwrap();
-        database.drop().await;
     });
 }
 
@@ -439,7 +413,6 @@ fn the_same_confirmations_on_many_nodes_count_once() {
         let row = database.client().await.query_one(sums, &[]).await.unwrap();
         let sums = [row.get::<_, i64>(0), row.get(1), row.get(2), row.get(3)];
         assert_eq!(sums, [300, 150, 300, 300], "of each mailbox one is credited");
-        database.drop().await;
     });
 }
 
@@ -484,7 +457,6 @@ fn a_row_that_somebody_holds_holds_up_its_own_confirmation_alone() {
         holder.batch_execute("ROLLBACK").await.unwrap();
         assert!(matches!(waiting.await.unwrap(), Ok(Confirmation::Joined(_))));
         assert_eq!(node.member_count().await, Ok(round * 49 + 1));
-        database.drop().await;
     });
 }
 
@@ -520,7 +492,6 @@ fn a_batch_of_confirmations_that_is_ended_leaves_nothing() {
         assert_eq!([row.get::<_, i64>(0), row.get(1), row.get(2), row.get(3)], [0; 4]);
         assert!(confirm().await.iter().all(|done| matches!(done, Ok(Confirmation::Joined(_)))), "asking again is safe");
         assert_eq!(node.member_count().await, Ok(20));
-        database.drop().await;
     });
 }
 
@@ -549,7 +520,6 @@ fn a_lost_answer_is_told_as_one() {
         wait_for!(kept).await;
         // Asking again is safe.
         node.sign_up(new("ben@example.com", None), NOW).await.unwrap();
-
         // Once before, so that nothing but the transaction itself is asked.
         assert_eq!(node.confirm(linked(999), SeenPage::default(), NOW).await, Ok(Confirmation::Unknown));
         proxy.cut.store(true, Ordering::SeqCst);
@@ -565,7 +535,6 @@ fn a_lost_answer_is_told_as_one() {
         wait_for!(async || node.member_count().await == Ok(1)).await;
         assert_eq!(node.confirm(linked(1), SeenPage::default(), NOW).await, Ok(Confirmation::AlreadyMember));
         drop(client);
-        database.drop().await;
     });
 }
 
@@ -681,6 +650,5 @@ fn a_node_waits_for_another_that_makes_the_tables() {
         // Once they are there nobody needs the lock.
         other.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(1970168929)").await.unwrap();
         open(&database).await.close().await.unwrap();
-        database.drop().await;
     });
 }

@@ -5,18 +5,14 @@ use redis::aio::MultiplexedConnection;
 
 use super::redis_server::{Passage, Redis};
 use super::shared_limits::{home, redis_url};
-use crate::server::{A_MINUTE, block_on, together, until};
-use unionhall::domain::time::Tick;
-use unionhall::limiter::memory::MemoryLimiter;
-use unionhall::limiter::redis::{Manner, RedisLimiter, Target, TimeOf};
-use unionhall::limiter::{Limiter, LimiterStatus, Scope};
+use crate::prelude::*;
+use unionhall::limiter::LimiterStatus;
 
 const ZERO: Tick = Tick::from_micros(0);
 
 /// Every check so far was decided in Redis.
 const ALL_SHARED: LimiterStatus = LimiterStatus { scope: Scope::Shared, fallbacks: 0 };
 
-/// The key of `home`, after the prefix.
 const HOME: &str = "v2:public:127.0.0.1";
 
 /// A limiter once it counts in Redis, which alone decides: there is no room in memory. Time is what the test says.
@@ -58,7 +54,6 @@ impl Bench {
         redis::cmd(command).arg(key).arg(arguments).query_async(&mut self.redis).await.unwrap()
     }
 
-    /// What time Redis has, in milliseconds.
     async fn time(&mut self) -> u64 {
         let (seconds, micros): (u64, u64) = redis::cmd("TIME").query_async(&mut self.redis).await.unwrap();
         seconds * 1000 + micros / 1000

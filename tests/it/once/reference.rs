@@ -1,14 +1,8 @@
 //! The reference, as a page and as Markdown, and how programs find it.
 
-use std::collections::BTreeSet;
-
-use hyper::Request;
+use crate::prelude::*;
 use hyper::header::HeaderValue;
-use serde_json::{Value, json};
 use unionhall::http::response::error::ErrorKind;
-use unionhall::operations::ALL;
-
-use crate::server::{Answer, Server, block_on};
 
 fn text(answer: &Answer) -> &str {
     std::str::from_utf8(&answer.body).unwrap()

@@ -1,14 +1,6 @@
 //! SIGHUP: the catalog is read again beside running requests, and every face shows the same one.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-use hyper::Request;
-use serde_json::{Value, json};
-
-use crate::server::{Answer, Connection, Server, block_on, wait_for};
+use crate::prelude::*;
 
 const SAVINGS: u32 = 31_000;
 const REWARD: u32 = 41_000;
@@ -60,7 +52,7 @@ async fn ask(connection: &mut Connection, face: &str, key: &str) -> Answer {
             } else {
                 json!({})
             };
-            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": tool, "arguments": arguments } })
+            tool_call(tool, arguments)
         }
     };
     let request = Request::post("/mcp").header("authorization", format!("Bearer {key}"));
@@ -220,8 +212,7 @@ fn who_runs_it_and_what_it_costs_is_told_everywhere_and_read_again() {
             std::fs::write(&file, format!("{terms}{texts}")).unwrap();
         };
         write("Ana and Ben & Sons.", "");
-        let server = Server::start_with(&["--catalog", file.to_str().unwrap()]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--catalog", file.to_str().unwrap()]);
         let letter = |n: usize| {
             let files = std::fs::read_dir(server.data().join("mailbox")).into_iter().flatten();
             let mut letters: Vec<_> = files.map(|file| file.unwrap().path()).collect();
@@ -236,10 +227,10 @@ fn who_runs_it_and_what_it_costs_is_told_everywhere_and_read_again() {
             let told = server.send(request, initialize.to_string()).await;
             server.post("/v1/invite", &key, json!({ "email": format!("ana{n}@example.com") }).to_string()).await.good();
             wait_for!(async || letter(n).is_some()).await;
-            let mut seen = vec![("mcp", String::from_utf8(told.body.to_vec()).unwrap()), ("mail", letter(n).unwrap())];
+            let mut seen = vec![("mcp", told.text()), ("mail", letter(n).unwrap())];
             for path in ["/join", "/about", "/terms", "/docs", "/docs.md", "/openapi.json", "/llms.txt"] {
                 let answer = server.get(path).await;
-                seen.push((path, String::from_utf8(answer.body.to_vec()).unwrap()));
+                seen.push((path, answer.text()));
             }
             for (face, text) in seen {
                 let text = text.replace("&#38;", "&").replace("&amp;", "&");
@@ -252,8 +243,7 @@ fn who_runs_it_and_what_it_costs_is_told_everywhere_and_read_again() {
         let unpublished = "The union has not published how it earns and pays rewards.";
         reads(0, ["Who runs the union: Ana and Ben & Sons.", cost, unpublished]).await;
         let spanish = server.send(Request::get("/join").header("accept-language", "es"), "").await;
-        let spanish = String::from_utf8(spanish.body.to_vec()).unwrap();
-        assert!(spanish.contains("Quién dirige la unión: ES Ana and Ben"), "{spanish}");
+        holds(&spanish.text(), &["Quién dirige la unión: ES Ana and Ben"]);
         write("Cleo.", "Suppliers pay it.");
         hang_up(&server, READ).await;
         let funding = "How the union earns and pays rewards: Suppliers pay it.";

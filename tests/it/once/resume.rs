@@ -1,12 +1,7 @@
 //! `unionhall resume`: records that PostgreSQL's own tools restored, from the refusal to serve them to what came back.
 
-use std::path::Path;
-use std::time::Duration;
-
-use crate::machines::{folder_for_postgres, postgres_program, run};
-use crate::own_page::Browser;
-use crate::records::{Home, Records};
-use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
+use crate::machines::{postgres_program, run};
+use crate::prelude::*;
 
 const FLAGS: &[&str] = &["--mail", "hold", "--log", "errors"];
 
@@ -60,11 +55,9 @@ fn restored_records_are_served_only_once_they_are_resumed() {
         join(&server, &key, "back@example.com").await;
         // Zoe was there long before.
         server.execute("UPDATE people SET created_at = created_at - 7200000 WHERE email LIKE 'zoe%'");
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
+        let ana = Browser::member(&server, 1, "ana@example.com").await;
         let session = ana.cookies["union"].clone();
         dump(server.records(), &file);
-
         // The night.
         server.run(&["keys", "revoke", &leaked[3..11]]);
         server.run(&["members", "erase", "zoe@example.com"]);
@@ -87,18 +80,19 @@ fn restored_records_are_served_only_once_they_are_resumed() {
         assert!(!first && why.contains("`unionhall resume`"), "{why}");
         let (resumed, said) = command(&restored, &["resume", "--erasures", erasures.to_str().unwrap()]);
         assert!(resumed, "{said}");
-        for part in [
-            "can be served again: 2 members.",
-            &format!("{} of Leaky", &leaked[3..11]),
-            "of Acme Assistant: secret number 1",
-            "1 mail that was waiting then is held",
-            "1 person was erased since, and was erased again.",
-            "members erase",
-            "back@example.com",
-            "Next: unionhall serve",
-        ] {
-            assert!(said.contains(part), "{part}: {said}");
-        }
+        holds(
+            &said,
+            &[
+                "can be served again: 2 members.",
+                &format!("{} of Leaky", &leaked[3..11]),
+                "of Acme Assistant: secret number 1",
+                "1 mail that was waiting then is held",
+                "1 person was erased since, and was erased again.",
+                "members erase",
+                "back@example.com",
+                "Next: unionhall serve",
+            ],
+        );
         let (again, said) = command(&restored, &["resume"]);
         assert!(again && said.contains("Nobody in these records was erased since"), "{said}");
 
@@ -110,11 +104,10 @@ fn restored_records_are_served_only_once_they_are_resumed() {
         assert!(newest > 1_000_000 && strangers != after.confirm_path(newest), "{newest}");
         let mut copied = Browser::new(&after, 2);
         copied.cookies.insert("union".to_owned(), session);
-        let page = String::from_utf8(copied.get("/me").await.body.to_vec()).unwrap();
+        let page = copied.get("/me").await.text();
         assert!(page.contains("Send me the email"), "nobody is signed in");
         assert_eq!(after.number("SELECT count(*) FROM people WHERE email LIKE 'zoe%'"), 0);
-        let audit = after.run(&["audit"]);
-        assert!(audit.contains("resume"), "{audit}");
+        holds(&after.run(&["audit"]), &["resume"]);
     });
 }
 
@@ -141,13 +134,11 @@ fn a_running_node_refuses_what_was_restored_under_it() {
         wait_for!(async || server.get("/readyz").await.status == 503).await;
         assert!(server.log().contains("run `unionhall resume`"), "{}", server.log());
 
-        let said = server.run(&["resume", "--complete"]);
-        assert!(said.contains("no sign-up, person, key or mail was changed"), "{said}");
+        holds(&server.run(&["resume", "--complete"]), &["no sign-up, person, key or mail was changed"]);
         let (_, home) = server.stop();
         let server = Server::start_in(home, FLAGS);
         server.post("/v1/invite", &key, sign_up("ben@example.com")).await.good();
         assert_eq!(server.number("SELECT max(id) FROM sign_ups"), 2, "it goes on where it was");
-
         // Tables that are replaced under it leave its connections open.
         let clean = ["--clean", "--if-exists", "--no-owner", "--exit-on-error", "-d", store(server.records())];
         run(postgres_program("pg_restore").args(clean).arg(&file));

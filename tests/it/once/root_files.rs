@@ -1,13 +1,9 @@
 //! Commands that the operator runs as root beside a service of another user: whatever they make, the service can use.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
-use crate::own_page::Browser;
-use crate::records::Home;
-use crate::server::{Server, block_on, sign_up, unionhall, unprivileged};
+use crate::prelude::*;
 
-/// Everything below a folder.
 pub(crate) fn walk(folder: &Path) -> Vec<PathBuf> {
     let mut all = vec![folder.to_owned()];
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -62,8 +58,7 @@ fn what_root_makes_is_the_services() {
         root(&["backup", night.to_str().unwrap()]);
         assert_eq!(std::fs::metadata(night).unwrap().uid(), 0, "nobody else is given the records");
 
-        let mut ben = Browser::new(&server, 1);
-        ben.sign_in("ben@example.com").await;
+        let mut ben = Browser::member(&server, 1, "ben@example.com").await;
         let erased = ben.act("/me/erase", &[]).await;
         assert_eq!(erased.header("location"), "/me/erased", "{}", server.log());
         assert_eq!(std::fs::read_to_string(server.data().join("erasures")).unwrap().lines().count(), 2);

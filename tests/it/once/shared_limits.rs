@@ -3,30 +3,17 @@
 //! On a busy machine Redis may be late at any time, and a node then decides alone, as it should. So nothing here says how often
 //! that happens. One node never passes a limit for it; of several, each request that was decided alone may be one too many.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr};
-use std::process::Stdio;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-use hyper::Request;
-use serde_json::{Value, json};
-use tokio::time::Instant;
+use std::io::Read;
 
 pub(crate) use super::redis_server::Redis;
 use super::redis_server::{Passage, RedisProcess};
 use crate::limits::Tally;
-use crate::metrics::Watched;
-use crate::server::{A_MINUTE, Answer, Connection, Server, block_on, in_time, sign_up, unionhall, until};
-use unionhall::domain::time::Tick;
-use unionhall::limiter::memory::MemoryLimiter;
-use unionhall::limiter::redis::{Change, Manner, RedisLimiter, Target};
-use unionhall::limiter::{Bucket, Class, Limiter, Scope, Subject};
+use crate::prelude::*;
+use unionhall::limiter::redis::Change;
+use unionhall::limiter::{Bucket, Class, Subject};
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// More than a check waits for.
 const LATE: Passage = Passage::Late(Duration::from_millis(60));
 
 /// The Redis of the tests, with a prefix that no other test has.
@@ -214,8 +201,7 @@ fn call_tool(server: &Server, flags: &[&str]) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let params = json!({ "name": "getMemberStats", "arguments": {} });
-    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let call = tool_call("getMemberStats", json!({}));
     writeln!(process.stdin.take().unwrap(), "{call}").unwrap();
     let output = process.wait_with_output().unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -243,27 +229,11 @@ fn clocks_of_nodes_do_not_matter() {
     });
 }
 
-/// A limiter, once it counts in that Redis.
 async fn limiter(url: &str, timeout: Duration) -> RedisLimiter {
     let (target, manner) = (Target::parse(url).unwrap(), Manner { timeout, ..Manner::default() });
     let limiter = RedisLimiter::connect(target, manner, MemoryLimiter::new(60), |_| {}).await.unwrap();
     until("the limiter counts in Redis", async || limiter.status().scope == Scope::Shared).await;
     limiter
-}
-
-#[test]
-fn thirty_of_thirty_one_actions_are_admitted_beside_a_late_redis() {
-    needs!(RedisServer);
-    block_on(async {
-        let redis = Redis::start();
-        let server = sharing(&redis.url(), &[]).await;
-        let (key, mut tally) = (server.key(), Tally::of(30));
-        redis.link.set(LATE);
-        tally.ask_until_refused(async |_| act(&server, &key).await).await;
-        redis.link.set(Passage::Open);
-        counts(&server, Scope::Shared).await;
-        tally.ask_until_refused(async |_| act(&server, &key).await).await;
-    });
 }
 
 #[test]
@@ -280,6 +250,13 @@ fn a_redis_that_is_late_for_some_calls_lets_nobody_past_a_limit_that_is_spent() 
                 tally.ask(act(&server, &key)).await;
             }
         }
+        // Nor past one that is spent while it is late.
+        let (other, mut tally) = (server.run(&["keys", "issue", "Other"]), Tally::of(30));
+        redis.link.set(LATE);
+        tally.ask_until_refused(async |_| act(&server, &other).await).await;
+        redis.link.set(Passage::Open);
+        counts(&server, Scope::Shared).await;
+        tally.ask_until_refused(async |_| act(&server, &other).await).await;
     });
 }
 
@@ -361,7 +338,6 @@ fn a_redis_that_is_killed_costs_no_request_and_is_found_again() {
         for _ in 0..40 {
             tally.ask(read(&mut here)).await;
         }
-
         // Other addresses keep calling throughout, and are answered.
         let over = Arc::new(AtomicU32::new(0));
         let mut load = tokio::task::JoinSet::new();
@@ -531,8 +507,7 @@ fn what_only_the_operator_can_mend_is_told_at_the_start() {
 
         let wrong = redis.url().replace("redis://", "redis://:hunter2@");
         for url in [&wrong, &redis.url(), &format!("{right}/99")] {
-            let told = refusal(&["--limits", url]);
-            assert!(told.contains("\"message\":\"Redis refuses us: ") && told.contains("--limits"), "{told}");
+            holds(&refusal(&["--limits", url]), &["\"message\":\"Redis refuses us: ", "--limits"]);
         }
         assert!(refusal(&["--limits", "memcached://:hunter2@host"]).contains("write memory:, redis://"));
         assert!(refusal(&["--limits", "redis://:hunter2@host/first"]).contains("Invalid database number"));

@@ -1,14 +1,8 @@
 //! `unionhall move`: everything arrives, once, and nothing is taken in afterwards where nobody would look.
 
-use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
 use rusqlite::Connection;
 
-use crate::database::Database;
-use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
+use crate::prelude::*;
 use unionhall::store::transfer::TABLES;
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
@@ -48,8 +42,7 @@ fn everything(file: &Path) -> Vec<String> {
 
 /// A server that has seen some life: keys, a member, a referred one, one who declined, mail that waits.
 async fn lived_in() -> Server {
-    let server = Server::start_with(&["--store", "sqlite:", "--mail", "hold"]);
-    let key = server.key();
+    let (server, key) = Server::with_key(&["--store", "sqlite:", "--mail", "hold"]);
     for n in 0..30 {
         let comments = "it's \u{1f600}\n\"quoted\"";
         let body =
@@ -100,8 +93,7 @@ fn records_go_to_postgres_and_back_and_are_the_same() {
         let row = client.query_one("SELECT nextval('outbox_id_seq'), nextval('people_id_seq')", &[]).await.unwrap();
         assert_eq!([row.get::<_, i64>(0), row.get(1)], [31, 31], "no number comes back, even of mail that has gone");
 
-        let told = moves(folder.path(), &database.url(), "sqlite:back.db");
-        assert!(told.contains("Nothing in the database test_"), "{told}");
+        holds(&moves(folder.path(), &database.url(), "sqlite:back.db"), &["Nothing in the database test_"]);
         assert_eq!(everything(&folder.path().join("back.db")), before);
         let back = Connection::open(folder.path().join("back.db")).unwrap();
         let next: i64 =
@@ -112,7 +104,6 @@ fn records_go_to_postgres_and_back_and_are_the_same() {
         assert_eq!(mode & 0o777, 0o600, "addresses are in it");
         let keys = run(folder.path(), &["keys", "list", "--store", "sqlite:back.db"]);
         assert!(String::from_utf8_lossy(&keys.stdout).contains("revoked"));
-        database.drop().await;
     });
 }
 
@@ -131,17 +122,15 @@ fn the_old_place_takes_nothing_any_more_even_from_a_running_service() {
         wait_for!(async || { server.log().contains("these records were moved to another store") }).await;
 
         let (_, folder) = server.stop();
-        let again = refusal(&run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]));
-        assert!(again.contains("data/unionhall.db were moved to the database test_"), "{again}");
-
+        let told = refusal(&run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]));
+        assert!(told.contains("data/unionhall.db were moved to the database test_"), "{told}");
         // And the other way.
         moves(folder.path(), &database.url(), "sqlite:back.db");
         let error = database.client().await.batch_execute("UPDATE people SET email = email").await.unwrap_err();
         assert!(error.as_db_error().unwrap().message().contains("moved to another store"));
         let secret = ["--secret-file", "data/secret", "--store", &database.url()];
-        let again = refusal(&run(folder.path(), &[&["serve", "--listen", "127.0.0.1:0"], &secret[..]].concat()));
-        assert!(again.contains("were moved to back.db"), "{again}");
-        database.drop().await;
+        let told = refusal(&run(folder.path(), &[&["serve", "--listen", "127.0.0.1:0"], &secret[..]].concat()));
+        assert!(told.contains("were moved to back.db"), "{told}");
     });
 }
 
@@ -158,15 +147,14 @@ fn a_target_in_use_is_refused_and_nothing_changes() {
         let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", &database.url()]));
         assert!(told.contains("the target is not empty: there are rows in partners"), "{told}");
         assert_eq!(everything(&folder.path().join("data/unionhall.db")), before);
-        let same = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:data/unionhall.db"]));
-        assert!(same.contains("are the same"), "{same}");
-        let nothing = refusal(&run(folder.path(), &["move", "--from", "sqlite:none.db", "--to", &database.url()]));
-        assert!(nothing.contains("there are no records at none.db"), "{nothing}");
+        let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:data/unionhall.db"]));
+        assert!(told.contains("are the same"), "{told}");
+        let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:none.db", "--to", &database.url()]));
+        assert!(told.contains("there are no records at none.db"), "{told}");
         assert!(!folder.path().join("none.db").exists());
         let wrong = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "mysql://u:hunter2@h/d"]));
         assert!(wrong.contains("--to: the store is not understood") && !wrong.contains("hunter2"), "{wrong}");
         run(folder.path(), &["serve", "--help"]);
-        database.drop().await;
     });
 }
 
@@ -204,12 +192,10 @@ fn a_move_that_was_interrupted_is_simply_run_again() {
                       CREATE TRIGGER audit_refuse_delete BEFORE DELETE ON audit
                       BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END";
         Connection::open(folder.path().join("copy.db")).unwrap().execute_batch(unsaid).unwrap();
-        let told = moves(folder.path(), "sqlite:", "sqlite:copy.db");
-        assert!(told.contains("The records are now in copy.db"), "{told}");
+        holds(&moves(folder.path(), "sqlite:", "sqlite:copy.db"), &["The records are now in copy.db"]);
         moves(folder.path(), "sqlite:copy.db", &database.url());
         let there = database.client().await.query_one("SELECT count(*) FROM people", &[]).await.unwrap();
         assert_eq!(there.get::<_, i64>(0), 59_031);
-        database.drop().await;
     });
 }
 
@@ -258,7 +244,6 @@ fn no_table_and_no_column_is_forgotten() {
             .unwrap();
         let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         assert_eq!(columns, of_sqlite);
-        database.drop().await;
     });
 }
 
@@ -280,7 +265,6 @@ fn what_cannot_be_carried_whole_is_not_carried_at_all() {
         assert!(told.contains("the source, at mailboxes") && told.contains("utf-8"), "{told}");
         assert!(!folder.path().join("copy.db").exists());
         Connection::open(&file).unwrap().execute_batch("DELETE FROM mailboxes").expect("still in use");
-
         // What an earlier database of that name left behind would be read into the copy.
         std::fs::write(folder.path().join("copy.db-wal"), "left behind").unwrap();
         let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:copy.db"]));
@@ -299,18 +283,18 @@ fn a_database_without_our_tables_is_no_source_and_gets_none_by_looking() {
             &["signups", "pause", "--store", &database.url()],
             &["move", "--from", &database.url(), "--to", "sqlite:copy.db"],
         ] {
-            let told = refusal(&run(folder.path(), arguments));
-            assert!(told.contains("there are no records in it; is this the right database?"), "{told}");
+            holds(
+                &refusal(&run(folder.path(), arguments)),
+                &["there are no records in it; is this the right database?"],
+            );
         }
         let client = database.client().await;
         let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
         assert_eq!(client.query_one(tables, &[]).await.unwrap().get::<_, i64>(0), 0);
-
         // A schema that is newer, though it serves us, may hold what we would leave behind.
         assert!(run(folder.path(), &["keys", "issue", "Acme", "--new", "--store", &database.url()]).status.success());
         client.batch_execute("INSERT INTO unionhall_schema VALUES (99, 1, 'x')").await.unwrap();
         let told = refusal(&run(folder.path(), &["move", "--from", &database.url(), "--to", "sqlite:copy.db"]));
         assert!(told.contains("by a newer unionhall (schema 99"), "{told}");
-        database.drop().await;
     });
 }

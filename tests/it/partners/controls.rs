@@ -1,16 +1,13 @@
 //! What the operator does to a partner and its keys: suspending it, its mail budget, ending what a leaked key signed up, and finding it.
 
-use serde_json::{Value, json};
-
 use super::webhooks::{Receiver, add, listed};
 use super::{ask, invite};
-use crate::server::{Server, block_on, sign_up, wait_for};
+use crate::prelude::*;
 
 fn keys(server: &Server) -> Vec<Value> {
     serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap()
 }
 
-/// What a command that fails says.
 #[track_caller]
 fn refusal(server: &Server, arguments: &[&str]) -> String {
     let refused = server.try_run(arguments);
@@ -33,37 +30,31 @@ fn a_suspended_partner_is_refused_and_its_webhooks_wait_until_that_is_lifted() {
         assert!(told.contains("partners resume 'Acme Assistant'"), "{told}");
         wait_for!(async || act(&key).await.status == 401).await;
         for refused in [act(&key).await, ask(&server, &key, "/partner/v1/sign-ups").await] {
-            let message = refused.refused(401, "agent_unauthorized");
-            assert!(message.contains("suspended"), "{message}");
+            holds(&refused.refused(401, "agent_unauthorized"), &["suspended"]);
         }
         act(&zoe).await.good();
         act(&test).await.good();
         server.get("/v1/stats").await.good();
 
-        let shown = server.run(&["keys", "list"]);
-        assert!(shown.contains(&format!("{}  suspended ", &key[3..11])), "{shown}");
+        holds(&server.run(&["keys", "list"]), &[&format!("{}  suspended ", &key[3..11])]);
         assert!(keys(&server)[0]["partnerSuspendedAt"].is_string() && keys(&server)[1]["partnerSuspendedAt"].is_null());
-        let shown: Value = serde_json::from_str(&server.run(&["partners", "list", "--json"])).unwrap();
+        let shown = server.json(&["partners", "list", "--json"]);
         assert!(shown[0]["suspendedAt"].is_string() && shown[1]["suspendedAt"].is_null(), "{shown}");
         assert!(server.run(&["partners", "list"]).contains("suspended"));
         assert!(server.run(&["partners", "show", "Acme Assistant"]).contains("Suspended since"));
         assert!(server.run(&["partners", "suspend", "Acme Assistant"]).contains("already"));
         for arguments in [&["keys", "issue", "Acme Assistant"][..], &["keys", "rotate", &key[3..11]]] {
-            let told = refusal(&server, arguments);
-            assert!(told.contains("suspended") && told.contains("partners resume"), "{told}");
+            holds(&refusal(&server, arguments), &["suspended", "partners resume"]);
         }
-
         // A link that was mailed works; what came of it waits.
         assert_eq!(server.confirm(1).await.status, 200);
         assert_eq!(listed(&server)[0]["waiting"], 1);
         assert!(server.run(&["webhooks", "list"]).contains("waiting: the partner is suspended"));
         assert!(receiver.at("/ok").is_empty());
-        let told = server.run(&["partners", "resume", "Acme Assistant"]);
-        assert!(told.contains("no longer suspended"), "{told}");
+        holds(&server.run(&["partners", "resume", "Acme Assistant"]), &["no longer suspended"]);
         receiver.wait_for("/ok", 1).await;
         wait_for!(async || act(&key).await.status == 200).await;
         assert!(server.run(&["partners", "resume", "Acme Assistant"]).contains("was not suspended"));
-
         // The sandbox is suspended by itself.
         server.run(&["partners", "suspend", "Acme Assistant", "--test"]);
         wait_for!(async || act(&test).await.status == 401).await;
@@ -77,8 +68,7 @@ fn a_suspended_partner_is_refused_and_its_webhooks_wait_until_that_is_lifted() {
 #[test]
 fn a_partners_own_budget_is_used_and_shown() {
     block_on(async {
-        let server = Server::start_with(&["--key-mails-a-day", "1000"]);
-        let key = server.key();
+        let (server, key) = Server::with_key(&["--key-mails-a-day", "1000"]);
         server.run(&["partners", "mail-budget", "Acme Assistant", "1"]);
         for n in 0..3 {
             server.post("/v1/invite", &key, sign_up(&format!("p{n}@example.com"))).await.good();
@@ -123,11 +113,9 @@ fn what_a_leaked_key_signed_up_is_ended_and_its_links_with_it() {
         }
         assert_eq!(server.confirm(1).await.status, 200);
         let id = &leaked[3..11];
-        let told = refusal(&server, &["signups", "withdraw", "--key", id]);
-        assert!(told.contains("still works") && told.contains(&format!("keys revoke {id}")), "{told}");
+        holds(&refusal(&server, &["signups", "withdraw", "--key", id]), &["still works", &format!("keys revoke {id}")]);
         let revoked = server.try_run(&["keys", "revoke", id]);
-        let told = String::from_utf8(revoked.stderr).unwrap();
-        assert!(told.contains(&format!("signups withdraw --key {id}")), "{told}");
+        holds(&String::from_utf8(revoked.stderr).unwrap(), &[&format!("signups withdraw --key {id}")]);
         let withdraw = |more: &[&str]| server.run(&[&["signups", "withdraw", "--key", id], more].concat());
         assert!(withdraw(&["--since", "2999-01-01"]).starts_with("No sign-up"));
         assert!(withdraw(&[]).starts_with("2 sign-ups were ended"));
@@ -136,8 +124,7 @@ fn what_a_leaked_key_signed_up_is_ended_and_its_links_with_it() {
         let states = server.rows("SELECT state FROM sign_ups ORDER BY id").concat();
         assert_eq!(states, ["confirmed", "expired", "expired", "pending"]);
         assert_eq!(server.number("SELECT count(*) FROM outbox WHERE sign_up_id IN (2, 3)"), 0);
-        let page = String::from_utf8(server.get(&server.confirm_path(2)).await.body.to_vec()).unwrap();
-        assert!(page.contains("That link has expired"), "{page}");
+        holds(&server.get(&server.confirm_path(2)).await.text(), &["That link has expired"]);
         server.confirm(2).await;
         assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 1);
         assert_eq!(server.number("SELECT sum(expired) FROM source_days"), 2);
@@ -167,8 +154,7 @@ fn sign_ups_and_acts_are_found_by_whose_they_are() {
         assert_eq!(found(&["--key", &zoe[3..11]]), ["ben@example.com"]);
         let told = refusal(&server, &["members", "find", "--partner", "acme"]);
         assert!(told.contains("did you mean Acme Assistant?") && told.contains("partners list"), "{told}");
-        let told = refusal(&server, &["partners", "suspend", "Acne Assistant"]);
-        assert!(told.contains("did you mean Acme Assistant?"), "{told}");
+        holds(&refusal(&server, &["partners", "suspend", "Acne Assistant"]), &["did you mean Acme Assistant?"]);
         assert!(!refusal(&server, &["members", "find", "--partner", "Nobody"]).contains("did you mean"));
         for both in [&["ana", "--form"][..], &["--form", "--partner", "Zoe"], &["--key", "q7m2xk4d", "--form"], &[]] {
             refusal(&server, &[&["members", "find"], both].concat());

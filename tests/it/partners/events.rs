@@ -1,17 +1,8 @@
 //! A partner's events: the same as its webhooks tell, page by page, and waiting for the next one.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
-
-use hyper::Request;
-use serde_json::{Value, json};
-
 use super::webhooks::{Receiver, add, listed};
 use super::{ask, invite};
-use crate::metrics::Watched;
-use crate::records::Home;
-use crate::server::{Connection, Server, block_on, in_time, wait_for};
+use crate::prelude::*;
 
 async fn confirmed(server: &Server, key: &str, name: &str) {
     invite(server, key, name, &format!("{name}@example.com")).await.good();
@@ -26,7 +17,6 @@ fn cursor(page: &Value) -> &str {
     page["cursor"].as_str().unwrap()
 }
 
-/// The idempotency keys of a page.
 fn keys(page: &Value) -> Vec<&str> {
     let events = page["events"].as_array().unwrap();
     events.iter().map(|event| event["data"]["idempotencyKey"].as_str().unwrap()).collect()
@@ -35,8 +25,7 @@ fn keys(page: &Value) -> Vec<&str> {
 #[test]
 fn events_are_those_of_the_webhooks_page_by_page() {
     block_on(async {
-        let (server, receiver) = (Server::start(), Receiver::start().await);
-        let key = server.key();
+        let ((server, key), receiver) = (Server::with_key(&[]), Receiver::start().await);
         confirmed(&server, &key, "early").await;
         for path in ["/ok", "/later", "/gone"] {
             add(&server, &receiver, path);
@@ -157,8 +146,7 @@ fn a_request_waits_for_the_next_event() {
 #[test]
 fn a_stop_ends_every_wait() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
         let request = Request::get("/partner/v1/events?wait=30").header("authorization", format!("Bearer {key}"));
         let waiting = tokio::spawn(async move { connection.send(request, "").await });
@@ -177,8 +165,7 @@ fn a_stop_ends_every_wait() {
 #[test]
 fn a_sign_up_is_closed_in_time_after_a_start_too() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         invite(&server, &key, "one", "one@example.com").await.good();
         invite(&server, &key, "two", "two@example.com").await.good();
         server.execute("UPDATE idempotency_keys SET closes_at = created_at WHERE key = 'one'");
@@ -240,8 +227,7 @@ fn a_test_keys_events_are_those_of_the_sandbox() {
 #[test]
 fn sign_ups_are_listed_by_status_and_from_any_offset_on() {
     block_on(async {
-        let server = Server::start();
-        let key = server.key();
+        let (server, key) = Server::with_key(&[]);
         for name in ["a", "b", "c", "d"] {
             invite(&server, &key, name, &format!("{name}@example.com")).await.good();
         }

@@ -12,7 +12,6 @@ fn two_partners() -> (Server, [String; 2]) {
     (server, keys)
 }
 
-/// The mails of a partner's inbox, newest first.
 async fn inbox(server: &Server, key: &str) -> Vec<Value> {
     ask(server, key, "/partner/v1/inbox").await.good()["mails"].as_array().unwrap().clone()
 }
@@ -58,7 +57,6 @@ fn the_same_address_of_two_partners_is_two_people() {
         for mail in [&our_mail, &their_mail] {
             assert_eq!(mail["to"], KIM, "as it was typed");
         }
-
         // One joins, and the other partner sees nothing of it.
         press(&server, &our_mail["confirmLink"], "").await;
         assert_eq!((server.count_of(&acme).await, server.count_of(&zoe).await), (1, 0));
@@ -70,7 +68,6 @@ fn the_same_address_of_two_partners_is_two_people() {
         let merged = "SELECT count(*) FROM sign_ups s JOIN people p ON p.id = s.person_id
                       WHERE p.email = 'kim@example.com' AND s.state = 'pending' AND s.us_state = 'CA'";
         assert_eq!(server.sandbox_number(merged), 1, "the other's pending one, and no more");
-
         // Nor of what the person wants not to be sent.
         press(&server, &our_mail["declineLink"], "do=choose&mailbox=silence&partner=stop").await;
         let mails = mailed_at_last(&server, &zoe, 2).await;
@@ -100,7 +97,6 @@ fn a_referral_code_is_known_to_its_own_partner_alone() {
     });
 }
 
-/// Whatever one partner holds opens nothing of the other's.
 #[test]
 fn a_partner_learns_and_changes_nothing_of_anothers_sandbox() {
     block_on(async {
@@ -108,7 +104,6 @@ fn a_partner_learns_and_changes_nothing_of_anothers_sandbox() {
         invite(&server, &acme, "order-1", "confirm@simulator.test").await.good();
         wait_for!(async || server.status_of(&acme, "order-1").await == "confirmed").await;
         let mail = mailed(&server, &acme, 1).await[0].clone();
-
         // Names, events and counts.
         assert_eq!(ask(&server, &zoe, "/partner/v1/sign-ups/order-1").await.status, 404);
         let events = ask(&server, &acme, "/partner/v1/events").await.good();
@@ -120,7 +115,6 @@ fn a_partner_learns_and_changes_nothing_of_anothers_sandbox() {
         assert_eq!(ask(&server, &zoe, "/partner/v1/sign-ups").await.good()["signUps"], json!([]));
         assert_eq!(server.count_of(&zoe).await, 0);
         assert_eq!(server.invite(&zoe, KIM).await.good()["joinedCount"], 0);
-
         // The inbox: neither by a mail's id nor with one's own page.
         mailed(&server, &zoe, 1).await;
         let id = mail["id"].as_str().map(str::to_owned).unwrap_or_else(|| mail["id"].to_string());
@@ -133,7 +127,6 @@ fn a_partner_learns_and_changes_nothing_of_anothers_sandbox() {
             let read = ask(&server, &zoe, path).await;
             assert!(!String::from_utf8_lossy(&read.body).contains("simulator.test"), "{path}");
         }
-
         // A link is good for its own sign-up and its own purpose.
         let token = path_of(&mail["confirmLink"]).rsplit('/').next().unwrap().to_owned();
         for path in [format!("/sandbox/not-me/{token}"), format!("/sandbox/inbox/{token}"), format!("/confirm/{token}")]
@@ -209,8 +202,7 @@ fn refused_test_keys_are_told_what_live_ones_are() {
         let server = Server::start();
         server.test_key();
         let told = async |key: &str| {
-            let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                               "params": { "name": "signUpUser", "arguments": { "email": KIM } } });
+            let call = tool_call("signUpUser", json!({ "email": KIM }));
             let answers = [
                 server.invite(key, KIM).await,
                 server.post("/v1/referral-link", key, sign_up(KIM)).await,
@@ -242,7 +234,7 @@ fn refused_test_keys_are_told_what_live_ones_are() {
             // Public data needs no key, and shows nobody's sandbox.
             assert_eq!(server.count_of(&keys[1].0).await, 0);
         }
-        let stats = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "getMemberStats", "arguments": {} } });
+        let stats = tool_call("getMemberStats", json!({}));
         let revoked = server.run(&["keys", "issue", "Gone", "--test"]);
         server.run(&["keys", "revoke", &id(&revoked), "--test"]);
         let refused = server.post("/mcp", &revoked, stats.to_string()).await.json_rpc()["result"].clone();
@@ -253,8 +245,7 @@ fn refused_test_keys_are_told_what_live_ones_are() {
 #[test]
 fn what_commands_say_of_the_sandbox_works_on_the_sandbox() {
     block_on(async {
-        let server = Server::start();
-        let test = server.test_key();
+        let (server, test) = with_test_key();
         let said = |arguments: &[&str]| {
             let output = server.try_run(arguments);
             let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();

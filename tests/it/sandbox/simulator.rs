@@ -3,7 +3,6 @@
 use super::*;
 use crate::partners::invite;
 
-/// The events of a partner, each as its type and the name of its sign-up.
 async fn events(server: &Server, key: &str) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let page = ask(server, key, "/partner/v1/events?limit=100").await.good();
@@ -84,8 +83,7 @@ fn one_closes_after_a_minute_whatever_is_restarted_meanwhile() {
         assert_eq!(server.sandbox_rows(closes), [["60"], ["60"], ["604800"]]);
         wait_for!(async || server.sandbox_number("SELECT count(*) FROM inbox") == 3).await;
         assert_eq!(server.status_of(&test, names[0]).await, "pending");
-        let (code, home) = server.stop();
-        assert_eq!(code, Some(0));
+        let home = server.stopped();
         let server = Server::start_in(home, &["--public-per-minute", "10000"]);
         // A minute goes by.
         server.change_sandbox(
@@ -118,8 +116,7 @@ fn live_keys_and_the_form_refuse_the_simulators_addresses() {
                 assert!(told.contains("email: addresses at simulator.test work with test keys only"), "{told}");
             }
             for tool in ["signUpUser", "createReferralLink"] {
-                let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                                   "params": { "name": tool, "arguments": { "email": email } } });
+                let call = tool_call(tool, json!({ "email": email }));
                 let told = server.post("/mcp", &live, call.to_string()).await.json_rpc()["result"].clone();
                 assert!(told["isError"] == true && told.to_string().contains("test keys only"), "{told}");
             }
