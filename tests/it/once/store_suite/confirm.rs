@@ -1,10 +1,6 @@
 //! What every store makes of confirmations that come at once, whatever shares a commit.
 
-use unionhall::domain::language::Language;
-
 use super::*;
-use crate::server::together;
-use unionhall::membership::decline::Decline;
 
 /// What the records say of confirmations, with one row for each thing that a confirmation changes.
 const SUMS: &str = "
@@ -59,11 +55,7 @@ pub(super) async fn confirmations_at_once_are_each_done_as_if_alone(fixture: &Fi
     fixture.by_form("both@example.com", NOW).await;
     note("both by form".to_owned());
     let id = |name: &str| linked(ids[name]);
-    fixture
-        .store
-        .run(Decline { sign_up: id("declined"), how: DecidedHow::Button, silence: None, now: NOW })
-        .await
-        .unwrap();
+    fixture.run(declining(id("declined"), None, NOW)).await;
     fixture.records.execute(
         "INSERT INTO mailboxes (mailbox, complained_at) VALUES ('form1@example.com', 1), ('b@example.com', 1)",
     );
@@ -175,6 +167,5 @@ fn confirmations_at_once_on_postgres_without_batches() {
         let fixture = Fixture::new(store, records).await;
         confirmations_at_once_are_each_done_as_if_alone(&fixture).await;
         fixture.store.close().await.unwrap();
-        database.drop().await;
     });
 }

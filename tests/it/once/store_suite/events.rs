@@ -1,20 +1,10 @@
 //! Events of partners: one order that no reader sees a gap in, and how long they are kept.
 
-use unionhall::domain::api_key::Mode;
-use unionhall::domain::partner::endpoint::DeliveryOutcome;
 use unionhall::domain::partner::event::{BadCursor, EVENTS_KEPT_FOR, EventCursors, PartnerEvent};
-use unionhall::domain::person::AccountId;
-use unionhall::domain::webhook::EventKind;
 use unionhall::partners::events::{EventPage, Events};
 
 use super::*;
-use unionhall::partners::deliveries::SettleDelivery;
-use unionhall::partners::endpoints::{EmptyEndpoint, FindEndpoint, ListEndpoints, RemoveEndpoint, ResendEvent};
 use unionhall::partners::event_log::ForgetEvents;
-use unionhall::partners::idempotency::CloseSignUps;
-use unionhall::people::leave::Erase;
-
-const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn events_of(store: &Store) -> Events {
     let secret = Secret::new(&"s".repeat(32)).unwrap();
@@ -32,7 +22,7 @@ impl Fixture {
 
     /// Deletes what was kept long enough at that time.
     async fn forget_events(&self, now: Timestamp) {
-        while self.store.run(ForgetEvents(now)).await.unwrap() > 0 {}
+        while self.run(ForgetEvents(now)).await > 0 {}
     }
 }
 
@@ -49,9 +39,9 @@ pub(super) async fn events_are_recorded_without_an_endpoint_and_tell_of_deliveri
 
     let endpoint = fixture.endpoint("Acme").await;
     let closes = after(PENDING_FOR);
-    assert_eq!(fixture.store.run(CloseSignUps(closes.minus(Duration::from_millis(1)))).await.unwrap(), 0);
-    assert_eq!(fixture.store.run(CloseSignUps(closes)).await.unwrap(), 1);
-    assert_eq!(fixture.store.run(CloseSignUps(closes)).await.unwrap(), 0, "once");
+    assert_eq!(fixture.run(CloseSignUps(closes.minus(Duration::from_millis(1)))).await, 0);
+    assert_eq!(fixture.run(CloseSignUps(closes)).await, 1);
+    assert_eq!(fixture.run(CloseSignUps(closes)).await, 0, "once");
     let read = async || fixture.event_page(Some(&page.cursor), 10).await.unwrap().events.pop().unwrap();
     let closed = read().await;
     assert_eq!((closed.key.as_str(), closed.kind, closed.at), ("ben", EventKind::Closed, closes));
@@ -63,16 +53,13 @@ pub(super) async fn events_are_recorded_without_an_endpoint_and_tell_of_deliveri
     let (failed, retried) = (closes.plus(Duration::from_secs(1)), closes.plus(HOUR));
     let retry = DeliveryOutcome::Retry { at: retried, cause: "it answered 503".to_owned() };
     fixture
-        .store
         .run(SettleDelivery { id: endpoint, delivery: due[0].clone(), outcome: retry, status: Some(503), now: failed })
-        .await
-        .unwrap();
+        .await;
     let waiting = read().await.deliveries.remove(0);
     assert_eq!((waiting.last_attempt_at, waiting.last_status), (Some(failed), Some(503)));
     assert_eq!((waiting.delivered_at, waiting.next_attempt_at), (None, Some(retried)));
     let due = fixture.due(endpoint, retried).await;
     fixture
-        .store
         .run(SettleDelivery {
             id: endpoint,
             delivery: due[0].clone(),
@@ -80,24 +67,22 @@ pub(super) async fn events_are_recorded_without_an_endpoint_and_tell_of_deliveri
             status: Some(204),
             now: retried,
         })
-        .await
-        .unwrap();
+        .await;
     let delivered = read().await.deliveries.remove(0);
     assert_eq!(
         (delivered.last_status, delivered.delivered_at, delivered.next_attempt_at),
         (Some(204), Some(retried), None)
     );
-    let listed = &fixture.store.run(ListEndpoints(None)).await.unwrap()[0];
+    let listed = &fixture.run(ListEndpoints(None)).await[0];
     assert_eq!((listed.waiting, listed.given_up, listed.endpoint.delivered_at), (0, 0, Some(retried)));
     assert!(fixture.due(endpoint, after(20 * DAY)).await.is_empty(), "a delivered row is not due");
     // The time of the last success is true, however short ago the one before was.
     let again = retried.plus(Duration::from_secs(1));
-    assert!(fixture.store.run(ResendEvent { id: endpoint, key: due[0].key.clone(), now: again }).await.unwrap());
-    let listed = &fixture.store.run(ListEndpoints(None)).await.unwrap()[0];
+    assert!(fixture.run(ResendEvent { id: endpoint, key: due[0].key.clone(), now: again }).await);
+    let listed = &fixture.run(ListEndpoints(None)).await[0];
     assert_eq!((listed.waiting, listed.endpoint.delivered_at), (1, Some(retried)), "nor does it fall back");
     let due = fixture.due(endpoint, again).await;
     fixture
-        .store
         .run(SettleDelivery {
             id: endpoint,
             delivery: due[0].clone(),
@@ -105,32 +90,16 @@ pub(super) async fn events_are_recorded_without_an_endpoint_and_tell_of_deliveri
             status: Some(200),
             now: again,
         })
-        .await
-        .unwrap();
-    assert_eq!(fixture.store.run(ListEndpoints(None)).await.unwrap()[0].endpoint.delivered_at, Some(again));
-    let found = fixture.store.run(FindEndpoint(endpoint)).await.unwrap().unwrap();
+        .await;
+    assert_eq!(fixture.run(ListEndpoints(None)).await[0].endpoint.delivered_at, Some(again));
+    let found = fixture.run(FindEndpoint(endpoint)).await.unwrap();
     assert_eq!(found.delivered_at, Some(again));
-
     // What is erased is the person: the event has nothing of theirs.
-    let (email, account) =
-        (EmailAddress::parse("ben@example.com").unwrap(), AccountId::from_random(&[7; AccountId::ENTROPY]));
-    fixture
-        .store
-        .run(Erase {
-            email_normalized: email.normalized(),
-            marks: marks("ben@example.com"),
-            account,
-            waiver: None,
-            now: closes,
-        })
-        .await
-        .unwrap()
-        .unwrap()
-        .unwrap();
+    fixture.run(erasing("ben@example.com", None, closes)).await.unwrap().unwrap();
     assert_eq!(read().await.key.as_str(), "ben");
-    assert_eq!(fixture.store.run(EmptyEndpoint(endpoint, again)).await.unwrap(), 1);
-    assert_eq!(fixture.store.run(EmptyEndpoint(endpoint, again)).await.unwrap(), 0);
-    assert!(fixture.store.run(RemoveEndpoint(endpoint)).await.unwrap());
+    assert_eq!(fixture.run(EmptyEndpoint(endpoint, again)).await, 1);
+    assert_eq!(fixture.run(EmptyEndpoint(endpoint, again)).await, 0);
+    assert!(fixture.run(RemoveEndpoint(endpoint)).await);
     assert!(read().await.deliveries.is_empty());
 }
 
@@ -139,10 +108,10 @@ pub(super) async fn events_are_deleted_in_time_and_older_cursors_are_told_so(fix
     for day in 0..6_u32 {
         fixture.sign_up_named(&format!("p{day}@example.com"), &format!("k{day}"), after(DAY * day)).await;
         let sign_up = linked_at(i64::from(day) + 1, after(DAY * day));
-        fixture.store.confirm(sign_up, SeenPage::default(), after(DAY * day)).await.unwrap();
+        fixture.confirm_at(sign_up, after(DAY * day)).await;
     }
     let old = |days: u32| NOW.plus(EVENTS_KEPT_FOR).plus(DAY * days);
-    assert_eq!(fixture.store.run(ForgetEvents(old(0).minus(Duration::from_millis(1)))).await.unwrap(), 0, "not yet");
+    assert_eq!(fixture.run(ForgetEvents(old(0).minus(Duration::from_millis(1)))).await, 0, "not yet");
     fixture.forget_events(old(1)).await;
     let first = fixture.event_page(None, 1).await.unwrap();
     assert_eq!((keys(&first.events), first.has_more), (vec!["k2"], true));
@@ -159,7 +128,6 @@ pub(super) async fn events_are_deleted_in_time_and_older_cursors_are_told_so(fix
     let end = fixture.event_page(None, 9).await.unwrap();
     assert!(end.events.is_empty() && fixture.event_page(Some(&end.cursor), 9).await.is_ok());
     assert_eq!(fixture.event_page(Some(&second.cursor), 9).await, Err(BadCursor::TooOld));
-
     // Nobody reads another's, or a place that is not there.
     let zoe = issue(&fixture.store, key(2, "Zoe")).await;
     let theirs = events_of(&fixture.store).list(zoe.id, Some(&end.cursor), 9, Duration::ZERO).await.unwrap();
@@ -239,6 +207,5 @@ fn no_reader_skips_what_commits_late() {
             node.close().await.unwrap();
         }
         drop(writers);
-        database.drop().await;
     });
 }

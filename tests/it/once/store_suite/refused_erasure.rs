@@ -1,11 +1,6 @@
 //! An erasure that is refused in the moment after it was written down.
 
-use std::path::PathBuf;
-
-use unionhall::domain::person::Waiver;
-use unionhall::domain::secret::mark::AddressMarker;
-use unionhall::people::erasures::ErasureLog;
-use unionhall::people::{NotErased, People};
+use unionhall::people::NotErased;
 use unionhall::store::sql::{How, Job, JobReply};
 use unionhall::store::{Engine, StoreFigures, StoreReply};
 
