@@ -6,18 +6,11 @@ mod crowd;
 #[cfg(debug_assertions)]
 mod plans;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-use hyper::Request;
-use serde_json::json;
-
 use self::crowd::ROWS;
 use crate::campaign_pages;
 use crate::operator_page;
-use crate::own_page::Browser;
-use crate::records::{Home, Records, ask};
-use crate::server::{Server, block_on, sign_up, unionhall, until};
+use crate::prelude::*;
+use crate::records::ask;
 
 const FLAGS: &[&str] = &[
     "--public-per-minute",
@@ -202,8 +195,7 @@ async fn people(server: &Server, key: &str, turn: u8) {
     assert_eq!(server.get(&server.confirm_path(confirmed)).await.status, 200);
     assert_eq!(server.confirm(confirmed).await.status, 200);
     server.decline(declined).await;
-    let mut ana = Browser::new(server, turn);
-    ana.sign_in("ana@gmail.com").await;
+    let mut ana = Browser::member(server, turn, "ana@gmail.com").await;
     let page = ana.get("/me").await;
     assert!(String::from_utf8_lossy(&page.body).contains("1,000+"), "{page:?}");
     for path in ["/me/leave", "/me/erase", "/campaigns/gathers"] {
@@ -238,27 +230,27 @@ async fn operators(server: &Server, turn: u8) {
 }
 
 fn commands(server: &Server, steps: &Path) {
-    for arguments in [
-        &["keys", "list"][..],
-        &["partners", "list"],
-        &["partners", "show", "Acme Assistant"],
-        &["members", "count"],
-        &["members", "show", "ana@gmail.com"],
-        &["members", "find", "r7@"],
-        &["signups", "status"],
-        &["mail", "list"],
-        &["campaigns", "list"],
-        &["campaigns", "show", "gathers"],
-        &["campaigns", "demand", "gathers"],
-        &["campaigns", "rounds", "gathers"],
-        &["rewards", "list"],
-        &["rewards", "review"],
-        &["stats"],
-        &["audit"],
-        &["operator", "list"],
-        &["doctor"],
+    command(server, steps, &["partners", "show", "Acme Assistant"]);
+    for line in [
+        "keys list",
+        "partners list",
+        "members count",
+        "members show ana@gmail.com",
+        "members find r7@",
+        "signups status",
+        "mail list",
+        "campaigns list",
+        "campaigns show gathers",
+        "campaigns demand gathers",
+        "campaigns rounds gathers",
+        "rewards list",
+        "rewards review",
+        "stats",
+        "audit",
+        "operator list",
+        "doctor",
     ] {
-        command(server, steps, arguments);
+        command(server, steps, &line.split(' ').collect::<Vec<_>>());
     }
 }
 
