@@ -7,135 +7,123 @@ fn listed(server: &Server) -> Vec<Value> {
 }
 
 /// The list of processes shows flags to everybody.
-#[test]
-fn a_secret_that_is_given_as_a_flag_does_not_stay_in_the_list_of_processes() {
-    block_on(async {
-        let secret = "hunter2".repeat(6);
-        let server = Server::start_with(&["--secret", &secret, "--mail", "smtp://u:hunter2@127.0.0.1:1?tls=none"]);
-        let shown = std::fs::read(format!("/proc/{}/cmdline", server.id())).unwrap();
-        let shown = String::from_utf8(shown).unwrap().replace('\0', " ");
-        assert!(shown.contains("serve --listen") && !shown.contains("hunter2"), "{shown}");
-        wait_for!(async || server.log().contains("given as a flag")).await;
-        assert!(!server.log().contains("hunter2"), "{}", server.log());
-        let help = server.run(&["serve", "--help"]);
-        assert!(help.contains("list of processes") || help.contains("list of\n"), "{help}");
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_is_given_as_a_flag_does_not_stay_in_the_list_of_processes() {
+    let secret = "hunter2".repeat(6);
+    let server = Server::start_with(&["--secret", &secret, "--mail", "smtp://u:hunter2@127.0.0.1:1?tls=none"]);
+    let shown = std::fs::read(format!("/proc/{}/cmdline", server.id())).unwrap();
+    let shown = String::from_utf8(shown).unwrap().replace('\0', " ");
+    assert!(shown.contains("serve --listen") && !shown.contains("hunter2"), "{shown}");
+    wait_for!(async || server.log().contains("given as a flag")).await;
+    assert!(!server.log().contains("hunter2"), "{}", server.log());
+    let help = server.run(&["serve", "--help"]);
+    assert!(help.contains("list of processes") || help.contains("list of\n"), "{help}");
 }
 
-#[test]
-fn keys_are_issued_listed_and_revoked_beside_the_running_server() {
-    block_on(async {
-        let server = Server::start_with(&["--key-per-minute", "1000"]);
-        assert_eq!(listed(&server), Vec::<Value>::new());
-        let issued = server.try_run(&["keys", "issue", "Acme", "--per-minute", "500", "--expires", "2999-01-31"]);
-        let key = String::from_utf8(issued.stdout).unwrap();
-        assert_eq!(key.lines().count(), 1, "the key alone on standard output");
-        let (key, told) = (key.trim(), String::from_utf8(issued.stderr).unwrap());
-        assert!(told.contains("Acme") && !told.contains(key), "{told}");
-        let plain = server.run(&["keys", "issue", "Plain"]);
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_issued_listed_and_revoked_beside_the_running_server() {
+    let server = Server::start_with(&["--key-per-minute", "1000"]);
+    assert_eq!(listed(&server), Vec::<Value>::new());
+    let issued = server.try_run(&["keys", "issue", "Acme", "--per-minute", "500", "--expires", "2999-01-31"]);
+    let key = String::from_utf8(issued.stdout).unwrap();
+    assert_eq!(key.lines().count(), 1, "the key alone on standard output");
+    let (key, told) = (key.trim(), String::from_utf8(issued.stderr).unwrap());
+    assert!(told.contains("Acme") && !told.contains(key), "{told}");
+    let plain = server.run(&["keys", "issue", "Plain"]);
 
-        let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ana@example.com")).await;
-        act(key).await.good();
-        act(&plain).await.good();
-        wait_for!(async || listed(&server).iter().all(|key| key["lastUsedAt"].is_string())).await;
+    let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ana@example.com")).await;
+    act(key).await.good();
+    act(&plain).await.good();
+    wait_for!(async || listed(&server).iter().all(|key| key["lastUsedAt"].is_string())).await;
 
-        let keys = listed(&server);
-        let fields: Vec<_> = keys[0].as_object().unwrap().keys().map(String::as_str).collect();
-        for field in ["id", "partner", "perMinute", "createdAt", "expiresAt", "lastUsedAt", "revokedAt"] {
-            assert!(fields.contains(&field), "{field}");
-        }
-        let acme = keys.iter().find(|key| key["partner"] == "Acme").unwrap();
-        assert_eq!((&acme["id"], &acme["perMinute"]), (&json!(key[3..11]), &json!(500)));
-        assert_eq!((&acme["expiresAt"], &acme["revokedAt"]), (&json!("2999-01-31T00:00:00Z"), &Value::Null));
-        let other = keys.iter().find(|key| key["partner"] == "Plain").unwrap();
-        assert_eq!((&other["perMinute"], &other["expiresAt"]), (&json!(30), &Value::Null));
-        let table = server.run(&["keys", "list"]);
-        assert!(table.contains("Acme") && !table.contains(&key[12..]), "{table}");
+    let keys = listed(&server);
+    let fields: Vec<_> = keys[0].as_object().unwrap().keys().map(String::as_str).collect();
+    for field in ["id", "partner", "perMinute", "createdAt", "expiresAt", "lastUsedAt", "revokedAt"] {
+        assert!(fields.contains(&field), "{field}");
+    }
+    let acme = keys.iter().find(|key| key["partner"] == "Acme").unwrap();
+    assert_eq!((&acme["id"], &acme["perMinute"]), (&json!(key[3..11]), &json!(500)));
+    assert_eq!((&acme["expiresAt"], &acme["revokedAt"]), (&json!("2999-01-31T00:00:00Z"), &Value::Null));
+    let other = keys.iter().find(|key| key["partner"] == "Plain").unwrap();
+    assert_eq!((&other["perMinute"], &other["expiresAt"]), (&json!(30), &Value::Null));
+    let table = server.run(&["keys", "list"]);
+    assert!(table.contains("Acme") && !table.contains(&key[12..]), "{table}");
 
-        server.run(&["keys", "revoke", &key[3..11]]);
-        wait_for!(async || act(key).await.status == 401).await;
-        holds(&act(key).await.refused(401, "agent_unauthorized"), &["revoked"]);
-        act(&plain).await.good();
-        assert!(listed(&server).iter().any(|key| key["revokedAt"].is_string()));
-        // The whole key names itself too; revoking twice is no error.
-        assert!(server.run(&["keys", "revoke", key]).contains("already"));
-    });
+    server.run(&["keys", "revoke", &key[3..11]]);
+    wait_for!(async || act(key).await.status == 401).await;
+    holds(&act(key).await.refused(401, "agent_unauthorized"), &["revoked"]);
+    act(&plain).await.good();
+    assert!(listed(&server).iter().any(|key| key["revokedAt"].is_string()));
+    // The whole key names itself too; revoking twice is no error.
+    assert!(server.run(&["keys", "revoke", key]).contains("already"));
 }
 
-#[test]
-fn keys_rotate_with_grace() {
-    block_on(async {
-        let server = Server::start();
-        let old = server.run(&["keys", "issue", "Acme", "--per-minute", "7"]);
-        let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ana@example.com")).await;
-        let new = server.run(&["keys", "rotate", &old[3..11]]);
-        act(&old).await.good();
-        let done = act(&new).await;
-        done.good();
-        assert_eq!(done.header("ratelimit-policy"), "\"action\";q=7;w=60", "the successor has the same limit");
-        let again = server.try_run(&["keys", "rotate", &old[3..11], "--expires", "2999-01-31"]);
-        holds(&String::from_utf8(again.stderr).unwrap(), &["itself works until 2999-01-31"]);
-        let last = server.run(&["keys", "rotate", &new[3..11], "--grace", "0s"]);
-        wait_for!(async || act(&new).await.status == 401).await;
-        holds(&act(&new).await.refused(401, "agent_unauthorized"), &[&format!("rotated to key {}", &last[3..11])]);
-        act(&last).await.good();
-        for id in ["00000000", &new[3..11]] {
-            assert!(!server.try_run(&["keys", "rotate", id]).status.success(), "{id}");
-        }
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_rotate_with_grace() {
+    let server = Server::start();
+    let old = server.run(&["keys", "issue", "Acme", "--per-minute", "7"]);
+    let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ana@example.com")).await;
+    let new = server.run(&["keys", "rotate", &old[3..11]]);
+    act(&old).await.good();
+    let done = act(&new).await;
+    done.good();
+    assert_eq!(done.header("ratelimit-policy"), "\"action\";q=7;w=60", "the successor has the same limit");
+    let again = server.try_run(&["keys", "rotate", &old[3..11], "--expires", "2999-01-31"]);
+    holds(&String::from_utf8(again.stderr).unwrap(), &["itself works until 2999-01-31"]);
+    let last = server.run(&["keys", "rotate", &new[3..11], "--grace", "0s"]);
+    wait_for!(async || act(&new).await.status == 401).await;
+    holds(&act(&new).await.refused(401, "agent_unauthorized"), &[&format!("rotated to key {}", &last[3..11])]);
+    act(&last).await.good();
+    for id in ["00000000", &new[3..11]] {
+        assert!(!server.try_run(&["keys", "rotate", id]).status.success(), "{id}");
+    }
 }
 
-#[test]
-fn paused_sign_ups_answer_and_the_public_data_stays_up() {
-    block_on(async {
-        let (server, key) = Server::with_key(&[]);
-        let both = async || {
-            [
-                server.post("/v1/invite", &key, sign_up("ana@example.com")).await,
-                server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await,
-            ]
-        };
-        server.run(&["signups", "pause"]);
-        wait_for!(async || both().await[0].status == 500).await;
-        for answer in both().await {
-            answer.refused(500, "backend_not_configured");
-        }
-        // Bad input is told before that, as always.
-        server.post("/v1/invite", &key, "{").await.refused(400, "invalid_json");
-        server.get("/v1/stats").await.good();
-        assert!(server.run(&["signups", "pause"]).contains("already"));
-        server.run(&["signups", "resume"]);
-        wait_for!(async || both().await[1].status == 200).await;
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn paused_sign_ups_answer_and_the_public_data_stays_up() {
+    let (server, key) = Server::with_key(&[]);
+    let both = async || {
+        [
+            server.post("/v1/invite", &key, sign_up("ana@example.com")).await,
+            server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await,
+        ]
+    };
+    server.run(&["signups", "pause"]);
+    wait_for!(async || both().await[0].status == 500).await;
+    for answer in both().await {
+        answer.refused(500, "backend_not_configured");
+    }
+    // Bad input is told before that, as always.
+    server.post("/v1/invite", &key, "{").await.refused(400, "invalid_json");
+    server.get("/v1/stats").await.good();
+    assert!(server.run(&["signups", "pause"]).contains("already"));
+    server.run(&["signups", "resume"]);
+    wait_for!(async || both().await[1].status == 200).await;
 }
 
-#[test]
-fn the_outbox_is_listed_and_a_mail_is_tried_again() {
-    block_on(async {
-        let (server, key) = Server::with_key(&["--mail", "hold"]);
-        assert_eq!(server.run(&["mail", "list"]), "The outbox is empty.");
-        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        let listed = server.json(&["mail", "list", "--json"]);
-        assert_eq!((&listed[0]["kind"], &listed[0]["attempts"]), (&json!("confirm"), &json!(0)));
-        assert!(!listed.to_string().contains("ana@") && !server.run(&["mail", "list"]).contains("ana@"));
-        server.run(&["mail", "retry", &listed[0]["id"].to_string()]);
-        let told = server.try_run(&["mail", "retry", "99"]);
-        assert!(String::from_utf8(told.stderr).unwrap().contains("there is no mail 99"));
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn the_outbox_is_listed_and_a_mail_is_tried_again() {
+    let (server, key) = Server::with_key(&["--mail", "hold"]);
+    assert_eq!(server.run(&["mail", "list"]), "The outbox is empty.");
+    server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+    let listed = server.json(&["mail", "list", "--json"]);
+    assert_eq!((&listed[0]["kind"], &listed[0]["attempts"]), (&json!("confirm"), &json!(0)));
+    assert!(!listed.to_string().contains("ana@") && !server.run(&["mail", "list"]).contains("ana@"));
+    server.run(&["mail", "retry", &listed[0]["id"].to_string()]);
+    let told = server.try_run(&["mail", "retry", "99"]);
+    assert!(String::from_utf8(told.stderr).unwrap().contains("there is no mail 99"));
 }
 
-#[test]
-fn without_mail_there_are_no_sign_ups() {
-    block_on(async {
-        let (server, key) = Server::with_key(&["--mail", "none"]);
-        for path in ["/v1/invite", "/v1/referral-link"] {
-            server.post(path, &key, sign_up("ana@example.com")).await.refused(500, "backend_not_configured");
-            server.post(path, &key, "{}").await.refused(400, "invalid_submission");
-            server.post(path, "wrong", "{}").await.refused(401, "agent_unauthorized");
-        }
-        server.get("/v1/stats").await.good();
-        assert_eq!(server.number("SELECT count(*) FROM people"), 0);
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn without_mail_there_are_no_sign_ups() {
+    let (server, key) = Server::with_key(&["--mail", "none"]);
+    for path in ["/v1/invite", "/v1/referral-link"] {
+        server.post(path, &key, sign_up("ana@example.com")).await.refused(500, "backend_not_configured");
+        server.post(path, &key, "{}").await.refused(400, "invalid_submission");
+        server.post(path, "wrong", "{}").await.refused(401, "agent_unauthorized");
+    }
+    server.get("/v1/stats").await.good();
+    assert_eq!(server.number("SELECT count(*) FROM people"), 0);
 }
 
 /// Run with no settings but these.
@@ -177,38 +165,34 @@ mod once {
     use crate::records::Home;
     use crate::server::{settings, unionhall};
 
-    #[test]
-    fn a_key_used_often_is_not_written_often() {
-        block_on(async {
-            let (server, key) = Server::with_key(&["--public-per-minute", "100000"]);
-            let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
-            let read = || hyper::Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_key_used_often_is_not_written_often() {
+        let (server, key) = Server::with_key(&["--public-per-minute", "100000"]);
+        let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
+        let read = || hyper::Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
+        connection.send(read(), "").await.good();
+        wait_for!(async || listed(&server)[0]["lastUsedAt"].is_string()).await;
+        let watching = rusqlite::Connection::open(server.data().join("unionhall.db")).unwrap();
+        let version = || -> i64 { watching.pragma_query_value(None, "data_version", |row| row.get(0)).unwrap() };
+        let log = server.data().join("unionhall.db-wal");
+        let (before, size) = (version(), std::fs::metadata(&log).unwrap().len());
+        for _ in 0..500 {
             connection.send(read(), "").await.good();
-            wait_for!(async || listed(&server)[0]["lastUsedAt"].is_string()).await;
-            let watching = rusqlite::Connection::open(server.data().join("unionhall.db")).unwrap();
-            let version = || -> i64 { watching.pragma_query_value(None, "data_version", |row| row.get(0)).unwrap() };
-            let log = server.data().join("unionhall.db-wal");
-            let (before, size) = (version(), std::fs::metadata(&log).unwrap().len());
-            for _ in 0..500 {
-                connection.send(read(), "").await.good();
-            }
-            assert_eq!((version(), std::fs::metadata(&log).unwrap().len()), (before, size));
-        });
+        }
+        assert_eq!((version(), std::fs::metadata(&log).unwrap().len()), (before, size));
     }
 
-    #[test]
-    fn a_key_issued_before_the_first_start_is_told_of_and_works() {
-        block_on(async {
-            let home = Home::new();
-            let refused = unionhall(home.path()).args(["keys", "issue", "Early"]).output().unwrap();
-            holds(&String::from_utf8(refused.stderr).unwrap(), &["no records at data/unionhall.db", "--new"]);
-            assert!(refused.stdout.is_empty() && !home.path().join("data").exists(), "nothing was made");
-            let issued = unionhall(home.path()).args(["keys", "issue", "Early", "--new"]).output().unwrap();
-            assert!(issued.status.success(), "{}", String::from_utf8_lossy(&issued.stderr));
-            let server = Server::start_in(home, &[]);
-            let key = String::from_utf8(issued.stdout).unwrap();
-            server.post("/v1/referral-link", key.trim(), sign_up("ana@example.com")).await.good();
-        });
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_key_issued_before_the_first_start_is_told_of_and_works() {
+        let home = Home::new();
+        let refused = unionhall(home.path()).args(["keys", "issue", "Early"]).output().unwrap();
+        holds(&String::from_utf8(refused.stderr).unwrap(), &["no records at data/unionhall.db", "--new"]);
+        assert!(refused.stdout.is_empty() && !home.path().join("data").exists(), "nothing was made");
+        let issued = unionhall(home.path()).args(["keys", "issue", "Early", "--new"]).output().unwrap();
+        assert!(issued.status.success(), "{}", String::from_utf8_lossy(&issued.stderr));
+        let server = Server::start_in(home, &[]);
+        let key = String::from_utf8(issued.stdout).unwrap();
+        server.post("/v1/referral-link", key.trim(), sign_up("ana@example.com")).await.good();
     }
 
     /// As with `unionhall doctor 2>&1 | head -1`: nothing panics, and the exit code says what it says to a reader who stays.

@@ -169,78 +169,75 @@ fn every_column_about_a_person_is_exported_or_has_a_reason_not_to_be() {
 }
 
 /// Somebody of whom everything is kept that can be: each value is found where the list says, and the schema holds.
-#[test]
-fn an_export_holds_what_is_kept_by_its_published_schema() {
-    block_on(async {
-        let (server, key) = Server::with_key(&["--mail", "hold"]);
-        let referrer = join(&server, &key, "ref@example.com", None).await;
-        let body = json!({
-            "email": "Ana@example.com", "usState": "CA", "categories": { "travel": true }, "otherComments": "first words",
-            "refCode": referrer,
-        });
-        let named = hyper::Request::post("/v1/invite").header("authorization", format!("Bearer {key}"));
-        server.send(named.header("idempotency-key", "order-17"), body.to_string()).await.good();
-        server.confirm(2).await;
-        let mut ana = Browser::member(&server, 1, "ana@example.com").await;
-        server.post("/v1/invite", &key, json!({ "email": "ana@example.com" }).to_string()).await.good();
-        let id = server.number("SELECT id FROM people WHERE email_normalized = 'ana@example.com'");
-        for sql in [
-            &format!("UPDATE people SET soft_bounces = 3, undeliverable_until = 1800000000000, wrong_codes = 2,
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_holds_what_is_kept_by_its_published_schema() {
+    let (server, key) = Server::with_key(&["--mail", "hold"]);
+    let referrer = join(&server, &key, "ref@example.com", None).await;
+    let body = json!({
+        "email": "Ana@example.com", "usState": "CA", "categories": { "travel": true }, "otherComments": "first words",
+        "refCode": referrer,
+    });
+    let named = hyper::Request::post("/v1/invite").header("authorization", format!("Bearer {key}"));
+    server.send(named.header("idempotency-key", "order-17"), body.to_string()).await.good();
+    server.confirm(2).await;
+    let mut ana = Browser::member(&server, 1, "ana@example.com").await;
+    server.post("/v1/invite", &key, json!({ "email": "ana@example.com" }).to_string()).await.good();
+    let id = server.number("SELECT id FROM people WHERE email_normalized = 'ana@example.com'");
+    for sql in [
+        &format!("UPDATE people SET soft_bounces = 3, undeliverable_until = 1800000000000, wrong_codes = 2,
                           wrong_codes_day = {}, own_us_state = 'NY', own_categories = 'internet', own_comments = 'own words',
                           answered_at = joined_at + 1, unwanted_mail = 'already_member', language = 'es', account = 'account1' WHERE id = {id}",
-                     server.number("SELECT max(created_at) / 86400000 FROM sign_ups")),
-            "UPDATE sign_ups SET client = 'Helper', mailed_at = 1794743200000, language = 'es' WHERE id = 2",
-            "INSERT INTO stopped_partners (mailbox, partner_id, stopped_at)
+                 server.number("SELECT max(created_at) / 86400000 FROM sign_ups")),
+        "UPDATE sign_ups SET client = 'Helper', mailed_at = 1794743200000, language = 'es' WHERE id = 2",
+        "INSERT INTO stopped_partners (mailbox, partner_id, stopped_at)
              SELECT 'ana@example.com', id, 1794743200000 FROM partners",
-            "UPDATE outbox SET last_error = 'the relay is away', attempts = 2, given_up_at = 1794743200000, held_at = 1794743200000",
-            "INSERT INTO campaigns (slug, definition, state, gather_until, created_at, reward_cents, group_size, max_groups, hold_days)
+        "UPDATE outbox SET last_error = 'the relay is away', attempts = 2, given_up_at = 1794743200000, held_at = 1794743200000",
+        "INSERT INTO campaigns (slug, definition, state, gather_until, created_at, reward_cents, group_size, max_groups, hold_days)
              VALUES ('one-2027', '', 'draft', 1, 1, 10000, 5, 10, 30)",
-            &format!("INSERT INTO qualifications (campaign_id, person_id, qualified_at, voided_at)
+        &format!("INSERT INTO qualifications (campaign_id, person_id, qualified_at, voided_at)
                       VALUES (1, {id}, 1794743200000, 1794743200000)"),
-            &format!("INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) VALUES ({id}, 1, 'accrued', 1794743200000)"),
-            "INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why)
+        &format!("INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) VALUES ({id}, 1, 'accrued', 1794743200000)"),
+        "INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why)
              VALUES ('account1', 1, 'accrual', 10000, 1794743200000, 'rules', 'group 1')",
-            "INSERT INTO payout_batches (created_at, who) VALUES (1, 'op')",
-            "INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state, reference, paid_at, reason, settled_at)
+        "INSERT INTO payout_batches (created_at, who) VALUES (1, 'op')",
+        "INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state, reference, paid_at, reason, settled_at)
              VALUES (1, 'account1-1-1', 'account1', 1, 10000, 1, 'failed', 'transfer-7', 1794743200000, 'no such account', 1794743200000)",
-            &format!("INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
+        &format!("INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
                       VALUES (1, {id}, 'in', 1794743200000, 1794743200000, 1794743200000)"),
-            "DELETE FROM mailboxes",
-            "INSERT INTO mailboxes (mailbox, sent_1, sent_2, sent_3, sent_4, source_1, source_2, source_3, source_4, suppressed_until,
+        "DELETE FROM mailboxes",
+        "INSERT INTO mailboxes (mailbox, sent_1, sent_2, sent_3, sent_4, source_1, source_2, source_3, source_4, suppressed_until,
                                     complained_at)
              VALUES ('ana@example.com', 1794743200000, 1794743100000, 1794743000000, 1794742900000, 1, NULL, 1, 1,
                      1800000000000, 1794743200000)",
-        ] {
-            server.execute(sql);
-        }
-        let answer = ana.get("/me/export").await;
-        assert_eq!(answer.header("content-disposition"), "attachment; filename=\"member-export.json\"");
-        assert_eq!(answer.header("cache-control"), "no-store");
-        let export: Value = serde_json::from_slice(&answer.body).unwrap();
-        // What can only be told of somebody else, or in another state.
-        let elsewhere = ["/leftAt", "/signUps/0/clientSelfAsserted"];
-        for (column, pointer) in exported() {
-            let value =
-                export.pointer(&pointer).unwrap_or_else(|| panic!("{column}: nothing at {pointer} in {export:#}"));
-            assert!(!value.is_null() || elsewhere.contains(&&*pointer), "{column}: {pointer} is null in {export:#}");
-        }
-        assert_eq!(export["answers"]["comments"], "own words");
-        assert_eq!(export["signUps"][0]["comments"], "first words");
-        assert_eq!(
-            (&export["signUps"][0]["clientSelfAsserted"], &export["referredBy"]),
-            (&json!("Helper"), &json!(referrer))
-        );
-        let session = server.rows(&format!("SELECT session FROM people WHERE id = {id}"))[0][0].clone();
-        assert!(session.len() > 20 && !export.to_string().contains(&session), "no secret leaves");
+    ] {
+        server.execute(sql);
+    }
+    let answer = ana.get("/me/export").await;
+    assert_eq!(answer.header("content-disposition"), "attachment; filename=\"member-export.json\"");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    let export: Value = serde_json::from_slice(&answer.body).unwrap();
+    // What can only be told of somebody else, or in another state.
+    let elsewhere = ["/leftAt", "/signUps/0/clientSelfAsserted"];
+    for (column, pointer) in exported() {
+        let value = export.pointer(&pointer).unwrap_or_else(|| panic!("{column}: nothing at {pointer} in {export:#}"));
+        assert!(!value.is_null() || elsewhere.contains(&&*pointer), "{column}: {pointer} is null in {export:#}");
+    }
+    assert_eq!(export["answers"]["comments"], "own words");
+    assert_eq!(export["signUps"][0]["comments"], "first words");
+    assert_eq!(
+        (&export["signUps"][0]["clientSelfAsserted"], &export["referredBy"]),
+        (&json!("Helper"), &json!(referrer))
+    );
+    let session = server.rows(&format!("SELECT session FROM people WHERE id = {id}"))[0][0].clone();
+    assert!(session.len() > 20 && !export.to_string().contains(&session), "no secret leaves");
 
-        let published = server.get("/me/export.schema.json").await;
-        assert_eq!(published.header("content-type"), "application/schema+json");
-        assert!(export["$schema"].as_str().unwrap().ends_with("/me/export.schema.json"));
-        let schema: Value = serde_json::from_slice(&published.body).unwrap();
-        let validator = jsonschema::validator_for(&schema).unwrap();
-        let mistakes: Vec<_> = validator.iter_errors(&export).map(|error| error.to_string()).collect();
-        assert!(mistakes.is_empty(), "{mistakes:?}");
-        let wrong = json!({ "email": 5 });
-        assert!(!validator.is_valid(&wrong), "the schema refuses something");
-    });
+    let published = server.get("/me/export.schema.json").await;
+    assert_eq!(published.header("content-type"), "application/schema+json");
+    assert!(export["$schema"].as_str().unwrap().ends_with("/me/export.schema.json"));
+    let schema: Value = serde_json::from_slice(&published.body).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mistakes: Vec<_> = validator.iter_errors(&export).map(|error| error.to_string()).collect();
+    assert!(mistakes.is_empty(), "{mistakes:?}");
+    let wrong = json!({ "email": 5 });
+    assert!(!validator.is_valid(&wrong), "the schema refuses something");
 }

@@ -261,39 +261,37 @@ fn command(server: &Server, steps: &Path, arguments: &[&str]) {
     assert!(output.status.success() || arguments == ["doctor"], "{arguments:?}: {told}");
 }
 
-#[test]
-fn what_one_request_sets_off_does_not_grow_with_what_is_stored() {
-    block_on(async {
-        let server = start(Home::new());
-        let key = found(&server).await;
-        let home = server.stop().1;
-        let server = start(home);
-        crowd::fill(&server);
-        let mut home = server.stop().1;
-        let work = Work::of(&home);
-        // PostgreSQL plans for the values, and for any values: both are looked at. It knows the tables as autovacuum would.
-        let plans: &[&str] = match &work.records {
-            Records::Sqlite { .. } => &[""],
-            Records::Postgres { .. } => &["force_custom_plan", "force_generic_plan"],
-        };
-        let mut excess = Vec::new();
-        for (turn, plan) in (1..).zip(plans) {
-            if let Records::Postgres { store, .. } = &work.records {
-                let name = store.rsplit('/').next().unwrap();
-                ask(store, &format!("ALTER DATABASE {name} SET plan_cache_mode = {plan}")).unwrap();
-                ask(store, "ANALYZE").unwrap();
-            }
-            work.begin();
-            let server = start(home);
-            drive(&server, &key, turn).await;
-            if usize::from(turn) == plans.len() {
-                // Both are done in steps.
-                command(&server, &work.file, &["members", "export"]);
-                command(&server, &work.file, &["members", "erase", "ana@gmail.com", "--waive-rewards"]);
-            }
-            home = server.stop().1;
-            excess.extend(work.excess().into_iter().map(|found| format!("{plan} {found}")));
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_request_sets_off_does_not_grow_with_what_is_stored() {
+    let server = start(Home::new());
+    let key = found(&server).await;
+    let home = server.stop().1;
+    let server = start(home);
+    crowd::fill(&server);
+    let mut home = server.stop().1;
+    let work = Work::of(&home);
+    // PostgreSQL plans for the values, and for any values: both are looked at. It knows the tables as autovacuum would.
+    let plans: &[&str] = match &work.records {
+        Records::Sqlite { .. } => &[""],
+        Records::Postgres { .. } => &["force_custom_plan", "force_generic_plan"],
+    };
+    let mut excess = Vec::new();
+    for (turn, plan) in (1..).zip(plans) {
+        if let Records::Postgres { store, .. } = &work.records {
+            let name = store.rsplit('/').next().unwrap();
+            ask(store, &format!("ALTER DATABASE {name} SET plan_cache_mode = {plan}")).unwrap();
+            ask(store, "ANALYZE").unwrap();
         }
-        assert!(excess.is_empty(), "{ROWS} rows of each kind:\n{}", excess.join("\n"));
-    });
+        work.begin();
+        let server = start(home);
+        drive(&server, &key, turn).await;
+        if usize::from(turn) == plans.len() {
+            // Both are done in steps.
+            command(&server, &work.file, &["members", "export"]);
+            command(&server, &work.file, &["members", "erase", "ana@gmail.com", "--waive-rewards"]);
+        }
+        home = server.stop().1;
+        excess.extend(work.excess().into_iter().map(|found| format!("{plan} {found}")));
+    }
+    assert!(excess.is_empty(), "{ROWS} rows of each kind:\n{}", excess.join("\n"));
 }

@@ -12,8 +12,8 @@ use crate::records::{ask, connect};
 const STATEMENTS: usize = 300;
 
 /// Reads what the other tests ran: `./test.sh` runs it after them.
-#[test]
-fn every_statement_that_ran_finds_its_rows_by_an_index() {
+#[tokio::test(flavor = "multi_thread")]
+async fn every_statement_that_ran_finds_its_rows_by_an_index() {
     needs!(Statements);
     let file = std::env::var("UNIONHALL_TEST_STATEMENTS").unwrap();
     let text = std::fs::read_to_string(file).unwrap();
@@ -21,27 +21,25 @@ fn every_statement_that_ran_finds_its_rows_by_an_index() {
     statements.sort_unstable();
     statements.dedup();
     assert!(statements.len() > STATEMENTS, "{} statements", statements.len());
-    block_on(async {
-        let server = start(Home::on_postgres(tempfile::tempdir().unwrap()));
-        found(&server).await;
-        crowd::fill(&server);
-        let home = server.stop().1;
-        let Records::Postgres { store, .. } = home.records() else { panic!("these records are in PostgreSQL") };
-        ask(store, "ANALYZE").unwrap();
-        let client = connect(store).await.unwrap();
-        let mut refused = Vec::new();
-        for statement in statements {
-            refused.extend(refusal(&client, statement).await);
-        }
-        assert!(refused.is_empty(), "with {ROWS} rows of each kind:\n{}", refused.join("\n"));
+    let server = start(Home::on_postgres(tempfile::tempdir().unwrap()));
+    found(&server).await;
+    crowd::fill(&server);
+    let home = server.stop().1;
+    let Records::Postgres { store, .. } = home.records() else { panic!("these records are in PostgreSQL") };
+    ask(store, "ANALYZE").unwrap();
+    let client = connect(store).await.unwrap();
+    let mut refused = Vec::new();
+    for statement in statements {
+        refused.extend(refusal(&client, statement).await);
+    }
+    assert!(refused.is_empty(), "with {ROWS} rows of each kind:\n{}", refused.join("\n"));
 
-        let list = "SELECT id FROM partner_events WHERE partner_id = $1 ORDER BY position LIMIT $2";
-        assert_eq!(refusal(&client, list).await, None);
-        for index in ["by_time", "by_key", "by_position", "to_number"] {
-            ask(store, &format!("DROP INDEX partner_events_{index}")).unwrap();
-        }
-        holds(&refusal(&client, &format!("{list} ")).await.unwrap(), &["reads all of partner_events"]);
-    });
+    let list = "SELECT id FROM partner_events WHERE partner_id = $1 ORDER BY position LIMIT $2";
+    assert_eq!(refusal(&client, list).await, None);
+    for index in ["by_time", "by_key", "by_position", "to_number"] {
+        ask(store, &format!("DROP INDEX partner_events_{index}")).unwrap();
+    }
+    holds(&refusal(&client, &format!("{list} ")).await.unwrap(), &["reads all of partner_events"]);
 }
 
 /// Why a statement may not be run.

@@ -102,37 +102,35 @@ fn a_step_keeps_every_row_on_sqlite() {
     holds(&SqliteStore::open(&path).err().unwrap().to_string(), &["newer unionhall"]);
 }
 
-#[test]
-fn a_step_keeps_every_row_on_postgres_and_nodes_before_it_go_on() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_keeps_every_row_on_postgres_and_nodes_before_it_go_on() {
     needs!(Postgres);
-    block_on(async {
-        let database = Database::make().await;
-        let client = database.client().await;
-        let older = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
-        client.batch_execute(FILL).await.unwrap();
-        let rows =
-            async || -> Vec<String> { client.query(ROWS, &[]).await.unwrap().iter().map(|row| row.get(0)).collect() };
-        let (before, next) = (rows().await, and(NEXT));
-        let refused =
-            PostgresStore::open_with(database.address(), Prepare::Expect, 256, next).await.err().unwrap().to_string();
-        assert!(
-            refused.contains(&format!("schema {TODAY}")) && refused.contains("use the unionhall that serves them"),
-            "{refused}"
-        );
-        let newer =
-            OpenStore::new(PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, next).await.unwrap());
-        assert_eq!(rows().await, before);
-        let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
-        assert_eq!(i64::from(version.get::<_, i32>(0)), TODAY + 1);
-        assert_eq!(older.member_count().await, Ok(1));
-        older.check(true).await.unwrap();
-        let again = OpenStore::new(PostgresStore::open(database.address(), Prepare::Expect, 256).await.unwrap());
-        works(&newer).await;
-        for store in [older, again] {
-            store.close().await.unwrap();
-        }
-        drop(client);
-    });
+    let database = Database::make().await;
+    let client = database.client().await;
+    let older = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
+    client.batch_execute(FILL).await.unwrap();
+    let rows =
+        async || -> Vec<String> { client.query(ROWS, &[]).await.unwrap().iter().map(|row| row.get(0)).collect() };
+    let (before, next) = (rows().await, and(NEXT));
+    let refused =
+        PostgresStore::open_with(database.address(), Prepare::Expect, 256, next).await.err().unwrap().to_string();
+    assert!(
+        refused.contains(&format!("schema {TODAY}")) && refused.contains("use the unionhall that serves them"),
+        "{refused}"
+    );
+    let newer =
+        OpenStore::new(PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, next).await.unwrap());
+    assert_eq!(rows().await, before);
+    let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
+    assert_eq!(i64::from(version.get::<_, i32>(0)), TODAY + 1);
+    assert_eq!(older.member_count().await, Ok(1));
+    older.check(true).await.unwrap();
+    let again = OpenStore::new(PostgresStore::open(database.address(), Prepare::Expect, 256).await.unwrap());
+    works(&newer).await;
+    for store in [older, again] {
+        store.close().await.unwrap();
+    }
+    drop(client);
 }
 
 /// Mail in every state that an outbox of 1.0.0 has, to be counted by the step that came after it.
@@ -171,26 +169,24 @@ fn records_of_1_0_0_are_brought_up_to_date_on_sqlite() {
 }
 
 /// A node of 1.0.0 goes on beside the new one.
-#[test]
-fn records_of_1_0_0_are_brought_up_to_date_on_postgres() {
+#[tokio::test(flavor = "multi_thread")]
+async fn records_of_1_0_0_are_brought_up_to_date_on_postgres() {
     needs!(Postgres);
-    block_on(async {
-        let database = Database::make().await;
-        let released = OpenStore::new(
-            PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, &MIGRATIONS[..1]).await.unwrap(),
-        );
-        let client = database.client().await;
-        client.batch_execute(&format!("{FILL}; {}", MAIL_OF_1_0_0.replace("MAILED", "TRUE"))).await.unwrap();
-        let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
-        counts_mail_of_1_0_0(&store).await;
-        counts_mail_of_1_0_0(&released).await;
-        released.check(true).await.unwrap();
-        released.close().await.unwrap();
-        works(&store).await;
-        let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
-        assert_eq!(i64::from(version.get::<_, i32>(0)), TODAY);
-        drop(client);
-    });
+    let database = Database::make().await;
+    let released = OpenStore::new(
+        PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, &MIGRATIONS[..1]).await.unwrap(),
+    );
+    let client = database.client().await;
+    client.batch_execute(&format!("{FILL}; {}", MAIL_OF_1_0_0.replace("MAILED", "TRUE"))).await.unwrap();
+    let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
+    counts_mail_of_1_0_0(&store).await;
+    counts_mail_of_1_0_0(&released).await;
+    released.check(true).await.unwrap();
+    released.close().await.unwrap();
+    works(&store).await;
+    let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
+    assert_eq!(i64::from(version.get::<_, i32>(0)), TODAY);
+    drop(client);
 }
 
 #[test]
@@ -217,21 +213,19 @@ fn records_of_another_build_are_refused_on_sqlite() {
     assert!(refused().contains("another unreleased build (schema 9 without a fingerprint"), "{}", refused());
 }
 
-#[test]
-fn records_of_another_build_are_refused_on_postgres() {
+#[tokio::test(flavor = "multi_thread")]
+async fn records_of_another_build_are_refused_on_postgres() {
     needs!(Postgres);
-    block_on(async {
-        let database = Database::make().await;
-        let open = async |migrations| {
-            PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, migrations).await.map(OpenStore::new)
-        };
-        open(of_another_build()).await.unwrap().close().await.unwrap();
-        holds(&open(MIGRATIONS).await.err().unwrap().to_string(), &["were made by another unreleased build (schema "]);
-        let client = database.client().await;
-        client.batch_execute("ALTER TABLE unionhall_schema DROP COLUMN fingerprint").await.unwrap();
-        holds(&open(MIGRATIONS).await.err().unwrap().to_string(), &["without a fingerprint", "give an empty database"]);
-        drop(client);
-    });
+    let database = Database::make().await;
+    let open = async |migrations| {
+        PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, migrations).await.map(OpenStore::new)
+    };
+    open(of_another_build()).await.unwrap().close().await.unwrap();
+    holds(&open(MIGRATIONS).await.err().unwrap().to_string(), &["were made by another unreleased build (schema "]);
+    let client = database.client().await;
+    client.batch_execute("ALTER TABLE unionhall_schema DROP COLUMN fingerprint").await.unwrap();
+    holds(&open(MIGRATIONS).await.err().unwrap().to_string(), &["without a fingerprint", "give an empty database"]);
+    drop(client);
 }
 
 /// Links and message ids are made from ids: SQLite gives the highest out again unless told otherwise.

@@ -351,26 +351,24 @@ fn the_operator_has_failed_mail_tried_again_all_of_it_or_one_domains() {
     });
 }
 
-#[test]
-fn a_mail_that_is_sent_again_is_the_same_mail() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_that_is_sent_again_is_the_same_mail() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let [one, two] = folders.each_ref().map(|folder| Room::on_sqlite(folder.path()));
-    block_on(async {
-        let room = one;
-        room.sign_up("ana@example.com").await;
-        let worker = room.worker("w");
-        assert_eq!(worker.step(NOW).await.unwrap().sent, 1);
-        let first = room.transport.taken.lock().unwrap()[0].clone();
-        // As after a crash between the sending and the writing down: another room with the same beginnings.
-        let again = two;
-        again.sign_up("ana@example.com").await;
-        again.fail(away());
-        assert_eq!(again.worker("w").step(NOW).await.unwrap().tried, 1);
-        again.fail(None);
-        let later = NOW.plus(Duration::from_secs(60));
-        assert_eq!(again.worker("w").step(later).await.unwrap().sent, 1);
-        assert_eq!(again.transport.taken.lock().unwrap()[0], first, "to the byte, its message id included");
-    });
+    let room = one;
+    room.sign_up("ana@example.com").await;
+    let worker = room.worker("w");
+    assert_eq!(worker.step(NOW).await.unwrap().sent, 1);
+    let first = room.transport.taken.lock().unwrap()[0].clone();
+    // As after a crash between the sending and the writing down: another room with the same beginnings.
+    let again = two;
+    again.sign_up("ana@example.com").await;
+    again.fail(away());
+    assert_eq!(again.worker("w").step(NOW).await.unwrap().tried, 1);
+    again.fail(None);
+    let later = NOW.plus(Duration::from_secs(60));
+    assert_eq!(again.worker("w").step(later).await.unwrap().sent, 1);
+    assert_eq!(again.transport.taken.lock().unwrap()[0], first, "to the byte, its message id included");
 }
 
 /// An answer after 28 seconds had four copies sent within half an hour.

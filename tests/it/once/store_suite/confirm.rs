@@ -157,15 +157,13 @@ pub(super) async fn a_new_member_is_told_with_the_answers_that_count(fixture: &F
 }
 
 /// The same where each has a transaction of its own.
-#[test]
-fn confirmations_at_once_on_postgres_without_batches() {
+#[tokio::test(flavor = "multi_thread")]
+async fn confirmations_at_once_on_postgres_without_batches() {
     needs!(Postgres);
-    block_on(async {
-        let database = Database::migrated().await;
-        let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());
-        let records = Records::Postgres { store: database.url(), limits: String::new() };
-        let fixture = Fixture::new(store, records).await;
-        confirmations_at_once_are_each_done_as_if_alone(&fixture).await;
-        fixture.store.close().await.unwrap();
-    });
+    let database = Database::migrated().await;
+    let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());
+    let records = Records::Postgres { store: database.url(), limits: String::new() };
+    let fixture = Fixture::new(store, records).await;
+    confirmations_at_once_are_each_done_as_if_alone(&fixture).await;
+    fixture.store.close().await.unwrap();
 }

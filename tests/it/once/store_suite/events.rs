@@ -158,54 +158,52 @@ pub(super) async fn many_unread_events_are_numbered_in_steps(fixture: &Fixture) 
 }
 
 /// Rows that commit in another order than their ids were handed out in: a reader that goes by ids skips those that come late.
-#[test]
-fn no_reader_skips_what_commits_late() {
+#[tokio::test(flavor = "multi_thread")]
+async fn no_reader_skips_what_commits_late() {
     needs!(Postgres);
-    block_on(async {
-        let database = Database::migrated().await;
-        let fixture = Fixture::on_postgres(&database).await;
-        let other = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
-        let nodes = [fixture.store.clone(), other];
-        let readers = nodes.each_ref().map(|node| events_of(node));
-        let mut writers = Vec::new();
-        for _ in 0..8 {
-            writers.push(database.client().await);
-        }
-        let insert = format!(
-            "BEGIN; INSERT INTO partner_events (partner_id, idempotency_key, kind, at)
+    let database = Database::migrated().await;
+    let fixture = Fixture::on_postgres(&database).await;
+    let other = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
+    let nodes = [fixture.store.clone(), other];
+    let readers = nodes.each_ref().map(|node| events_of(node));
+    let mut writers = Vec::new();
+    for _ in 0..8 {
+        writers.push(database.client().await);
+    }
+    let insert = format!(
+        "BEGIN; INSERT INTO partner_events (partner_id, idempotency_key, kind, at)
                     SELECT {}, 'k' || nextval('written'), 'sign_up.confirmed', 1800000000000",
-            fixture.partner.id.0
-        );
-        writers[0].batch_execute("CREATE SEQUENCE written").await.unwrap();
-        // Each has a cursor of its own, and both read after every commit.
-        let mut seen: [(Option<String>, Vec<String>); 2] = Default::default();
-        for round in 0..20_usize {
-            for writer in &writers {
-                writer.batch_execute(&insert).await.unwrap();
-            }
-            // In the end once more: what one reader numbers while the other reads is in the other's next page.
-            for turn in 0..=writers.len() {
-                // The last to begin is the first to commit; every other round begins elsewhere.
-                let last = writers.len() - 1;
-                if let Some(turn) = last.checked_sub(turn) {
-                    writers[(turn + round) % writers.len()].batch_execute("COMMIT").await.unwrap();
-                }
-                let reads = readers.iter().zip(&mut seen).map(async |(events, (cursor, seen))| {
-                    let page = events.list(fixture.partner.id, cursor.as_deref(), 100, Duration::ZERO).await;
-                    let page = page.unwrap().unwrap();
-                    seen.extend(keys(&page.events).into_iter().map(str::to_owned));
-                    *cursor = Some(page.cursor);
-                });
-                crate::server::together(reads).await;
-            }
+        fixture.partner.id.0
+    );
+    writers[0].batch_execute("CREATE SEQUENCE written").await.unwrap();
+    // Each has a cursor of its own, and both read after every commit.
+    let mut seen: [(Option<String>, Vec<String>); 2] = Default::default();
+    for round in 0..20_usize {
+        for writer in &writers {
+            writer.batch_execute(&insert).await.unwrap();
         }
-        let [(_, one), (_, two)] = &seen;
-        assert_eq!(one, two, "both saw one order");
-        let distinct: std::collections::HashSet<_> = one.iter().collect();
-        assert_eq!((one.len(), distinct.len()), (160, 160), "each once");
-        for node in nodes {
-            node.close().await.unwrap();
+        // In the end once more: what one reader numbers while the other reads is in the other's next page.
+        for turn in 0..=writers.len() {
+            // The last to begin is the first to commit; every other round begins elsewhere.
+            let last = writers.len() - 1;
+            if let Some(turn) = last.checked_sub(turn) {
+                writers[(turn + round) % writers.len()].batch_execute("COMMIT").await.unwrap();
+            }
+            let reads = readers.iter().zip(&mut seen).map(async |(events, (cursor, seen))| {
+                let page = events.list(fixture.partner.id, cursor.as_deref(), 100, Duration::ZERO).await;
+                let page = page.unwrap().unwrap();
+                seen.extend(keys(&page.events).into_iter().map(str::to_owned));
+                *cursor = Some(page.cursor);
+            });
+            crate::server::together(reads).await;
         }
-        drop(writers);
-    });
+    }
+    let [(_, one), (_, two)] = &seen;
+    assert_eq!(one, two, "both saw one order");
+    let distinct: std::collections::HashSet<_> = one.iter().collect();
+    assert_eq!((one.len(), distinct.len()), (160, 160), "each once");
+    for node in nodes {
+        node.close().await.unwrap();
+    }
+    drop(writers);
 }

@@ -736,17 +736,15 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(fixture: &Fixture
 }
 
 /// The same where each sign-up has a transaction of its own.
-#[test]
-fn repeats_merge_on_postgres_without_batches() {
+#[tokio::test(flavor = "multi_thread")]
+async fn repeats_merge_on_postgres_without_batches() {
     needs!(Postgres);
-    block_on(async {
-        let database = Database::migrated().await;
-        let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());
-        let records = Records::Postgres { store: database.url(), limits: String::new() };
-        let fixture = Fixture::new(store, records).await;
-        repeats_merge_in_their_order_whatever_shares_a_commit(&fixture).await;
-        fixture.store.close().await.unwrap();
-    });
+    let database = Database::migrated().await;
+    let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());
+    let records = Records::Postgres { store: database.url(), limits: String::new() };
+    let fixture = Fixture::new(store, records).await;
+    repeats_merge_in_their_order_whatever_shares_a_commit(&fixture).await;
+    fixture.store.close().await.unwrap();
 }
 
 async fn two_partners_sign_ups_of_one_person_count_once(fixture: &Fixture) {

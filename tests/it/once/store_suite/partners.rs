@@ -208,25 +208,23 @@ pub(super) async fn a_declined_sign_up_that_is_taken_back_is_told(fixture: &Fixt
 /// As if a node that knows nothing of names had confirmed it.
 const BY_AN_OLDER_NODE: &str = "UPDATE sign_ups SET state = 'confirmed', decided_at = 1800000000000";
 
-#[test]
-fn an_older_nodes_confirmation_is_told_when_the_name_closes() {
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_nodes_confirmation_is_told_when_the_name_closes() {
     needs!(Postgres);
-    block_on(async {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("unionhall.db");
-        let fixture = Fixture::on_sqlite(folder.path()).await;
-        confirmed_by_an_older_node(&fixture, async || {
-            rusqlite::Connection::open(&path).unwrap().execute_batch(BY_AN_OLDER_NODE).unwrap();
-        })
-        .await;
-        let database = Database::migrated().await;
-        let fixture = Fixture::on_postgres(&database).await;
-        confirmed_by_an_older_node(&fixture, async || {
-            database.client().await.batch_execute(BY_AN_OLDER_NODE).await.unwrap();
-        })
-        .await;
-        fixture.store.close().await.unwrap();
-    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("unionhall.db");
+    let fixture = Fixture::on_sqlite(folder.path()).await;
+    confirmed_by_an_older_node(&fixture, async || {
+        rusqlite::Connection::open(&path).unwrap().execute_batch(BY_AN_OLDER_NODE).unwrap();
+    })
+    .await;
+    let database = Database::migrated().await;
+    let fixture = Fixture::on_postgres(&database).await;
+    confirmed_by_an_older_node(&fixture, async || {
+        database.client().await.batch_execute(BY_AN_OLDER_NODE).await.unwrap();
+    })
+    .await;
+    fixture.store.close().await.unwrap();
 }
 
 async fn confirmed_by_an_older_node(fixture: &Fixture, confirm: impl AsyncFnOnce()) {
