@@ -149,9 +149,7 @@ async fn every_command_of_the_page_answers_as_it_says() {
                 begin(),
                 round("internet-sample", "$45 a month for at least 10 households", "$55, or $50 for 24 months"),
                 round(
-                    "internet-sample",
-                    "$48 a month for 12 months, no exit fee",
-                    "Agreed, if members decide by March",
+                    "internet-sample", "$48 a month for 12 months, no exit fee", "Agreed, if members decide by March",
                 ),
                 proposal("internet-sample"),
             ];
@@ -171,7 +169,7 @@ async fn every_command_of_the_page_answers_as_it_says() {
         if command.contains("campaigns open") {
             server.execute(
                 "INSERT INTO participations (campaign_id, person_id, state, in_at, changed_at)
-                     SELECT c.id, p.id, 'in', 1794895100000, 1794895100000 FROM campaigns c, people p",
+                 SELECT c.id, p.id, 'in', 1794895100000, 1794895100000 FROM campaigns c, people p",
             );
             count_in(&server, 0, &sheet(0));
         }

@@ -88,16 +88,13 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
     open(&server, "internet-2099", "states = [\"CA\", \"OR\"]").await;
     server.execute(
         "INSERT INTO campaigns (slug, definition, state, gather_until, created_at)
-             SELECT 'hidden', replace(definition, 'internet-2099', 'hidden'), 'draft', gather_until, 1 FROM campaigns",
+         SELECT 'hidden', replace(definition, 'internet-2099', 'hidden'), 'draft', gather_until, 1 FROM campaigns",
     );
     let shown = page(&server.get("/campaigns/internet-2099").await, 200, "Title of internet-2099");
     holds(
         &shown,
         &[
-            "Faster for less.",
-            "Home Internet",
-            "California and Oregon",
-            "Jan 31, 2099",
+            "Faster for less.", "Home Internet", "California and Oregon", "Jan 31, 2099",
             "Fewer than 5 at the last count",
         ],
     );
@@ -106,9 +103,7 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
     holds(
         &strip,
         &[
-            "Title of internet-2099",
-            "Home Internet · California and Oregon",
-            "Gathering members until Jan 31, 2099",
+            "Title of internet-2099", "Home Internet · California and Oregon", "Gathering members until Jan 31, 2099",
             "Fewer than 5 at the last count",
         ],
     );
@@ -120,8 +115,8 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
     // What is shown of how many is the stored sheet's.
     server.execute(
         "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet)
-             SELECT id, 1, 1, '{\"in\":1230,\"accepted\":15,\"byState\":[],\"inOtherStates\":0,\"byCategory\":[],\"inOtherCategories\":0}'
-             FROM campaigns WHERE slug = 'internet-2099'",
+         SELECT id, 1, 1, '{\"in\":1230,\"accepted\":15,\"byState\":[],\"inOtherStates\":0,\"byCategory\":[],\"inOtherCategories\":0}'
+         FROM campaigns WHERE slug = 'internet-2099'",
     );
     wait_for!(async || listed(&server).await[0]["in"] == 1230).await;
     page(&server.get("/campaigns").await, 200, "1,230 members in");
@@ -158,13 +153,8 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
     holds(
         &shown,
         &[
-            "$48 a month",
-            "12 months",
-            "None, ever",
-            "$240 a year",
-            "$68 a month (FCC urban rate survey, Dec 1, 2026)",
-            "Mar 15, 2099",
-            "mailto:help@fiber.example",
+            "$48 a month", "12 months", "None, ever", "$240 a year",
+            "$68 a month (FCC urban rate survey, Dec 1, 2026)", "Mar 15, 2099", "mailto:help@fiber.example",
             "Order with the code that you are mailed.",
         ],
     );

@@ -200,28 +200,10 @@ mod once {
     fn a_reader_who_has_gone_is_no_error() {
         let (server, key) = Server::with_key(&[]);
         let fine = [
-            "doctor --json --listen 127.0.0.1:0",
-            "settings",
-            "settings --json",
-            "keys list",
-            "keys issue Acme",
-            "keys rotate KEY",
-            "keys revoke KEY",
-            "partners list",
-            "webhooks list",
-            "members export",
-            "members find ana@example.com",
-            "stats",
-            "mail list",
-            "signups status",
-            "audit",
-            "backup copy",
-            "openapi",
-            "completions bash",
-            "manual",
-            "serve --help",
-            "--version",
-            "",
+            "doctor --json --listen 127.0.0.1:0", "settings", "settings --json", "keys list", "keys issue Acme",
+            "keys rotate KEY", "keys revoke KEY", "partners list", "webhooks list", "members export",
+            "members find ana@example.com", "stats", "mail list", "signups status", "audit", "backup copy", "openapi",
+            "completions bash", "manual", "serve --help", "--version", "",
         ];
         let failed =
             [("doctor --mail smtp://127.0.0.1:1", 1), ("catalog check nowhere.toml", 1), ("serve --nonsense", 2)];
@@ -377,11 +359,8 @@ mod once {
         holds(
             &said,
             &[
-                "internet",
-                "14 categories, $4,150 a year in all for the API.",
-                "$3,400 on pages",
-                "run_by, cost, funding",
-                "The catalog is good.",
+                "internet", "14 categories, $4,150 a year in all for the API.", "$3,400 on pages",
+                "run_by, cost, funding", "The catalog is good.",
             ],
         );
         let folder = tempfile::tempdir().unwrap();

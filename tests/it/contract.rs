@@ -214,10 +214,7 @@ mod once {
             assert_eq!(root[field], format!("https://api.union.example{path}"));
         }
         let endpoints = [
-            "GET /v1/negotiate-categories",
-            "GET /v1/referral-program",
-            "GET /v1/stats",
-            "POST /v1/invite",
+            "GET /v1/negotiate-categories", "GET /v1/referral-program", "GET /v1/stats", "POST /v1/invite",
             "POST /v1/referral-link",
         ];
         assert_eq!(root["endpoints"], json!(endpoints));

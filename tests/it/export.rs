@@ -190,20 +190,20 @@ async fn an_export_holds_what_is_kept_by_its_published_schema() {
                  server.number("SELECT max(created_at) / 86400000 FROM sign_ups")),
         "UPDATE sign_ups SET client = 'Helper', mailed_at = 1794743200000, language = 'es' WHERE id = 2",
         "INSERT INTO stopped_partners (mailbox, partner_id, stopped_at)
-             SELECT 'ana@example.com', id, 1794743200000 FROM partners",
+         SELECT 'ana@example.com', id, 1794743200000 FROM partners",
         "UPDATE outbox SET last_error = 'the relay is away', attempts = 2, given_up_at = 1794743200000, held_at = 1794743200000",
         "INSERT INTO campaigns (slug, definition, state, gather_until, created_at, reward_cents, group_size, max_groups, hold_days)
-             VALUES ('one-2027', '', 'draft', 1, 1, 10000, 5, 10, 30)",
+         VALUES ('one-2027', '', 'draft', 1, 1, 10000, 5, 10, 30)",
         &format!("INSERT INTO qualifications (campaign_id, person_id, qualified_at, voided_at)
-                      VALUES (1, {id}, 1794743200000, 1794743200000)"),
+                  VALUES (1, {id}, 1794743200000, 1794743200000)"),
         &format!("INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) VALUES ({id}, 1, 'accrued', 1794743200000)"),
         "INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why)
-             VALUES ('account1', 1, 'accrual', 10000, 1794743200000, 'rules', 'group 1')",
+         VALUES ('account1', 1, 'accrual', 10000, 1794743200000, 'rules', 'group 1')",
         "INSERT INTO payout_batches (created_at, who) VALUES (1, 'op')",
         "INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state, reference, paid_at, reason, settled_at)
-             VALUES (1, 'account1-1-1', 'account1', 1, 10000, 1, 'failed', 'transfer-7', 1794743200000, 'no such account', 1794743200000)",
+         VALUES (1, 'account1-1-1', 'account1', 1, 10000, 1, 'failed', 'transfer-7', 1794743200000, 'no such account', 1794743200000)",
         &format!("INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
-                      VALUES (1, {id}, 'in', 1794743200000, 1794743200000, 1794743200000)"),
+                  VALUES (1, {id}, 'in', 1794743200000, 1794743200000, 1794743200000)"),
         "DELETE FROM mailboxes",
         "INSERT INTO mailboxes (mailbox, sent_1, sent_2, sent_3, sent_4, source_1, source_2, source_3, source_4, suppressed_until,
                                     complained_at)

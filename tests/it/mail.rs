@@ -33,16 +33,7 @@ async fn mail_goes_encrypted_and_authenticated_and_its_link_confirms() {
     let (_folder, cert, key) = certify();
     for (tls, scheme) in [("implicit", "smtps"), ("starttls", "smtp")] {
         let mail = Mailserver::start(&[
-            "--tls",
-            tls,
-            "--cert",
-            &cert,
-            "--key",
-            &key,
-            "--user",
-            "union",
-            "--password",
-            "p@ss/word",
+            "--tls", tls, "--cert", &cert, "--key", &key, "--user", "union", "--password", "p@ss/word",
         ]);
         let url = format!(
             "{scheme}://union:p%40ss%2Fword@localhost:{}{}",
@@ -311,11 +302,7 @@ async fn a_mailbox_is_not_flooded() {
     let mut bodies = std::collections::HashSet::new();
     for n in 0..20 {
         let email = [
-            "ana.b@gmail.com",
-            "anab+x@gmail.com",
-            "a.nab@googlemail.com",
-            "ANA.B@gmail.com",
-            "anab@ｇmail.com",
+            "ana.b@gmail.com", "anab+x@gmail.com", "a.nab@googlemail.com", "ANA.B@gmail.com", "anab@ｇmail.com",
             "anab@gmａil.com",
         ][n % 6];
         let key = if n % 2 == 0 { &key } else { &other };

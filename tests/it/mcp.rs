@@ -428,11 +428,7 @@ mod once {
             assert_eq!(body(&raw(bad).await)["id"], Value::Null);
         }
         for bad in [
-            "[]",
-            "5",
-            "{}",
-            "null",
-            "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]",
+            "[]", "5", "{}", "null", "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]",
             "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}",
         ] {
             fault(&raw(bad).await, 400, -32600);
@@ -452,14 +448,8 @@ mod once {
             server.send(Request::post("/mcp").header("origin", origin), ping.clone()).await
         };
         let public = Server::start_with(&[
-            "--base-url",
-            "https://api.union.example/v",
-            "--join-site",
-            "https://union.example",
-            "--mail",
-            "hold",
-            "--mcp-origins",
-            "https://one.example,https://two.example:8443",
+            "--base-url", "https://api.union.example/v", "--join-site", "https://union.example", "--mail", "hold",
+            "--mcp-origins", "https://one.example,https://two.example:8443",
         ]);
         for good in
             ["https://api.union.example", "https://union.example", "https://one.example", "https://two.example:8443"]
@@ -467,10 +457,7 @@ mod once {
             result(&ask(&public, good).await);
         }
         for bad in [
-            "https://evil.example",
-            "http://api.union.example",
-            "null",
-            "http://localhost:8080",
+            "https://evil.example", "http://api.union.example", "null", "http://localhost:8080",
             "https://union.example.evil.example",
         ] {
             fault(&ask(&public, bad).await, 403, -32600);

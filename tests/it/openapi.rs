@@ -59,15 +59,8 @@ mod once {
         let mut found = names(schemas);
         found.sort_unstable();
         let mut expected = [
-            "NegotiationCategory",
-            "NegotiationCategories",
-            "ReferralProgram",
-            "MemberStats",
-            "InviteRequest",
-            "InviteResponse",
-            "ReferralLinkRequest",
-            "ReferralLinkResponse",
-            "Error",
+            "NegotiationCategory", "NegotiationCategories", "ReferralProgram", "MemberStats", "InviteRequest",
+            "InviteResponse", "ReferralLinkRequest", "ReferralLinkResponse", "Error",
         ];
         expected.sort_unstable();
         assert_eq!(found, expected);
@@ -116,11 +109,7 @@ mod once {
         assert_eq!(schemas["MemberStats"]["properties"]["ok"]["const"], true);
         assert_eq!(schemas["Error"]["properties"]["ok"]["const"], false);
         let codes = [
-            "invalid_json",
-            "invalid_submission",
-            "agent_unauthorized",
-            "rate_limited",
-            "backend_not_configured",
+            "invalid_json", "invalid_submission", "agent_unauthorized", "rate_limited", "backend_not_configured",
             "save_failed",
         ];
         assert_eq!(known("Error", "code"), json!(codes));

@@ -277,12 +277,7 @@ mod once {
     #[tokio::test(flavor = "multi_thread")]
     async fn forms_from_other_sites_are_refused() {
         let server = Server::start_with(&[
-            "--base-url",
-            "https://api.union.example",
-            "--join-site",
-            "https://union.example/go",
-            "--mail",
-            "hold",
+            "--base-url", "https://api.union.example", "--join-site", "https://union.example/go", "--mail", "hold",
         ]);
         let send = async |header: &str, value: &str| {
             let request = Request::post("/join").header(header, value);

@@ -381,7 +381,7 @@ async fn what_is_netted_in_full_is_in_no_file() {
     join(&server, &key, "bob6", code).await;
     server.execute(&format!(
         "INSERT INTO participations (campaign_id, person_id, state, accepted_at, changed_at)
-             SELECT 1, id, 'accepted', {begun}, {begun} FROM people WHERE email = 'bob6@example.com'",
+         SELECT 1, id, 'accepted', {begun}, {begun} FROM people WHERE email = 'bob6@example.com'",
         begun = days_ago(40)
     ));
     let (totals, accounts) = listed(&server);
@@ -416,7 +416,7 @@ async fn a_void_says_what_it_meant() {
 
     server.execute(
         "INSERT INTO campaigns (slug, definition, state, gather_until, created_at)
-             SELECT 'other', replace(definition, 'internet-sample', 'other'), 'draft', gather_until, 0 FROM campaigns",
+         SELECT 'other', replace(definition, 'internet-sample', 'other'), 'draft', gather_until, 0 FROM campaigns",
     );
     let told = refused(&server, &["rewards", "void", "ana12@example.com", "--campaign", "other", "--reason", "x"]);
     assert!(

@@ -91,12 +91,9 @@ async fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money
     holds(
         &shown,
         &[
-            "due to you $100 being paid now $100 paid to you $100",
-            "with the union's next batch",
-            "Title of fiber-2099 Full groups 3 groups, $100 each",
-            "On hold 1 member; the first hold ends",
-            "Counting, not in a group yet 2 members",
-            "Needed for the next group 3 members",
+            "due to you $100 being paid now $100 paid to you $100", "with the union's next batch",
+            "Title of fiber-2099 Full groups 3 groups, $100 each", "On hold 1 member; the first hold ends",
+            "Counting, not in a group yet 2 members", "Needed for the next group 3 members",
         ],
     );
     assert!(!shown.contains("Without a reward") && !shown.contains("no longer count"), "{shown}");
@@ -113,7 +110,7 @@ async fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money
     let add = |numbers: &str| {
         server.execute(&format!(
             "INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at)
-                 SELECT r.person_id, 1, 'capped', 1 FROM referrers r, {numbers} WHERE r.rewarded_groups = 10"
+             SELECT r.person_id, 1, 'capped', 1 FROM referrers r, {numbers} WHERE r.rewarded_groups = 10"
         ));
     };
     let digits = "(SELECT 0 UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4

@@ -171,7 +171,7 @@ async fn addresses_of_the_simulator_act_by_themselves() {
             server.invite(&test, email).await.good();
             let all = format!(
                 "SELECT count(*) FROM sign_ups s JOIN people p ON p.id = s.person_id
-                     WHERE p.email = '{email}' AND s.state = '{state}'"
+                 WHERE p.email = '{email}' AND s.state = '{state}'"
             );
             wait_for!(async || server.sandbox_number(&all) == round).await;
         }
@@ -414,11 +414,7 @@ enum Deed {
 }
 
 const ADDRESSES: [&str; 5] = [
-    "ana@example.com",
-    "Ana+tag@example.com",
-    "confirm@simulator.test",
-    "decline@simulator.test",
-    "slow@simulator.test",
+    "ana@example.com", "Ana+tag@example.com", "confirm@simulator.test", "decline@simulator.test", "slow@simulator.test",
 ];
 
 fn deeds() -> impl Strategy<Value = Vec<(bool, Deed)>> {

@@ -19,7 +19,7 @@ async fn a_sign_up_leaves_a_person_a_record_and_a_mail() {
     let [ben, ana] = &people[..] else { panic!("{people:?}") };
     assert_eq!(ana[..4], ["Ana+Bills@Example.com", "ana+bills@example.com", "ana@example.com", "invited"]);
     let sql = "SELECT person_id, referrer_id, key_id, (SELECT name FROM partners WHERE id = partner_id), state, us_state, categories, comments
-                   FROM sign_ups";
+               FROM sign_ups";
     let answers = ["Acme Assistant", "pending", "CA", "internet,travel", "Up in March"];
     assert_eq!(server.rows(sql), [[&[ana[4].as_str(), &ben[4], &key[3..11]], &answers[..]].concat()]);
     let mail = server.rows("SELECT kind, recipient FROM outbox");
@@ -39,7 +39,7 @@ async fn a_repeat_merges_into_the_pending_sign_up() {
         fields["email"] = json!("ana@example.com");
         let answer = server.post("/v1/invite", &key, fields.to_string()).await.good();
         let sql = "SELECT us_state, categories, comments, (SELECT p.code FROM people p WHERE p.id = s.referrer_id)
-                       FROM sign_ups s";
+                   FROM sign_ups s";
         let rows = server.rows(sql);
         assert_eq!(rows.len(), 1, "one sign-up, whatever is repeated");
         (rows[0].join("|"), answer["selectedSavingsTotal"] == 0, answer["refAttributed"].as_bool().unwrap())
@@ -132,7 +132,7 @@ async fn what_was_answered_survives_a_kill() {
     clients.join_all().await;
     assert!(server.records().are_sound());
     let whole = "SELECT email_normalized FROM people JOIN sign_ups ON person_id = people.id
-                     JOIN outbox ON sign_up_id = sign_ups.id";
+                 JOIN outbox ON sign_up_id = sign_ups.id";
     let mut kept = HashMap::<_, u32>::new();
     for row in server.rows(whole) {
         *kept.entry(row[0].clone()).or_default() += 1;

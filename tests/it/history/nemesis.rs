@@ -15,16 +15,8 @@ use crate::records::create_database;
 
 /// Everybody may do as much as they like: limits are not what is looked at here.
 const FLAGS: [&str; 10] = [
-    "--mail",
-    "hold",
-    "--key-per-minute",
-    "1000000",
-    "--public-per-minute",
-    "1000000",
-    "--form-mails-a-day",
-    "0",
-    "--show-members-from",
-    "1",
+    "--mail", "hold", "--key-per-minute", "1000000", "--public-per-minute", "1000000", "--form-mails-a-day", "0",
+    "--show-members-from", "1",
 ];
 
 /// Where the clock may be moved to: never as far as a week, after which sign-ups expire.

@@ -135,7 +135,7 @@ async fn the_write_after_a_sign_up_does_not_tell_whether_its_mailbox_is_silent()
     server.execute("DELETE FROM outbox");
     server.execute(
         "INSERT INTO mailboxes (mailbox, suppressed_until) SELECT mailbox, 9000000000000 FROM people WHERE email LIKE 'silent%'
-             ON CONFLICT (mailbox) DO UPDATE SET suppressed_until = excluded.suppressed_until",
+         ON CONFLICT (mailbox) DO UPDATE SET suppressed_until = excluded.suppressed_until",
     );
     let mut connection = server.connect(Ipv4Addr::LOCALHOST).await;
     let mut times: [Vec<f64>; 2] = Default::default();
@@ -206,9 +206,9 @@ async fn signing_in_does_not_tell_whose_address_it_is() {
         "UPDATE people SET state = 'member', joined_at = 1 WHERE email LIKE 'member%' OR email LIKE 'silenced%'",
         "UPDATE people SET state = 'left', joined_at = 1, left_at = 1 WHERE email LIKE 'left%' OR email LIKE 'erased%'",
         "UPDATE people SET email_normalized = 'erased:' || id, mailbox = 'erased:' || id, email = '', erased_at = 1
-             WHERE email LIKE 'erased%'",
+         WHERE email LIKE 'erased%'",
         "INSERT INTO mailboxes (mailbox, suppressed_until)
-             SELECT mailbox, 9000000000000 FROM people WHERE email LIKE 'silenced%'",
+         SELECT mailbox, 9000000000000 FROM people WHERE email LIKE 'silenced%'",
     ] {
         server.execute(sql);
     }

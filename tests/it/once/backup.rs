@@ -232,10 +232,10 @@ async fn a_backup_beside_writers_is_of_one_moment() {
         done(&run(home.path(), &["restore", &format!("b{n}"), "--data", &data]));
         let database = home.path().join(data).join("unionhall.db");
         let torn = "SELECT (SELECT count(*) FROM pragma_foreign_key_check)
-                        + (SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok')
-                        + (SELECT count(*) FROM sign_ups s WHERE state = 'pending' AND NOT EXISTS
-                           (SELECT 1 FROM outbox WHERE sign_up_id = s.id))
-                        + abs((SELECT member_count FROM installation) - (SELECT count(*) FROM people WHERE state = 'member'))";
+                    + (SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok')
+                    + (SELECT count(*) FROM sign_ups s WHERE state = 'pending' AND NOT EXISTS
+                       (SELECT 1 FROM outbox WHERE sign_up_id = s.id))
+                    + abs((SELECT member_count FROM installation) - (SELECT count(*) FROM people WHERE state = 'member'))";
         assert_eq!(number(&database, torn), 0);
         people.push(number(&database, "SELECT count(*) FROM people"));
     }
@@ -308,8 +308,7 @@ fn records_that_are_not_whole_are_not_backed_up() {
     let before = names(home.path());
     for (harm, mend, expected) in [
         (
-            "UPDATE installation SET member_count = 7",
-            "UPDATE installation SET member_count = 1",
+            "UPDATE installation SET member_count = 7", "UPDATE installation SET member_count = 1",
             "7 members are counted, and 1 are there",
         ),
         (

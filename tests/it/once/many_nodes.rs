@@ -249,7 +249,7 @@ async fn what_was_answered_survives_the_primary() {
     }
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     let whole = "SELECT email_normalized FROM people JOIN sign_ups ON person_id = people.id
-                     JOIN outbox ON sign_up_id = sign_ups.id";
+                 JOIN outbox ON sign_up_id = sign_ups.id";
     let kept = tally(server.rows(whole).into_iter().map(|mut row| row.remove(0)));
     for email in &seen.acknowledged {
         assert_eq!(kept.get(email), Some(&1), "{email}");

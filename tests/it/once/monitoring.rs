@@ -56,17 +56,7 @@ struct Expression {
 }
 
 const FUNCTIONS: [&str; 11] = [
-    "sum",
-    "max",
-    "min",
-    "count",
-    "rate",
-    "increase",
-    "absent",
-    "time",
-    "vector",
-    "histogram_quantile",
-    "label_values",
+    "sum", "max", "min", "count", "rate", "increase", "absent", "time", "vector", "histogram_quantile", "label_values",
 ];
 
 /// Reads as much of PromQL as is used here, and refuses the rest.
@@ -236,16 +226,7 @@ fn plain(scalar: &str) -> Option<String> {
 #[test]
 fn what_has_a_mistake_is_refused() {
     for bad in [
-        "a:\n\tb: c",
-        "a: 'b",
-        "a: b: c",
-        "a: {b}",
-        "a:b",
-        "a",
-        "a: b\na: c",
-        "a: b\n   c: d",
-        "a:\n- b: c",
-        "a:\n",
+        "a:\n\tb: c", "a: 'b", "a: b: c", "a: {b}", "a:b", "a", "a: b\na: c", "a: b\n   c: d", "a:\n- b: c", "a:\n",
         "a: b ",
     ] {
         assert!(yaml(bad).is_err(), "{bad:?}: {:?}", yaml(bad));

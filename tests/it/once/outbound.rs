@@ -217,24 +217,9 @@ async fn names_that_lead_inside_are_not_dialled() {
     let secure = inside.url("https://partner.example", "/hook?token=1");
     let at = format!("partner.example:{}", inside.address.port());
     for answer in [
-        "127.0.0.1",
-        "0.0.0.0",
-        "::",
-        "::1",
-        "::ffff:127.0.0.1",
-        "::127.0.0.1",
-        "64:ff9b::127.0.0.1",
-        "64:ff9b::7f00:1",
-        "2002:7f00:1::",
-        "10.0.0.1",
-        "169.254.169.254",
-        "fe80::1",
-        "fd00:ec2::254",
-        "224.0.0.1",
-        "ff02::1",
-        "8.8.8.8 127.0.0.1",
-        "127.0.0.1 8.8.8.8",
-        "2606:4700::1111 ::ffff:10.0.0.1",
+        "127.0.0.1", "0.0.0.0", "::", "::1", "::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::127.0.0.1",
+        "64:ff9b::7f00:1", "2002:7f00:1::", "10.0.0.1", "169.254.169.254", "fe80::1", "fd00:ec2::254", "224.0.0.1",
+        "ff02::1", "8.8.8.8 127.0.0.1", "127.0.0.1 8.8.8.8", "2606:4700::1111 ::ffff:10.0.0.1",
     ] {
         let answer: Vec<_> = answer.split(' ').collect();
         for development in [false, true] {
@@ -323,12 +308,8 @@ async fn what_is_sent_is_what_was_asked_for() {
     assert_eq!(
         lines,
         [
-            "connection: close",
-            "content-length: 15",
-            "content-type: application/json",
-            &*host,
-            "user-agent: unionhall-webhooks/1",
-            "webhook-id: msg_1"
+            "connection: close", "content-length: 15", "content-type: application/json", &*host,
+            "user-agent: unionhall-webhooks/1", "webhook-id: msg_1"
         ]
     );
     assert_eq!(body, r#"{"type":"ping"}"#);

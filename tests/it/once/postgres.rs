@@ -215,7 +215,7 @@ async fn a_decline_asks_again_for_rows_that_are_held() {
     // Waits of several statements: the first met the time-out, and was asked again.
     let client = database.client().await;
     let statements = "SELECT coalesce(max(query_start)::text, '') FROM pg_stat_activity
-                          WHERE datname = current_database() AND wait_event_type = 'Lock'";
+                      WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let mut seen = std::collections::BTreeSet::new();
     wait_for!(async || {
         seen.insert(client.query_one(statements, &[]).await.unwrap().get::<_, String>(0));
@@ -440,7 +440,7 @@ async fn a_batch_of_confirmations_that_is_ended_leaves_nothing() {
     };
     let end = async {
         let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let client = database.client().await;
         wait_for!(async || { client.query_one(end, &[]).await.unwrap().get::<_, i64>(0) == 1 }).await;
     };
@@ -597,7 +597,7 @@ async fn a_node_waits_for_another_that_makes_the_tables() {
     // Longer than any unit of work is given, as the database counts it.
     let client = database.client().await;
     let waited = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'
-                      AND clock_timestamp() - query_start > interval '5.5 seconds'";
+                  AND clock_timestamp() - query_start > interval '5.5 seconds'";
     let waited = async || client.query_one(waited, &[]).await.unwrap().get::<_, i64>(0) == 1;
     wait_for!(async || waiting.is_finished() || waited().await).await;
     assert!(!waiting.is_finished());

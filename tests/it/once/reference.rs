@@ -73,17 +73,8 @@ async fn both_forms_have_every_operation_field_error_and_fact() {
         }
     }
     for part in [
-        "explicitly asked to join",
-        "Retry-After",
-        "12 months",
-        "Sunset",
-        "Deprecation",
-        "at most 1000 characters",
-        "77 a minute",
-        "RateLimit-Policy",
-        "webhook-signature",
-        "simulator.test",
-        "Idempotency-Replayed",
+        "explicitly asked to join", "Retry-After", "12 months", "Sunset", "Deprecation", "at most 1000 characters",
+        "77 a minute", "RateLimit-Policy", "webhook-signature", "simulator.test", "Idempotency-Replayed",
         "claude mcp add",
     ] {
         assert!(page.contains(part) && markdown.contains(part), "{part}");
@@ -205,9 +196,7 @@ async fn programs_find_what_describes_the_service() {
     }
     // A client that found one of these would ask for a password instead of sending its key.
     for path in [
-        "oauth-authorization-server",
-        "oauth-protected-resource",
-        "oauth-protected-resource/mcp",
+        "oauth-authorization-server", "oauth-protected-resource", "oauth-protected-resource/mcp",
         "openid-configuration",
     ] {
         assert_eq!(server.get(&format!("/.well-known/{path}")).await.status, 404, "{path}");

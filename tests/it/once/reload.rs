@@ -29,15 +29,8 @@ fn numbers_in(text: &str) -> BTreeSet<u32> {
 
 /// Everything that shows the catalog, by how it is asked for.
 const FACES: [&str; 9] = [
-    "/v1/negotiate-categories",
-    "/v1/referral-program",
-    "/openapi.json",
-    "/docs",
-    "/join",
-    "listNegotiationCategories",
-    "getReferralProgram",
-    "tools/list",
-    "signUpUser",
+    "/v1/negotiate-categories", "/v1/referral-program", "/openapi.json", "/docs", "/join", "listNegotiationCategories",
+    "getReferralProgram", "tools/list", "signUpUser",
 ];
 
 async fn ask(connection: &mut Connection, face: &str, key: &str) -> Answer {

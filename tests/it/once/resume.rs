@@ -42,7 +42,7 @@ async fn restored_records_are_served_only_once_they_are_resumed() {
     let server = Server::start_in(Home::on_postgres(tempfile::tempdir().unwrap()), FLAGS);
     let (key, leaked) = (server.key(), server.run(&["keys", "issue", "Leaky"]));
     let endpoint = "INSERT INTO webhook_endpoints (partner_id, url, created_at)
-                        SELECT id, 'https://acme.example/hook', 0 FROM partners WHERE name = 'Acme Assistant'";
+                    SELECT id, 'https://acme.example/hook', 0 FROM partners WHERE name = 'Acme Assistant'";
     server.execute(endpoint);
     for email in ["ana@example.com", "zoe@example.com", "back@example.com"] {
         join(&server, &key, email).await;

@@ -161,8 +161,8 @@ async fn a_move_that_was_interrupted_is_simply_run_again() {
         .unwrap()
         .execute_batch(
             "WITH RECURSIVE n (i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
-                 INSERT INTO people (id, email, email_normalized, mailbox, code, state, created_at)
-                 SELECT i, i || '@x.example', i || '@x.example', i || '@x.example', printf('%012d', i), 'invited', 1 FROM n",
+             INSERT INTO people (id, email, email_normalized, mailbox, code, state, created_at)
+             SELECT i, i || '@x.example', i || '@x.example', i || '@x.example', printf('%012d', i), 'invited', 1 FROM n",
         )
         .unwrap();
     let (_, folder) = server.stop();
@@ -181,9 +181,9 @@ async fn a_move_that_was_interrupted_is_simply_run_again() {
     // Ended between the last two steps: the copy is whole, and the source does not know yet.
     Connection::open(folder.path().join("data/unionhall.db")).unwrap().execute_batch(&still_in_use()).unwrap();
     let unsaid = "DROP TRIGGER audit_refuse_delete; DELETE FROM audit WHERE command = 'move';
-                      UPDATE sqlite_sequence SET seq = seq - 1 WHERE name = 'audit';
-                      CREATE TRIGGER audit_refuse_delete BEFORE DELETE ON audit
-                      BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END";
+                  UPDATE sqlite_sequence SET seq = seq - 1 WHERE name = 'audit';
+                  CREATE TRIGGER audit_refuse_delete BEFORE DELETE ON audit
+                  BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END";
     Connection::open(folder.path().join("copy.db")).unwrap().execute_batch(unsaid).unwrap();
     holds(&moves(folder.path(), "sqlite:", "sqlite:copy.db"), &["The records are now in copy.db"]);
     moves(folder.path(), "sqlite:copy.db", &database.url());
@@ -217,7 +217,7 @@ async fn no_table_and_no_column_is_forgotten() {
     let mut statement = sqlite
         .prepare(
             "SELECT t.name || '.' || c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
-                 WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name <> 'unionhall_schema' ORDER BY 1",
+             WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name <> 'unionhall_schema' ORDER BY 1",
         )
         .unwrap();
     let of_sqlite: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
@@ -228,7 +228,7 @@ async fn no_table_and_no_column_is_forgotten() {
         .await
         .query(
             "SELECT (table_name || '.' || column_name) COLLATE \"C\" FROM information_schema.columns
-                 WHERE table_schema = 'public' AND table_name <> 'unionhall_schema' ORDER BY 1",
+             WHERE table_schema = 'public' AND table_name <> 'unionhall_schema' ORDER BY 1",
             &[],
         )
         .await
@@ -246,8 +246,8 @@ async fn what_cannot_be_carried_whole_is_not_carried_at_all() {
         .unwrap()
         .execute_batch(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1997)
-                 INSERT INTO mailboxes (mailbox) SELECT printf('%05d@x.example', i) FROM n;
-                 INSERT INTO mailboxes (mailbox) VALUES (CAST(x'e0ff' AS TEXT)), (CAST(x'f0ff' AS TEXT))",
+             INSERT INTO mailboxes (mailbox) SELECT printf('%05d@x.example', i) FROM n;
+             INSERT INTO mailboxes (mailbox) VALUES (CAST(x'e0ff' AS TEXT)), (CAST(x'f0ff' AS TEXT))",
         )
         .unwrap();
     let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:copy.db"]));

@@ -242,8 +242,8 @@ async fn sign_ups_are_listed_by_status_and_from_any_offset_on() {
     // However few have a status, a page looks at a thousand.
     server.execute(
         "INSERT INTO idempotency_keys (partner_id, key, operation, input, link, created_at, closes_at)
-             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
-             SELECT 1, 'n' || i, 'sign_up', 'x', 'x', 1780000000000 + i, 4000000000000 FROM n",
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
+         SELECT 1, 'n' || i, 'sign_up', 'x', 'x', 1780000000000 + i, 4000000000000 FROM n",
     );
     let (none, next) = list("status=confirmed").await;
     assert_eq!((&*none, next.as_deref()), ("", Some("n1000")));

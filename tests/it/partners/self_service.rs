@@ -382,14 +382,8 @@ async fn two_that_add_the_last_endpoint_at_once_are_one() {
     assert_eq!((good.len(), full.len()), (1, 1), "{both:?}");
     holds(&refused(full[0], 400, "invalid_submission"), &["you have 10 endpoints, as many as you may"]);
     assert_eq!(server.number("SELECT count(*) FROM webhook_endpoints"), 10);
-    let operator = server.try_run(&[
-        "webhooks",
-        "add",
-        "Acme Assistant",
-        "http://127.0.0.1:9/c",
-        "--base-url",
-        "http://127.0.0.1",
-    ]);
+    let operator = server
+        .try_run(&["webhooks", "add", "Acme Assistant", "http://127.0.0.1:9/c", "--base-url", "http://127.0.0.1"]);
     assert!(String::from_utf8_lossy(&operator.stderr).contains("10 endpoints"));
 }
 

@@ -263,7 +263,7 @@ async fn what_is_not_taken_is_tried_again_at_its_time() {
     let waits = |path: &str| {
         server.rows(&format!(
             "SELECT d.send_after - d.last_attempt_at FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
-                 WHERE e.url LIKE '%/{path}' AND d.attempts = 1"
+             WHERE e.url LIKE '%/{path}' AND d.attempts = 1"
         ))
     };
     let among = |path: &str, range: std::ops::Range<i64>| {
@@ -310,12 +310,12 @@ async fn a_dead_endpoint_does_not_delay_a_live_one() {
         let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {messages})");
         server.execute(&format!(
             "INSERT INTO partner_events (partner_id, idempotency_key, kind, at)
-                 {numbers} SELECT p.id, 'k' || i, 'sign_up.confirmed', 1794000000000 FROM n, partners p WHERE p.name = '{partner}'"
+             {numbers} SELECT p.id, 'k' || i, 'sign_up.confirmed', 1794000000000 FROM n, partners p WHERE p.name = '{partner}'"
         ));
         server.execute(&format!(
             "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after)
-                 SELECT {endpoint}, id, 1794000000000 FROM partner_events
-                 WHERE partner_id = (SELECT id FROM partners WHERE name = '{partner}') AND idempotency_key LIKE 'k%'"
+             SELECT {endpoint}, id, 1794000000000 FROM partner_events
+             WHERE partner_id = (SELECT id FROM partners WHERE name = '{partner}') AND idempotency_key LIKE 'k%'"
         ));
     }
     // More of the live one's have arrived than there are places, and one of the dead one's still waits for its answer.
@@ -345,12 +345,12 @@ async fn slow_endpoints_leave_places_to_others() {
     add_for(&server, "Zoe", &receiver.url("/ok"));
     server.execute(&format!(
         "INSERT INTO partner_events (partner_id, idempotency_key, kind, at)
-             {numbers} SELECT p.id, 'k' || i, 'sign_up.confirmed', 1794000000000 FROM n, partners p WHERE p.name LIKE 'Slow%'"
+         {numbers} SELECT p.id, 'k' || i, 'sign_up.confirmed', 1794000000000 FROM n, partners p WHERE p.name LIKE 'Slow%'"
     ));
     server.execute(
         "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after)
-             SELECT e.id, v.id, 1794000000000
-             FROM partner_events v JOIN webhook_endpoints e ON e.partner_id = v.partner_id",
+         SELECT e.id, v.id, 1794000000000
+         FROM partner_events v JOIN webhook_endpoints e ON e.partner_id = v.partner_id",
     );
     // As many as there may be are on their way; each may take a quarter of a minute.
     wait_for!(async || receiver.hanging().0 >= 48).await;

@@ -65,7 +65,7 @@ async fn the_same_address_of_two_partners_is_two_people() {
     assert_eq!((&again["joinedCount"], &again["inviteLink"]), (&json!(0), &theirs["inviteLink"]));
     assert_eq!(server.invite(&acme, "ben@example.com").await.good()["joinedCount"], 1);
     let merged = "SELECT count(*) FROM sign_ups s JOIN people p ON p.id = s.person_id
-                      WHERE p.email = 'kim@example.com' AND s.state = 'pending' AND s.us_state = 'CA'";
+                  WHERE p.email = 'kim@example.com' AND s.state = 'pending' AND s.us_state = 'CA'";
     assert_eq!(server.sandbox_number(merged), 1, "the other's pending one, and no more");
     // Nor of what the person wants not to be sent.
     press(&server, &our_mail["declineLink"], "do=choose&mailbox=silence&partner=stop").await;

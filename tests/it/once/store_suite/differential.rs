@@ -10,17 +10,8 @@ const TURNS: usize = 40;
 
 /// The tables that sign-ups and confirmations read or change.
 const TABLES: [&str; 11] = [
-    "people",
-    "sign_ups",
-    "outbox",
-    "mailboxes",
-    "idempotency_keys",
-    "partner_events",
-    "webhook_deliveries",
-    "source_days",
-    "installation",
-    "member_changes",
-    "requalifications",
+    "people", "sign_ups", "outbox", "mailboxes", "idempotency_keys", "partner_events", "webhook_deliveries",
+    "source_days", "installation", "member_changes", "requalifications",
 ];
 
 /// People: of each two, the second is another spelling of the mailbox.

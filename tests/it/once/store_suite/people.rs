@@ -187,7 +187,7 @@ pub(super) async fn whoever_was_erased_and_comes_back_is_known_again(fixture: &F
     let new = || NewSignUp { ref_code: Some(other), ..fixture.new_sign_up("ana@example.com") };
     assert_eq!(fixture.store.sign_up(new(), after(DAY)).await, Err(NotDone::Refused(Refused::CodeTaken)));
     let revive = async |address: &str| {
-        fixture.run(Revive { email: email(address).clone(), marks: marks(address), now: after(DAY) }).await
+        fixture.run(Revive { email: email(address), marks: marks(address), now: after(DAY) }).await
     };
     assert!(!revive("ben@example.com").await);
     assert!(revive("ana@example.com").await);
@@ -457,9 +457,7 @@ pub(super) async fn figures_and_members_agree_whatever_happens(fixture: &Fixture
                 let new = NewSignUp { answers: answers(us_state, Some(wants), None), ..fixture.new_sign_up(&address) };
                 match fixture.store.sign_up(new.clone(), now).await {
                     Err(NotDone::Refused(Refused::CodeTaken)) => {
-                        assert!(
-                            fixture.run(Revive { email: (email(&address)).clone(), marks: marks(&address), now }).await
-                        );
+                        assert!(fixture.run(Revive { email: email(&address), marks: marks(&address), now }).await);
                         fixture.store.sign_up(new, now).await.unwrap();
                     }
                     done => drop(done.unwrap()),
