@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::PoisonError;
 use std::task::{Context, Poll};
 
 use hyper::body::{Body, Frame};
@@ -26,7 +25,7 @@ fn is_unanswered(stream: &TcpStream) -> bool {
 }
 
 /// Held by a flood that opens most of the files that a process may: with plain `cargo test` others share the process.
-static FLOOD: Mutex<()> = Mutex::new(());
+static FLOOD: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// A body that never comes.
 struct Stalled;
@@ -318,7 +317,7 @@ mod once {
     #[tokio::test(flavor = "multi_thread")]
     async fn idle_connections_of_many_addresses_silence_nobody() {
         needs!(OpenFiles);
-        let _alone = FLOOD.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = FLOOD.lock().await;
         let (server, key) = Server::with_key(&["--log", "off", "--key-per-minute", "100000"]);
         let mut idle = Vec::new();
         for n in 0..17_000 {
@@ -340,7 +339,7 @@ mod once {
     #[tokio::test(flavor = "multi_thread")]
     async fn half_sent_bodies_of_many_addresses_silence_nobody() {
         needs!(OpenFiles);
-        let _alone = FLOOD.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = FLOOD.lock().await;
         let (server, key) = Server::with_key(&["--log", "off", "--key-per-minute", "100000"]);
         let mut stalled = Vec::new();
         for n in 0..12_000_u16 {

@@ -226,7 +226,7 @@ async fn addresses_of_other_scripts_arrive_or_wait_with_the_reason() {
     let (server, key) = Server::with_key(&["--mail", &format!("smtp://127.0.0.1:{}", plain.port)]);
     server.post("/v1/invite", &key, sign_up("jürgen@example.com")).await.good();
     wait_for!(async || { outbox(&server).first().is_some_and(|mail| mail["lastError"].is_string()) }).await;
-    holds(&outbox(&server)[0]["lastError"].as_str().unwrap().to_owned(), &["SMTPUTF8"]);
+    holds(outbox(&server)[0]["lastError"].as_str().unwrap(), &["SMTPUTF8"]);
 }
 
 /// The process is ended without warning while the worker is at work: every acknowledged sign-up has its mail in the end,

@@ -303,7 +303,7 @@ mod once {
             assert_eq!(begun["serverInfo"]["name"], "unionhall");
             let instructions = begun["instructions"].as_str().unwrap();
             holds(
-                &instructions,
+                instructions,
                 &["explicitly asked to join", "own email address", "check their inbox", "Authorization"],
             );
         }

@@ -185,7 +185,7 @@ mod once {
             let ready = async || server.get("/readyz").await.status == 503;
             crate::server::wait_for!(ready).await;
         }
-        assert!(server.log().contains("the database file was moved or deleted"), "{}", server.log());
+        wait_for!(async || server.log().contains("the database file was moved or deleted")).await;
         // Back in its place it is the same file.
         std::fs::rename(&kept, &file).unwrap();
         server.post("/v1/invite", &key, sign_up("ben@example.com")).await.good();

@@ -96,7 +96,7 @@ pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fix
     let version = fixture.run(FindCampaignsVersion).await;
     let ana = fixture.member("ana@example.com", Some(UsState::CA), "internet", 1).await;
     let press =
-        |session: &Nonce, what, us_state, now| store.run(pressing(&session, "internet-2027", what, us_state, now));
+        |session: &Nonce, what, us_state, now| store.run(pressing(session, "internet-2027", what, us_state, now));
     assert_eq!(press(&ana, Press::In, None, NOW).await, Ok(Pressed::Unknown), "nobody sees a draft");
     assert_eq!(fixture.step("internet-2027", CampaignStep::Open, NOW).await, Stepped::Done(CampaignState::Gathering));
     assert_ne!(fixture.run(FindCampaignsVersion).await, version);

@@ -453,7 +453,7 @@ pub(super) async fn figures_and_members_agree_whatever_happens(fixture: &Fixture
         let (address, now) = (format!("p{}@example.com", pick(6)), NOW.plus(HOUR * u32::try_from(step).unwrap()));
         match pick(6) {
             0 | 1 => {
-                let us_state = [None, Some(UsState::NY)][pick(2) as usize];
+                let us_state = [None, Some(UsState::NY)][pick(2)];
                 let new = NewSignUp { answers: answers(us_state, Some(wants), None), ..fixture.new_sign_up(&address) };
                 match fixture.store.sign_up(new.clone(), now).await {
                     Err(NotDone::Refused(Refused::CodeTaken)) => {

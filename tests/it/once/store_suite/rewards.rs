@@ -34,7 +34,7 @@ impl Fixture {
     }
 
     async fn accept(&self, session: &Nonce, now: Timestamp) {
-        let pressed = self.run(pressing(&session, CAMPAIGN, Press::Accept, None, now)).await;
+        let pressed = self.run(pressing(session, CAMPAIGN, Press::Accept, None, now)).await;
         assert_eq!(pressed, Pressed::Done(Some(ParticipationState::Accepted)));
     }
 
