@@ -1,15 +1,8 @@
 //! Campaigns as the operator and the negotiator run them: every command, in the right order and in the wrong one, and the page
 //! `docs/campaigns.md`, whose commands are run as they stand there.
 
-use std::io::Write;
-use std::process::Stdio;
-
-use serde_json::{Value, json};
-use unionhall::clock::Clock;
-
-use crate::doctor::Diagnosis;
 use crate::operator::{answer, steady, transcripts};
-use crate::server::{Server, block_on};
+use crate::prelude::*;
 
 const PAGE: &str = include_str!("../../docs/campaigns.md");
 
@@ -34,7 +27,6 @@ fn run(server: &Server, arguments: &[&str]) -> (i32, String, String) {
     run_with(server, arguments, "")
 }
 
-/// What a refused command says.
 #[track_caller]
 fn refused(server: &Server, arguments: &[&str]) -> String {
     let (code, said, told) = run(server, arguments);
@@ -106,16 +98,12 @@ fn begin() -> Value {
     json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })
 }
 
-fn call(tool: &str, arguments: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": tool, "arguments": arguments } })
-}
-
 fn round(slug: &str, asked: &str, answered: &str) -> Value {
-    call("recordRound", json!({ "slug": slug, "supplier": "Example Fiber", "asked": asked, "answered": answered }))
+    tool_call("recordRound", json!({ "slug": slug, "supplier": "Example Fiber", "asked": asked, "answered": answered }))
 }
 
 fn proposal(slug: &str) -> Value {
-    call(
+    tool_call(
         "proposeOffer",
         json!({ "slug": slug, "offer": {
             "supplier": "Example Fiber", "annual_saving": 240, "term_months": 12, "decide_by": "2027-03-15",
@@ -135,7 +123,6 @@ fn proposal(slug: &str) -> Value {
     )
 }
 
-/// What a call that succeeded answered.
 #[track_caller]
 fn content(answer: &Value) -> &Value {
     assert_eq!(answer["result"]["isError"], false, "{answer}");
@@ -149,74 +136,64 @@ fn error(answer: &Value) -> String {
     body["error"].as_str().unwrap().to_owned()
 }
 
-#[test]
-fn every_command_of_the_page_answers_as_it_says() {
-    block_on(async {
-        let server = Server::start_with(&["--key-per-minute", "1000"]);
-        twelve_members(&server).await;
-        let me = answer(&server, "id -un").trim().to_owned();
-        let mut wrong = String::new();
-        for (command, expected) in transcripts(PAGE) {
-            // What happens between two commands of the page.
-            if command.contains("campaigns rounds") {
-                let rounds = [
-                    begin(),
-                    round("internet-sample", "$45 a month for at least 10 households", "$55, or $50 for 24 months"),
-                    round(
-                        "internet-sample",
-                        "$48 a month for 12 months, no exit fee",
-                        "Agreed, if members decide by March",
-                    ),
-                    proposal("internet-sample"),
-                ];
-                negotiate(&server, &rounds).iter().skip(1).for_each(|answer| assert!(content(answer)["ok"] == true));
-            } else if command.contains("campaigns close") {
-                server.execute(
-                    "UPDATE participations SET state = 'accepted', accepted_at = changed_at WHERE person_id <= 6",
-                );
-                count_in(&server, 1, &sheet(5));
-            }
-            let answered = answer(&server, &command).replace(&format!(" {me} "), " root ");
-            // How far a mailing is depends on the moment.
-            let lines = |text: &str| -> Vec<_> {
-                steady(text).into_iter().filter(|line| !line.starts_with("campaign_")).collect()
-            };
-            if lines(&answered) != lines(&expected) {
-                wrong.push_str(&format!("$ {command}\n{answered}\n--- the page says\n{expected}\n"));
-            }
-            if command.contains("campaigns open") {
-                server.execute(
-                    "INSERT INTO participations (campaign_id, person_id, state, in_at, changed_at)
-                     SELECT c.id, p.id, 'in', 1794895100000, 1794895100000 FROM campaigns c, people p",
-                );
-                count_in(&server, 0, &sheet(0));
-            }
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_of_the_page_answers_as_it_says() {
+    let server = Server::start_with(&["--key-per-minute", "1000"]);
+    twelve_members(&server).await;
+    let me = answer(&server, "id -un").trim().to_owned();
+    let mut wrong = String::new();
+    for (command, expected) in transcripts(PAGE) {
+        // What happens between two commands of the page.
+        if command.contains("campaigns rounds") {
+            let rounds = [
+                begin(),
+                round("internet-sample", "$45 a month for at least 10 households", "$55, or $50 for 24 months"),
+                round(
+                    "internet-sample", "$48 a month for 12 months, no exit fee", "Agreed, if members decide by March",
+                ),
+                proposal("internet-sample"),
+            ];
+            negotiate(&server, &rounds).iter().skip(1).for_each(|answer| assert!(content(answer)["ok"] == true));
+        } else if command.contains("campaigns close") {
+            server
+                .execute("UPDATE participations SET state = 'accepted', accepted_at = changed_at WHERE person_id <= 6");
+            count_in(&server, 1, &sheet(5));
         }
-        assert!(wrong.is_empty(), "{wrong}");
-        let member = server.run(&["members", "show", "p1@example.com"]);
-        assert!(
-            member.contains("\nCampaigns\n  internet-sample: accepted since 2026-11-17T05:58:20Z, in at "),
-            "{member}"
-        );
-        let member: Value =
-            serde_json::from_str(&server.run(&["members", "show", "p7@example.com", "--json"])).unwrap();
-        assert_eq!(
-            (&member["campaigns"][0]["campaign"], &member["campaigns"][0]["state"]),
-            (&json!("internet-sample"), &json!("in"))
-        );
-        let notes = server.rows("SELECT who, command, about FROM audit WHERE command LIKE 'negotiator %' ORDER BY id");
-        let about = "internet-sample, client \"Desk Negotiator\" (self-asserted)";
-        assert_eq!(
-            notes,
-            [
-                ["the negotiator", "negotiator round", about],
-                ["the negotiator", "negotiator round", about],
-                ["the negotiator", "negotiator draft", about]
-            ]
-        );
-        let steps = server.rows("SELECT command FROM audit WHERE command LIKE 'campaigns %' ORDER BY id").concat();
-        assert_eq!(steps, ["new", "open", "offer", "activate", "close"].map(|step| format!("campaigns {step}")));
-    });
+        let answered = answer(&server, &command).replace(&format!(" {me} "), " root ");
+        // How far a mailing is depends on the moment.
+        let lines =
+            |text: &str| -> Vec<_> { steady(text).into_iter().filter(|line| !line.starts_with("campaign_")).collect() };
+        if lines(&answered) != lines(&expected) {
+            wrong.push_str(&format!("$ {command}\n{answered}\n--- the page says\n{expected}\n"));
+        }
+        if command.contains("campaigns open") {
+            server.execute(
+                "INSERT INTO participations (campaign_id, person_id, state, in_at, changed_at)
+                 SELECT c.id, p.id, 'in', 1794895100000, 1794895100000 FROM campaigns c, people p",
+            );
+            count_in(&server, 0, &sheet(0));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    let told = server.run(&["members", "show", "p1@example.com"]);
+    assert!(told.contains("\nCampaigns\n  internet-sample: accepted since 2026-11-17T05:58:20Z, in at "), "{told}");
+    let member = server.json(&["members", "show", "p7@example.com", "--json"]);
+    assert_eq!(
+        (&member["campaigns"][0]["campaign"], &member["campaigns"][0]["state"]),
+        (&json!("internet-sample"), &json!("in"))
+    );
+    let notes = server.rows("SELECT who, command, about FROM audit WHERE command LIKE 'negotiator %' ORDER BY id");
+    let about = "internet-sample, client \"Desk Negotiator\" (self-asserted)";
+    assert_eq!(
+        notes,
+        [
+            ["the negotiator", "negotiator round", about],
+            ["the negotiator", "negotiator round", about],
+            ["the negotiator", "negotiator draft", about]
+        ]
+    );
+    let steps = server.rows("SELECT command FROM audit WHERE command LIKE 'campaigns %' ORDER BY id").concat();
+    assert_eq!(steps, ["new", "open", "offer", "activate", "close"].map(|step| format!("campaigns {step}")));
 }
 
 #[test]
@@ -277,13 +254,12 @@ fn every_step_out_of_order_and_every_step_twice_is_refused_with_a_sentence() {
     let noted = done(&server, &["campaigns", "cancel", "one-draft", "--note", "nobody sells it"]);
     assert_eq!(noted, "The draft one-draft is cancelled; nobody ever saw it.\n");
     assert_eq!(shown(&server, "one-draft")["history"][1]["note"], "nobody sells it");
-    let list: Value = serde_json::from_str(&done(&server, &["campaigns", "list", "--json"])).unwrap();
+    let list = server.json(&["campaigns", "list", "--json"]);
     assert_eq!(list.as_array().unwrap().len(), 7);
     let offered = list.as_array().unwrap().iter().find(|row| row["slug"] == "one-offered").unwrap();
     let day = offer.lines().find_map(|line| line.strip_prefix("decide_by = ")).unwrap()[..10].to_owned();
     assert_eq!(offered["next"], format!("accepting ends after {day}"));
-    let table = done(&server, &["campaigns", "list"]);
-    assert!(table.contains(&format!("accepting ends after {day}")), "{table}");
+    holds(&done(&server, &["campaigns", "list"]), &[&format!("accepting ends after {day}")]);
 }
 
 #[test]
@@ -300,8 +276,8 @@ fn files_are_checked_as_a_whole_and_what_members_counted_on_stays() {
     assert!(refused(&server, &["campaigns", "new", "away.toml"]).starts_with("cannot read away.toml: "));
 
     make(&server, "internet-sample");
-    let taken = run_with(&server, &["campaigns", "new", "-"], &good).2;
-    assert!(taken.contains("there is already a campaign internet-sample; choose another slug"), "{taken}");
+    let said = run_with(&server, &["campaigns", "new", "-"], &good).2;
+    assert!(said.contains("there is already a campaign internet-sample; choose another slug"), "{said}");
     let edit = |text: &str| run_with(&server, &["campaigns", "edit", "internet-sample", "-"], text);
     let same = edit(&good);
     assert_eq!(same.1, "standard input says the same as internet-sample; nothing was changed.\n");
@@ -311,8 +287,8 @@ fn files_are_checked_as_a_whole_and_what_members_counted_on_stays() {
     assert!(unset.starts_with("the postal address is unset, "), "{unset}");
     let past = "2020-01-31";
     let until = moved.lines().find(|line| line.starts_with("gather_until")).unwrap();
-    let ended = edit(&moved.replace(until, &format!("gather_until = {past}"))).2;
-    assert!(ended.contains("gather_until: 2020-01-31 is over; write a day that lies ahead"), "{ended}");
+    let said = edit(&moved.replace(until, &format!("gather_until = {past}"))).2;
+    assert!(said.contains("gather_until: 2020-01-31 is over; write a day that lies ahead"), "{said}");
     // It may be over by the time that the draft is opened.
     server.execute(
         "UPDATE campaigns SET definition = replace(definition, 'gather_until = ', 'gather_until = 2020-01-31 # ')",
@@ -332,8 +308,8 @@ fn files_are_checked_as_a_whole_and_what_members_counted_on_stays() {
     let offer = sample(&server, true);
     let decide_by = offer.lines().find(|line| line.starts_with("decide_by")).unwrap();
     let publish = |text: &str| run_with(&server, &["campaigns", "offer", "internet-sample", "-"], text);
-    let late = publish(&offer.replace(decide_by, &format!("decide_by = {past}"))).2;
-    assert!(late.contains("standard input has a mistake: decide_by: 2020-01-31 is over; "), "{late}");
+    let told = publish(&offer.replace(decide_by, &format!("decide_by = {past}"))).2;
+    assert!(told.contains("standard input has a mistake: decide_by: 2020-01-31 is over; "), "{told}");
     assert_eq!(publish(&offer).0, 0);
     assert!(publish(&offer).2.contains("waiting for members to decide about its offer"), "once");
     let shown = shown(&server, "internet-sample");
@@ -352,129 +328,116 @@ fn the_day_after_gather_until_it_is_negotiating_by_itself() {
     server.execute(
         "UPDATE campaigns SET gather_until = 18000, definition = replace(definition, 'gather_until = 20', 'gather_until = 19')",
     );
-    let table = done(&server, &["campaigns", "list"]);
-    assert!(table.contains("`campaigns offer internet-sample FILE` publishes an offer"), "{table}");
+    holds(&done(&server, &["campaigns", "list"]), &["`campaigns offer internet-sample FILE` publishes an offer"]);
     let history = &shown(&server, "internet-sample")["history"];
     assert_eq!((&history[2]["who"], &history[2]["to"]), (&json!("date"), &json!("negotiating")), "{history}");
 }
 
-#[test]
-fn the_negotiator_reads_notes_and_publishes_nothing() {
-    block_on(async {
-        let server = Server::start_with(&["--key-per-minute", "1000"]);
-        make(&server, "internet-sample");
-        make(&server, "another-draft");
-        let early = negotiate(&server, &[round("internet-sample", "a", "b"), proposal("internet-sample")]);
-        for answer in &early {
-            assert!(error(answer).starts_with("slug: internet-sample is draft; "), "{answer}");
+#[tokio::test(flavor = "multi_thread")]
+async fn the_negotiator_reads_notes_and_publishes_nothing() {
+    let server = Server::start_with(&["--key-per-minute", "1000"]);
+    make(&server, "internet-sample");
+    make(&server, "another-draft");
+    let early = negotiate(&server, &[round("internet-sample", "a", "b"), proposal("internet-sample")]);
+    for answer in &early {
+        assert!(error(answer).starts_with("slug: internet-sample is draft; "), "{answer}");
+    }
+    done(&server, &["campaigns", "open", "internet-sample", POSTAL]);
+    count_in(&server, 0, &sheet(0));
+
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let long = "é".repeat(4001);
+    let answers = negotiate(
+        &server,
+        &[
+            begin(),
+            list,
+            tool_call("listCampaigns", json!({})),
+            tool_call("listCampaigns", json!({ "all": true })),
+            tool_call("getDemandSheet", json!({ "slug": "internet-sample" })),
+            tool_call("getDemandSheet", json!({ "slug": "internet-sampel" })),
+            round("internet-sample", &long, ""),
+            round("internet-sample", &long[..8000], "no"),
+            tool_call("proposeOffer", json!({ "slug": "internet-sample", "offer": { "supplier": "", "price": "$1" } })),
+            tool_call("signUpUser", json!({ "email": "ana@example.com" })),
+        ],
+    );
+    let introduced = &answers[0]["result"];
+    assert_eq!(introduced["serverInfo"]["name"], "unionhall-negotiator");
+    assert!(introduced["instructions"].as_str().unwrap().contains("You publish nothing"));
+    let tools = answers[1]["result"]["tools"].as_array().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["listCampaigns", "getDemandSheet", "recordRound", "proposeOffer"]);
+    for tool in tools {
+        for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
+            assert!(tool["annotations"][hint].is_boolean(), "{tool}");
         }
-        done(&server, &["campaigns", "open", "internet-sample", POSTAL]);
-        count_in(&server, 0, &sheet(0));
+        let optional = &tool["inputSchema"]["properties"]["offer"]["required"];
+        assert!(!optional.to_string().contains("open_until"), "{optional}");
+    }
+    let slugs = |answer: &Value| -> Vec<_> {
+        content(answer)["campaigns"].as_array().unwrap().iter().map(|one| one["slug"].clone()).collect()
+    };
+    assert_eq!(slugs(&answers[2]), ["internet-sample"]);
+    assert_eq!(slugs(&answers[3]), ["internet-sample", "another-draft"]);
+    let printed = server.json(&["campaigns", "demand", "internet-sample", "--json"]);
+    let mut read = content(&answers[4]).clone();
+    let negotiation = read.as_object_mut().unwrap().remove("negotiation").unwrap();
+    assert_eq!(negotiation, json!({ "roundsRecorded": 0, "rounds": [], "draftsProposed": 0, "drafts": [] }));
+    assert_eq!(read, printed, "the same as the operator reads, who may send it to a supplier");
+    assert_eq!(printed["estimate"]["fromSample"], true, "no catalog is given");
+    assert_eq!(printed["campaign"]["summary"], "A sample, to see how a campaign looks on the pages.");
+    let today = Clock::start().now().time.to_string()[..10].to_owned();
+    assert_eq!((&printed["today"], &content(&answers[2])["today"]), (&json!(today), &json!(today)));
+    make(&server, "not-counted");
+    let uncounted = shown(&server, "not-counted");
+    assert!(uncounted.get("in").is_none() && uncounted.get("accepted").is_none(), "{uncounted}");
+    let uncounted = server.json(&["campaigns", "demand", "not-counted", "--json"]);
+    assert_eq!(uncounted["notCounted"], "Not counted yet: fewer than 5 members take part.");
+    assert!(uncounted.get("demand").is_none() && uncounted["estimate"].get("allMembers").is_none(), "{uncounted}");
+    assert_eq!((&printed["demand"]["in"], &printed["estimate"]["allMembers"]), (&json!(10), &json!(3000)));
+    let markdown = done(&server, &["campaigns", "demand", "internet-sample", "--markdown"]);
+    assert!(markdown.starts_with("# Home internet: a sample\n\nHome Internet, everywhere."), "{markdown}");
+    assert!(markdown.contains("\n| state | members |\n|---|---:|\n| CA | 5 |\n| OR | 5 |\n"), "{markdown}");
+    assert_eq!(
+        error(&answers[5]),
+        "slug: there is no campaign internet-sampel; did you mean internet-sample? listCampaigns names them."
+    );
+    holds(&error(&answers[6]), &["asked: the text has 4001 characters", "answered: the text is empty"]);
+    assert_eq!(content(&answers[7])["rounds"], 1);
+    let wrong = error(&answers[8]);
+    assert!(
+        wrong.starts_with("9 mistakes: (1) offer.supplier: ") && wrong.contains("offer.price: there is no"),
+        "{wrong}"
+    );
+    assert_eq!(answers[9]["error"]["code"], -32602, "no tool of anybody else");
+    // As many as there may be, and not one more.
+    let many: Vec<_> = (1..=200).map(|n| round("internet-sample", &n.to_string(), "no")).collect();
+    let answers = negotiate(&server, &many);
+    assert_eq!(content(&answers[198])["rounds"], 200);
+    assert!(error(&answers[199]).contains("internet-sample has 200 rounds already"), "{}", answers[199]);
+    let many: Vec<_> = (1..=51).map(|_| proposal("internet-sample")).collect();
+    let answers = negotiate(&server, &many);
+    assert!(error(&answers[50]).contains("internet-sample has 50 drafts already"), "{}", answers[50]);
+    let answers = negotiate(&server, &[tool_call("getDemandSheet", json!({ "slug": "internet-sample" }))]);
+    let so_far = &content(&answers[0])["negotiation"];
+    let rounds = so_far["rounds"].as_array().unwrap();
+    assert_eq!((rounds.len(), &so_far["roundsRecorded"], &so_far["draftsProposed"]), (20, &json!(200), &json!(50)));
+    assert_eq!((&rounds[0]["asked"], &rounds[19]["asked"]), (&json!("180"), &json!("199")), "the last, in order");
+    let drafts = so_far["drafts"].as_array().unwrap();
+    assert_eq!((drafts.len(), &drafts[19]["supplier"]), (20, &json!("Example Fiber")));
+    assert_eq!(shown(&server, "internet-sample")["state"], "gathering", "nothing is published");
+    let unnamed = server.number("SELECT count(*) FROM audit WHERE about LIKE '%client \"unnamed\" (self-asserted)'");
+    assert_eq!(unnamed, 199 + 50);
 
-        let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-        let long = "é".repeat(4001);
-        let answers = negotiate(
-            &server,
-            &[
-                begin(),
-                list,
-                call("listCampaigns", json!({})),
-                call("listCampaigns", json!({ "all": true })),
-                call("getDemandSheet", json!({ "slug": "internet-sample" })),
-                call("getDemandSheet", json!({ "slug": "internet-sampel" })),
-                round("internet-sample", &long, ""),
-                round("internet-sample", &long[..8000], "no"),
-                call("proposeOffer", json!({ "slug": "internet-sample", "offer": { "supplier": "", "price": "$1" } })),
-                call("signUpUser", json!({ "email": "ana@example.com" })),
-            ],
-        );
-        let introduced = &answers[0]["result"];
-        assert_eq!(introduced["serverInfo"]["name"], "unionhall-negotiator");
-        assert!(introduced["instructions"].as_str().unwrap().contains("You publish nothing"));
-        let tools = answers[1]["result"]["tools"].as_array().unwrap();
-        let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["listCampaigns", "getDemandSheet", "recordRound", "proposeOffer"]);
-        for tool in tools {
-            for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
-                assert!(tool["annotations"][hint].is_boolean(), "{tool}");
-            }
-            let optional = &tool["inputSchema"]["properties"]["offer"]["required"];
-            assert!(!optional.to_string().contains("open_until"), "{optional}");
-        }
-        let slugs = |answer: &Value| -> Vec<_> {
-            content(answer)["campaigns"].as_array().unwrap().iter().map(|one| one["slug"].clone()).collect()
-        };
-        assert_eq!(slugs(&answers[2]), ["internet-sample"]);
-        assert_eq!(slugs(&answers[3]), ["internet-sample", "another-draft"]);
-        let printed: Value =
-            serde_json::from_str(&done(&server, &["campaigns", "demand", "internet-sample", "--json"])).unwrap();
-        let mut read = content(&answers[4]).clone();
-        let negotiation = read.as_object_mut().unwrap().remove("negotiation").unwrap();
-        assert_eq!(negotiation, json!({ "roundsRecorded": 0, "rounds": [], "draftsProposed": 0, "drafts": [] }));
-        assert_eq!(read, printed, "the same as the operator reads, who may send it to a supplier");
-        assert_eq!(printed["estimate"]["fromSample"], true, "no catalog is given");
-        assert_eq!(printed["campaign"]["summary"], "A sample, to see how a campaign looks on the pages.");
-        let today = Clock::start().now().time.to_string()[..10].to_owned();
-        assert_eq!((&printed["today"], &content(&answers[2])["today"]), (&json!(today), &json!(today)));
-        make(&server, "not-counted");
-        let uncounted = shown(&server, "not-counted");
-        assert!(uncounted.get("in").is_none() && uncounted.get("accepted").is_none(), "{uncounted}");
-        let uncounted: Value =
-            serde_json::from_str(&done(&server, &["campaigns", "demand", "not-counted", "--json"])).unwrap();
-        assert_eq!(uncounted["notCounted"], "Not counted yet: fewer than 5 members take part.");
-        assert!(uncounted.get("demand").is_none() && uncounted["estimate"].get("allMembers").is_none(), "{uncounted}");
-        assert_eq!((&printed["demand"]["in"], &printed["estimate"]["allMembers"]), (&json!(10), &json!(3000)));
-        let markdown = done(&server, &["campaigns", "demand", "internet-sample", "--markdown"]);
-        assert!(markdown.starts_with("# Home internet: a sample\n\nHome Internet, everywhere."), "{markdown}");
-        assert!(markdown.contains("\n| state | members |\n|---|---:|\n| CA | 5 |\n| OR | 5 |\n"), "{markdown}");
-        assert_eq!(
-            error(&answers[5]),
-            "slug: there is no campaign internet-sampel; did you mean internet-sample? listCampaigns names them."
-        );
-        let both = error(&answers[6]);
-        assert!(
-            both.contains("asked: the text has 4001 characters") && both.contains("answered: the text is empty"),
-            "{both}"
-        );
-        assert_eq!(content(&answers[7])["rounds"], 1);
-        let wrong = error(&answers[8]);
-        assert!(
-            wrong.starts_with("9 mistakes: (1) offer.supplier: ") && wrong.contains("offer.price: there is no"),
-            "{wrong}"
-        );
-        assert_eq!(answers[9]["error"]["code"], -32602, "no tool of anybody else");
-
-        // As many as there may be, and not one more.
-        let many: Vec<_> = (1..=200).map(|n| round("internet-sample", &n.to_string(), "no")).collect();
-        let answers = negotiate(&server, &many);
-        assert_eq!(content(&answers[198])["rounds"], 200);
-        assert!(error(&answers[199]).contains("internet-sample has 200 rounds already"), "{}", answers[199]);
-        let many: Vec<_> = (1..=51).map(|_| proposal("internet-sample")).collect();
-        let answers = negotiate(&server, &many);
-        assert!(error(&answers[50]).contains("internet-sample has 50 drafts already"), "{}", answers[50]);
-        let answers = negotiate(&server, &[call("getDemandSheet", json!({ "slug": "internet-sample" }))]);
-        let so_far = &content(&answers[0])["negotiation"];
-        let rounds = so_far["rounds"].as_array().unwrap();
-        assert_eq!((rounds.len(), &so_far["roundsRecorded"], &so_far["draftsProposed"]), (20, &json!(200), &json!(50)));
-        assert_eq!((&rounds[0]["asked"], &rounds[19]["asked"]), (&json!("180"), &json!("199")), "the last, in order");
-        let drafts = so_far["drafts"].as_array().unwrap();
-        assert_eq!((drafts.len(), &drafts[19]["supplier"]), (20, &json!("Example Fiber")));
-        assert_eq!(shown(&server, "internet-sample")["state"], "gathering", "nothing is published");
-        let unnamed =
-            server.number("SELECT count(*) FROM audit WHERE about LIKE '%client \"unnamed\" (self-asserted)'");
-        assert_eq!(unnamed, 199 + 50);
-
-        let drafts: Value =
-            serde_json::from_str(&done(&server, &["campaigns", "drafts", "internet-sample", "--json"])).unwrap();
-        assert_eq!((drafts.as_array().unwrap().len(), &drafts[49]["number"]), (50, &json!(50)));
-        assert!(
-            refused(&server, &["campaigns", "drafts", "internet-sample", "--number", "51"])
-                .contains("numbered from 1 to 50")
-        );
-        let none = refused(&server, &["campaigns", "drafts", "another-draft"]);
-        assert!(none.starts_with("another-draft has no draft of an offer"), "{none}");
-        let rounds: Value =
-            serde_json::from_str(&done(&server, &["campaigns", "rounds", "internet-sample", "--json"])).unwrap();
-        assert_eq!((rounds.as_array().unwrap().len(), &rounds[0]["client"]), (200, &json!("Desk Negotiator")));
-    });
+    let drafts = server.json(&["campaigns", "drafts", "internet-sample", "--json"]);
+    assert_eq!((drafts.as_array().unwrap().len(), &drafts[49]["number"]), (50, &json!(50)));
+    assert!(
+        refused(&server, &["campaigns", "drafts", "internet-sample", "--number", "51"])
+            .contains("numbered from 1 to 50")
+    );
+    let none = refused(&server, &["campaigns", "drafts", "another-draft"]);
+    assert!(none.starts_with("another-draft has no draft of an offer"), "{none}");
+    let rounds = server.json(&["campaigns", "rounds", "internet-sample", "--json"]);
+    assert_eq!((rounds.as_array().unwrap().len(), &rounds[0]["client"]), (200, &json!("Desk Negotiator")));
 }

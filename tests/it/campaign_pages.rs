@@ -1,15 +1,10 @@
 //! The pages of campaigns, as strangers and members use them, backwards and in the wrong order, too.
 
-use hyper::Request;
-use serde_json::{Value, json};
+use crate::prelude::*;
 use unionhall::domain::campaign::CampaignMail;
 use unionhall::domain::mail::PersonRef;
-use unionhall::domain::secret::token::{Purpose, TokenMaker};
-use unionhall::domain::time::Timestamp;
 
-use crate::own_page::{Browser, enter, invite, join, newest_request, start};
-use crate::pages::{form, page};
-use crate::server::{Answer, Server, block_on, wait_for};
+use crate::own_page::{enter, invite, join, newest_request, start};
 
 pub(crate) const OFFER: &str = r#"
 supplier = "Example Fiber"
@@ -73,12 +68,7 @@ async fn listed(server: &Server) -> Vec<Value> {
 }
 
 fn text(answer: &Answer) -> String {
-    String::from_utf8(answer.body.to_vec()).unwrap()
-}
-
-#[track_caller]
-fn leads(answer: &Answer, to: &str) {
-    assert_eq!((answer.status.as_u16(), answer.header("location")), (303, to), "{}", text(answer));
+    answer.text()
 }
 
 /// The part of the first member in a campaign.
@@ -89,456 +79,399 @@ fn part(server: &Server, slug: &str) -> String {
     rows.first().map_or_else(String::new, |row| row[0].clone())
 }
 
-#[test]
-fn everybody_sees_what_is_public_and_nothing_else() {
-    block_on(async {
-        let server = Server::start_with(&["--mail", "hold"]);
-        page(&server.get("/campaigns").await, 200, "No campaign is open right now");
-        assert!(
-            !page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""),
-            "no strip without one"
-        );
-        assert_eq!(server.get("/campaigns.json").await.good(), json!({ "ok": true, "campaigns": [] }));
-        open(&server, "internet-2099", "states = [\"CA\", \"OR\"]").await;
-        server.execute(
-            "INSERT INTO campaigns (slug, definition, state, gather_until, created_at)
-             SELECT 'hidden', replace(definition, 'internet-2099', 'hidden'), 'draft', gather_until, 1 FROM campaigns",
-        );
-        let shown = page(&server.get("/campaigns/internet-2099").await, 200, "Title of internet-2099");
-        for part in [
-            "Faster for less.",
-            "Home Internet",
-            "California and Oregon",
-            "Jan 31, 2099",
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_sees_what_is_public_and_nothing_else() {
+    let server = Server::start_with(&["--mail", "hold"]);
+    page(&server.get("/campaigns").await, 200, "No campaign is open right now");
+    assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""), "no strip without one");
+    assert_eq!(server.get("/campaigns.json").await.good(), json!({ "ok": true, "campaigns": [] }));
+    open(&server, "internet-2099", "states = [\"CA\", \"OR\"]").await;
+    server.execute(
+        "INSERT INTO campaigns (slug, definition, state, gather_until, created_at)
+         SELECT 'hidden', replace(definition, 'internet-2099', 'hidden'), 'draft', gather_until, 1 FROM campaigns",
+    );
+    let shown = page(&server.get("/campaigns/internet-2099").await, 200, "Title of internet-2099");
+    holds(
+        &shown,
+        &[
+            "Faster for less.", "Home Internet", "California and Oregon", "Jan 31, 2099",
             "Fewer than 5 at the last count",
-        ] {
-            assert!(shown.contains(part), "{part}");
-        }
-        assert!(
-            shown.contains("rounded down to a multiple of 5") && shown.contains("/campaigns/internet-2099/sign-in")
-        );
-        let strip = page(&server.get("/join").await, 200, "class=\"strip\"");
-        for part in [
-            "Title of internet-2099",
-            "Home Internet · California and Oregon",
-            "Gathering members until Jan 31, 2099",
+        ],
+    );
+    assert!(shown.contains("rounded down to a multiple of 5") && shown.contains("/campaigns/internet-2099/sign-in"));
+    let strip = page(&server.get("/join").await, 200, "class=\"strip\"");
+    holds(
+        &strip,
+        &[
+            "Title of internet-2099", "Home Internet · California and Oregon", "Gathering members until Jan 31, 2099",
             "Fewer than 5 at the last count",
-        ] {
-            assert!(strip.contains(part), "{part}");
-        }
-        page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "Título de internet-2099");
-        for unknown in ["/campaigns/hidden", "/campaigns/hidden/join", "/campaigns/nothing", "/campaigns/No%20Slug"] {
-            page(&server.get(unknown).await, 404, "Campaign not found");
-        }
-        page(&server.send(Request::post("/campaigns/nothing"), "press=in").await, 404, "Campaign not found");
-
-        // What is shown of how many is the stored sheet's.
-        server.execute(
-            "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet)
-             SELECT id, 1, 1, '{\"in\":1230,\"accepted\":15,\"byState\":[],\"inOtherStates\":0,\"byCategory\":[],\"inOtherCategories\":0}'
-             FROM campaigns WHERE slug = 'internet-2099'",
-        );
-        wait_for!(async || listed(&server).await[0]["in"] == 1230).await;
-        page(&server.get("/campaigns").await, 200, "1,230 members in");
-        publish(&server, "internet-2099", OFFER).await;
-        let answer = server.get("/campaigns.json?lang=es").await;
-        assert_eq!(
-            (answer.header("cache-control"), answer.header("access-control-allow-origin")),
-            ("public, max-age=60", "*")
-        );
-        assert_eq!(answer.header("content-language"), "es");
-        let known = Request::get("/campaigns.json?lang=es").header("if-none-match", answer.header("etag"));
-        let short = server.send(known, "").await;
-        assert_eq!((short.status.as_u16(), short.header("cache-control")), (304, "public, max-age=60"));
-        let mut all = answer.good()["campaigns"].clone();
-        let url = all[0].as_object_mut().unwrap().remove("url").unwrap();
-        assert!(url.as_str().unwrap().ends_with("/campaigns/internet-2099"), "{url}");
-        assert_eq!(
-            all,
-            json!([{
-                "slug": "internet-2099", "category": "internet", "state": "offered", "title": "Título de internet-2099",
-                "summary": "Más rápido por menos.", "states": ["CA", "OR"], "in": 1230, "gatherUntil": "2099-01-31",
-                "offer": {
-                    "supplier": "Example Fiber", "price": "$48 al mes", "annualSaving": 240, "termMonths": 12,
-                    "exitFee": "Ninguno, nunca", "complaints": "help@fiber.example", "decideBy": "2099-03-15",
-                    "benchmark": { "price": "$68 al mes", "source": "FCC urban rate survey", "date": "2026-12-01" },
-                    "openUntil": null, "details": null, "how": "Haz tu pedido con el código que te llega.",
-                },
-                "result": null,
-            }])
-        );
-        let liked = Request::get("/campaigns.json").header("accept-language", "es-MX");
-        assert_eq!(server.send(liked, "").await.good()["campaigns"][0]["title"], "Título de internet-2099");
-        let shown = page(&server.get("/campaigns/internet-2099").await, 200, "Example Fiber");
-        for part in [
-            "$48 a month",
-            "12 months",
-            "None, ever",
-            "$240 a year",
-            "$68 a month (FCC urban rate survey, Dec 1, 2026)",
-            "Mar 15, 2099",
-            "mailto:help@fiber.example",
+        ],
+    );
+    page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "Título de internet-2099");
+    for unknown in ["/campaigns/hidden", "/campaigns/hidden/join", "/campaigns/nothing", "/campaigns/No%20Slug"] {
+        page(&server.get(unknown).await, 404, "Campaign not found");
+    }
+    page(&server.send(Request::post("/campaigns/nothing"), "press=in").await, 404, "Campaign not found");
+    // What is shown of how many is the stored sheet's.
+    server.execute(
+        "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet)
+         SELECT id, 1, 1, '{\"in\":1230,\"accepted\":15,\"byState\":[],\"inOtherStates\":0,\"byCategory\":[],\"inOtherCategories\":0}'
+         FROM campaigns WHERE slug = 'internet-2099'",
+    );
+    wait_for!(async || listed(&server).await[0]["in"] == 1230).await;
+    page(&server.get("/campaigns").await, 200, "1,230 members in");
+    publish(&server, "internet-2099", OFFER).await;
+    let answer = server.get("/campaigns.json?lang=es").await;
+    assert_eq!(
+        (answer.header("cache-control"), answer.header("access-control-allow-origin")),
+        ("public, max-age=60", "*")
+    );
+    assert_eq!(answer.header("content-language"), "es");
+    let known = Request::get("/campaigns.json?lang=es").header("if-none-match", answer.header("etag"));
+    let short = server.send(known, "").await;
+    assert_eq!((short.status.as_u16(), short.header("cache-control")), (304, "public, max-age=60"));
+    let mut all = answer.good()["campaigns"].clone();
+    let url = all[0].as_object_mut().unwrap().remove("url").unwrap();
+    assert!(url.as_str().unwrap().ends_with("/campaigns/internet-2099"), "{url}");
+    assert_eq!(
+        all,
+        json!([{
+            "slug": "internet-2099", "category": "internet", "state": "offered", "title": "Título de internet-2099",
+            "summary": "Más rápido por menos.", "states": ["CA", "OR"], "in": 1230, "gatherUntil": "2099-01-31",
+            "offer": {
+                "supplier": "Example Fiber", "price": "$48 al mes", "annualSaving": 240, "termMonths": 12,
+                "exitFee": "Ninguno, nunca", "complaints": "help@fiber.example", "decideBy": "2099-03-15",
+                "benchmark": { "price": "$68 al mes", "source": "FCC urban rate survey", "date": "2026-12-01" },
+                "openUntil": null, "details": null, "how": "Haz tu pedido con el código que te llega.",
+            },
+            "result": null,
+        }])
+    );
+    let liked = Request::get("/campaigns.json").header("accept-language", "es-MX");
+    assert_eq!(server.send(liked, "").await.good()["campaigns"][0]["title"], "Título de internet-2099");
+    let shown = page(&server.get("/campaigns/internet-2099").await, 200, "Example Fiber");
+    holds(
+        &shown,
+        &[
+            "$48 a month", "12 months", "None, ever", "$240 a year",
+            "$68 a month (FCC urban rate survey, Dec 1, 2026)", "Mar 15, 2099", "mailto:help@fiber.example",
             "Order with the code that you are mailed.",
-        ] {
-            assert!(shown.contains(part), "{part}");
-        }
-        page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "$68 al mes (FCC urban rate survey, 1 de ");
-        step(&server, "internet-2099", "active").await;
-        page(&server.get("/campaigns/internet-2099").await, 200, "The deal has started.");
-        step(&server, "internet-2099", "closed").await;
-        let shown = page(&server.get("/campaigns").await, 200, "15 members accepted the offer");
-        assert!(shown.contains("about $3,600 a year") && shown.contains("No campaign is open right now"));
-        assert_eq!(listed(&server).await[0]["result"], json!({ "accepted": 15, "annualSaving": 3600 }));
-        assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""));
-
-        // Cancelled after it was seen: at its address alone.
-        open(&server, "cancelled-1", "").await;
-        step(&server, "cancelled-1", "cancelled").await;
-        assert!(!page(&server.get("/campaigns").await, 200, "Campaigns").contains("cancelled-1"));
-        assert!(listed(&server).await.iter().all(|one| one["slug"] != "cancelled-1"));
-        open(&server, "cancelled-2", "").await;
-        publish(&server, "cancelled-2", OFFER).await;
-        step(&server, "cancelled-2", "cancelled").await;
-        let shown = page(&server.get("/campaigns/cancelled-2").await, 200, "Title of cancelled-2");
-        assert!(!shown.contains("Example Fiber") && !shown.contains("Fewer than 5"), "what it was about, no more");
-    });
+        ],
+    );
+    page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "$68 al mes (FCC urban rate survey, 1 de ");
+    step(&server, "internet-2099", "active").await;
+    page(&server.get("/campaigns/internet-2099").await, 200, "The deal has started.");
+    step(&server, "internet-2099", "closed").await;
+    let shown = page(&server.get("/campaigns").await, 200, "15 members accepted the offer");
+    assert!(shown.contains("about $3,600 a year") && shown.contains("No campaign is open right now"));
+    assert_eq!(listed(&server).await[0]["result"], json!({ "accepted": 15, "annualSaving": 3600 }));
+    assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""));
+    // Cancelled after it was seen: at its address alone.
+    open(&server, "cancelled-1", "").await;
+    step(&server, "cancelled-1", "cancelled").await;
+    assert!(!page(&server.get("/campaigns").await, 200, "Campaigns").contains("cancelled-1"));
+    assert!(listed(&server).await.iter().all(|one| one["slug"] != "cancelled-1"));
+    open(&server, "cancelled-2", "").await;
+    publish(&server, "cancelled-2", OFFER).await;
+    step(&server, "cancelled-2", "cancelled").await;
+    let shown = page(&server.get("/campaigns/cancelled-2").await, 200, "Title of cancelled-2");
+    assert!(!shown.contains("Example Fiber") && !shown.contains("Fewer than 5"), "what it was about, no more");
 }
 
-#[test]
-fn a_member_is_in_and_out_accepts_and_passes() {
-    block_on(async {
-        let (server, key) = start();
-        open(&server, "everywhere", "").await;
-        join(&server, &key, "ana@example.com", None).await;
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
-        let path = "/campaigns/everywhere";
-        page(&ana.get("/me").await, 200, "Count me in");
-        // Out without in, and in twice: nothing is wrong with either.
-        leads(&ana.act(path, &[("press", "out")]).await, "/campaigns/everywhere?done=out");
-        page(&ana.get("/campaigns/everywhere?done=out").await, 200, "You're not counted in.");
-        assert_eq!(part(&server, "everywhere"), "");
-        for _ in 0..2 {
-            leads(&ana.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");
-            assert_eq!(part(&server, "everywhere"), "in");
-        }
-        let shown = page(&ana.get("/campaigns/everywhere?done=in").await, 200, "You're in. The public count changes");
-        assert!(shown.contains("Count me out") && !shown.contains("Count me in"));
-        assert!(!text(&ana.get("/campaigns/everywhere?done=accept").await).contains("You accepted"), "what is not so");
-        page(&ana.act(path, &[("press", "accept")]).await, 409, "There is no offer yet");
-        page(&ana.act(path, &[("press", "pass"), ("lang", "es")]).await, 409, "Todavía no hay oferta");
-        page(&ana.act(path, &[]).await, 400, "arrived incomplete");
-        page(&ana.act(path, &[("press", "IN")]).await, 400, "arrived incomplete");
-        page(&ana.act(path, &[("press", "in"), ("usState", "XX")]).await, 400, "Choose a state from the list");
-        leads(&ana.act(path, &[("press", "out"), ("from", "me")]).await, "/me?done=campaign#campaign-everywhere");
-        page(&ana.get("/me?done=campaign").await, 200, "Your choice about the campaign is saved.");
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_is_in_and_out_accepts_and_passes() {
+    let (server, key) = start();
+    open(&server, "everywhere", "").await;
+    join(&server, &key, "ana@example.com", None).await;
+    let mut ana = Browser::member(&server, 1, "ana@example.com").await;
+    let path = "/campaigns/everywhere";
+    page(&ana.get("/me").await, 200, "Count me in");
+    // Out without in, and in twice: nothing is wrong with either.
+    leads(&ana.act(path, &[("press", "out")]).await, "/campaigns/everywhere?done=out");
+    page(&ana.get("/campaigns/everywhere?done=out").await, 200, "You're not counted in.");
+    assert_eq!(part(&server, "everywhere"), "");
+    for _ in 0..2 {
         leads(&ana.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");
+        assert_eq!(part(&server, "everywhere"), "in");
+    }
+    let shown = page(&ana.get("/campaigns/everywhere?done=in").await, 200, "You're in. The public count changes");
+    assert!(shown.contains("Count me out") && !shown.contains("Count me in"));
+    assert!(!text(&ana.get("/campaigns/everywhere?done=accept").await).contains("You accepted"), "what is not so");
+    page(&ana.act(path, &[("press", "accept")]).await, 409, "There is no offer yet");
+    page(&ana.act(path, &[("press", "pass"), ("lang", "es")]).await, 409, "Todavía no hay oferta");
+    page(&ana.act(path, &[]).await, 400, "arrived incomplete");
+    page(&ana.act(path, &[("press", "IN")]).await, 400, "arrived incomplete");
+    page(&ana.act(path, &[("press", "in"), ("usState", "XX")]).await, 400, "Choose a state from the list");
+    leads(&ana.act(path, &[("press", "out"), ("from", "me")]).await, "/me?done=campaign#campaign-everywhere");
+    page(&ana.get("/me?done=campaign").await, 200, "Your choice about the campaign is saved.");
+    leads(&ana.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");
 
-        publish(&server, "everywhere", OFFER).await;
-        let own = page(&ana.get("/me").await, 200, "Accept the offer");
-        assert!(own.contains("Example Fiber") && own.contains("you haven't decided on the offer yet"));
-        page(&ana.act(path, &[("press", "in")]).await, 409, "no longer be counted in or out");
-        for _ in 0..2 {
-            leads(&ana.act(path, &[("press", "accept")]).await, "/campaigns/everywhere?done=accept");
-        }
-        assert_eq!(part(&server, "everywhere"), "accepted");
-        let shown = page(&ana.get("/campaigns/everywhere?done=accept").await, 200, "Withdraw");
-        let how = "Order with the code that you are mailed.";
-        assert!(shown.matches(how).count() == 1 && shown.find(how) > shown.find("Your part"), "beside their part");
-        assert_eq!(page(&ana.get("/me").await, 200, "You accepted the offer.").matches(how).count(), 1);
-        step(&server, "everywhere", "active").await;
-        page(&ana.get("/me").await, 200, how);
-        step(&server, "everywhere", "offered").await;
-        leads(&ana.act(path, &[("press", "pass")]).await, "/campaigns/everywhere?done=pass");
-        assert_eq!(part(&server, "everywhere"), "passed");
-        // After its last day nobody can accept.
-        publish(&server, "everywhere", &OFFER.replace("2099-03-15", "2020-03-15")).await;
-        let shown = page(&ana.act(path, &[("press", "accept")]).await, 409, "The last day to accept was Mar 15, 2020");
-        assert!(shown.contains("has not started yet") && !shown.contains("value=\"accept\""));
-        // Cancelled between the page and the press.
-        let token = ana.token().await;
-        step(&server, "everywhere", "cancelled").await;
-        page(&ana.post(path, &[("token", &token), ("press", "accept")]).await, 409, "This campaign is over");
-        page(&ana.get("/me").await, 200, "You're not taking part in this offer.");
-        assert_eq!(part(&server, "everywhere"), "passed");
-    });
+    publish(&server, "everywhere", OFFER).await;
+    let own = page(&ana.get("/me").await, 200, "Accept the offer");
+    assert!(own.contains("Example Fiber") && own.contains("you haven't decided on the offer yet"));
+    page(&ana.act(path, &[("press", "in")]).await, 409, "no longer be counted in or out");
+    for _ in 0..2 {
+        leads(&ana.act(path, &[("press", "accept")]).await, "/campaigns/everywhere?done=accept");
+    }
+    assert_eq!(part(&server, "everywhere"), "accepted");
+    let shown = page(&ana.get("/campaigns/everywhere?done=accept").await, 200, "Withdraw");
+    let how = "Order with the code that you are mailed.";
+    assert!(shown.matches(how).count() == 1 && shown.find(how) > shown.find("Your part"), "beside their part");
+    assert_eq!(page(&ana.get("/me").await, 200, "You accepted the offer.").matches(how).count(), 1);
+    step(&server, "everywhere", "active").await;
+    page(&ana.get("/me").await, 200, how);
+    step(&server, "everywhere", "offered").await;
+    leads(&ana.act(path, &[("press", "pass")]).await, "/campaigns/everywhere?done=pass");
+    assert_eq!(part(&server, "everywhere"), "passed");
+    // After its last day nobody can accept.
+    publish(&server, "everywhere", &OFFER.replace("2099-03-15", "2020-03-15")).await;
+    let shown = page(&ana.act(path, &[("press", "accept")]).await, 409, "The last day to accept was Mar 15, 2020");
+    assert!(shown.contains("has not started yet") && !shown.contains("value=\"accept\""));
+    // Cancelled between the page and the press.
+    let token = ana.token().await;
+    step(&server, "everywhere", "cancelled").await;
+    page(&ana.post(path, &[("token", &token), ("press", "accept")]).await, 409, "This campaign is over");
+    page(&ana.get("/me").await, 200, "You're not taking part in this offer.");
+    assert_eq!(part(&server, "everywhere"), "passed");
 }
 
-#[test]
-fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
-    block_on(async {
-        let (server, key) = start();
-        open(&server, "west", "states = [\"CA\", \"OR\"]").await;
-        join(&server, &key, "ana@example.com", None).await;
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
-        let path = "/campaigns/west";
-        let shown = page(&ana.get(path).await, 200, "Choose your state");
-        assert!(
-            shown.contains("This campaign is for California and Oregon. What you choose here is saved as your answer.")
-        );
-        page(&ana.act(path, &[("press", "in"), ("usState", "")]).await, 400, "Choose the state you live in");
-        page(&ana.act(path, &[("press", "in"), ("usState", "NY")]).await, 400, "not in New York");
-        assert_eq!(part(&server, "west"), "");
-        leads(&ana.act(path, &[("press", "in"), ("usState", "OR")]).await, "/campaigns/west?done=in");
-        assert_eq!(part(&server, "west"), "in");
-        let shown: Value =
-            serde_json::from_str(&server.run(&["members", "show", "ana@example.com", "--json"])).unwrap();
-        assert_eq!(shown["usState"], "OR");
-        // Whoever lives elsewhere is told so, and is not shown it on their page.
-        join(&server, &key, "ben@example.com", None).await;
-        let mut ben = Browser::new(&server, 2);
-        ben.sign_in("ben@example.com").await;
-        ben.act("/me/answers", &[("usState", "NY")]).await;
-        let shown = page(&ben.get(path).await, 200, "your answers say New York");
-        assert!(!shown.contains("Count me in"));
-        assert!(!page(&ben.get("/me").await, 200, "No campaign is open").contains("Title of west"));
-        page(
-            &ben.act(path, &[("press", "in"), ("usState", "CA")]).await,
-            400,
-            "This campaign is for California and Oregon",
-        );
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
+    let (server, key) = start();
+    open(&server, "west", "states = [\"CA\", \"OR\"]").await;
+    join(&server, &key, "ana@example.com", None).await;
+    let mut ana = Browser::member(&server, 1, "ana@example.com").await;
+    let path = "/campaigns/west";
+    let shown = page(&ana.get(path).await, 200, "Choose your state");
+    assert!(
+        shown.contains("This campaign is for California and Oregon. What you choose here is saved as your answer.")
+    );
+    page(&ana.act(path, &[("press", "in"), ("usState", "")]).await, 400, "Choose the state you live in");
+    page(&ana.act(path, &[("press", "in"), ("usState", "NY")]).await, 400, "not in New York");
+    assert_eq!(part(&server, "west"), "");
+    leads(&ana.act(path, &[("press", "in"), ("usState", "OR")]).await, "/campaigns/west?done=in");
+    assert_eq!(part(&server, "west"), "in");
+    let shown = server.json(&["members", "show", "ana@example.com", "--json"]);
+    assert_eq!(shown["usState"], "OR");
+    // Whoever lives elsewhere is told so, and is not shown it on their page.
+    join(&server, &key, "ben@example.com", None).await;
+    let mut ben = Browser::member(&server, 2, "ben@example.com").await;
+    ben.act("/me/answers", &[("usState", "NY")]).await;
+    let shown = page(&ben.get(path).await, 200, "your answers say New York");
+    assert!(!shown.contains("Count me in"));
+    assert!(!page(&ben.get("/me").await, 200, "No campaign is open").contains("Title of west"));
+    page(
+        &ben.act(path, &[("press", "in"), ("usState", "CA")]).await,
+        400,
+        "This campaign is for California and Oregon",
+    );
 }
 
-/// What fits one's bills comes first.
-#[test]
-fn the_own_page_begins_with_what_fits() {
-    block_on(async {
-        let (server, key) = start();
-        open(&server, "aaa-first", "").await;
-        open(&server, "zzz-travel", "").await;
-        server.execute(
-            "UPDATE campaigns SET definition = replace(definition, '\"internet\"', '\"travel\"') WHERE slug = 'zzz-travel'",
-        );
-        join(&server, &key, "ana@example.com", None).await;
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
-        ana.act("/me/answers", &[("usState", "CA"), ("alaska_cruise", "true")]).await;
-        // A row of history, by which pages notice the change.
-        step(&server, "zzz-travel", "negotiating").await;
-        let own = page(&ana.get("/me").await, 200, "Title of zzz-travel");
-        let at = |part: &str| own.find(part).unwrap();
-        assert!(
-            at("Title of zzz-travel") < at("Title of aaa-first") && at("Title of aaa-first") < at("Your referral link")
-        );
-    });
-}
-
-#[test]
-fn presses_cannot_be_forged_and_need_a_member() {
-    block_on(async {
-        let (server, key) = start();
-        open(&server, "everywhere", "").await;
-        for address in ["ana@example.com", "eve@example.com"] {
-            join(&server, &key, address, None).await;
-        }
-        let (mut ana, mut eve) = (Browser::new(&server, 1), Browser::new(&server, 2));
-        ana.sign_in("ana@example.com").await;
-        eve.sign_in("eve@example.com").await;
-        let (path, token, others) = ("/campaigns/everywhere", ana.token().await, eve.token().await);
-        let body = |token: &str| form(&[("token", token), ("press", "in")]);
-        let own = || Request::post(path).header("sec-fetch-site", "same-origin");
-        for (request, body) in [
-            (Request::post(path), body(&token)),
-            (Request::post(path).header("origin", "https://evil.example"), body(&token)),
-        ] {
-            page(&ana.send(request, body).await, 403, "nothing was changed");
-        }
-        // A form of before: the page of the campaign, with one that works.
-        for body in [body(&others), form(&[("press", "in")])] {
-            let shown = page(&ana.send(own(), body).await, 403, "This form was out of date");
-            assert!(shown.contains("Nothing was changed") && shown.contains(&token) && shown.contains("Count me in"));
-        }
-        assert_eq!(part(&server, "everywhere"), "");
-        // Without a session they sign in, and are led back.
-        let mut nobody = Browser::new(&server, 3);
-        let asked = page(&nobody.send(own(), body(&token)).await, 403, "You're not signed in, so nothing was changed");
-        assert!(asked.contains("name=\"campaign\" value=\"everywhere\""));
-        // Whoever left is no member.
-        let left = ana.act("/me/leave", &[]).await;
-        leads(&left, "/me?done=left");
-        page(&ana.post(path, &[("token", &token), ("press", "in")]).await, 403, "You're no longer a member");
-        page(&ana.get(path).await, 200, "You're no longer a member");
-        assert_eq!(part(&server, "everywhere"), "");
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn presses_cannot_be_forged_and_need_a_member() {
+    let (server, key) = start();
+    open(&server, "everywhere", "").await;
+    for address in ["ana@example.com", "eve@example.com"] {
+        join(&server, &key, address, None).await;
+    }
+    let (mut ana, mut eve) = (Browser::new(&server, 1), Browser::new(&server, 2));
+    ana.sign_in("ana@example.com").await;
+    eve.sign_in("eve@example.com").await;
+    let (path, token, others) = ("/campaigns/everywhere", ana.token().await, eve.token().await);
+    let body = |token: &str| form(&[("token", token), ("press", "in")]);
+    let own = || Request::post(path).header("sec-fetch-site", "same-origin");
+    for (request, body) in [
+        (Request::post(path), body(&token)),
+        (Request::post(path).header("origin", "https://evil.example"), body(&token)),
+    ] {
+        page(&ana.send(request, body).await, 403, "nothing was changed");
+    }
+    // A form of before: the page of the campaign, with one that works.
+    for body in [body(&others), form(&[("press", "in")])] {
+        let shown = page(&ana.send(own(), body).await, 403, "This form was out of date");
+        assert!(shown.contains("Nothing was changed") && shown.contains(&token) && shown.contains("Count me in"));
+    }
+    assert_eq!(part(&server, "everywhere"), "");
+    // Without a session they sign in, and are led back.
+    let mut nobody = Browser::new(&server, 3);
+    let asked = page(&nobody.send(own(), body(&token)).await, 403, "You're not signed in, so nothing was changed");
+    assert!(asked.contains("name=\"campaign\" value=\"everywhere\""));
+    // Whoever left is no member.
+    let left = ana.act("/me/leave", &[]).await;
+    leads(&left, "/me?done=left");
+    page(&ana.post(path, &[("token", &token), ("press", "in")]).await, 403, "You're no longer a member");
+    page(&ana.get(path).await, 200, "You're no longer a member");
+    assert_eq!(part(&server, "everywhere"), "");
 }
 
 /// From the campaign's page over the sign-in back to it, where one press remains.
-#[test]
-fn signing_in_leads_back_to_the_campaign() {
-    block_on(async {
-        let (server, key) = start();
-        open(&server, "everywhere", "").await;
-        join(&server, &key, "ana@example.com", None).await;
-        let mut ana = Browser::new(&server, 1);
-        let asked =
-            page(&ana.get("/campaigns/everywhere/sign-in").await, 200, "you'll come back to “Title of everywhere”");
-        assert!(
-            asked.contains("name=\"campaign\" value=\"everywhere\"") && asked.contains("/campaigns/everywhere/join")
-        );
-        let fields = [("email", "ana"), ("campaign", "everywhere")];
-        page(&ana.post("/me/sign-in", &fields).await, 400, "name=\"campaign\" value=\"everywhere\"");
-        let fields = [("email", "ana@example.com"), ("campaign", "everywhere")];
-        let sent = page(&ana.post("/me/sign-in", &fields).await, 200, "Check your inbox");
-        assert!(sent.contains("href=\"/campaigns/everywhere/sign-in\""), "where another is asked for");
-        let code = [fields[0], fields[1], ("code", "nothing")];
-        page(&ana.post("/me/code", &code).await, 400, "href=\"/campaigns/everywhere/sign-in\"");
-        // In another browser, too.
-        let mut phone = Browser::new(&server, 2);
-        let link = enter(&server, newest_request(&server));
-        leads(&phone.post(&link, &[]).await, "/campaigns/everywhere");
-        let mut tablet = Browser::new(&server, 3);
-        for used in [tablet.get(&link).await, tablet.post(&link, &[]).await] {
-            page(&used, 410, "href=\"/campaigns/everywhere/sign-in\"");
-        }
-        page(&phone.get("/campaigns/everywhere").await, 200, "Count me in");
-        leads(&phone.get("/campaigns/everywhere/sign-in").await, "/campaigns/everywhere");
-        leads(&phone.act("/campaigns/everywhere", &[("press", "in")]).await, "/campaigns/everywhere?done=in");
-        // A campaign that is none of ours leads to one's own page.
-        server.execute("UPDATE sign_ins SET created_at = created_at - 3600001");
-        page(&ana.post("/me/sign-in", &[fields[0], ("campaign", "../evil")]).await, 200, "Check your inbox");
-        leads(&ana.post(&enter(&server, newest_request(&server)), &[]).await, "/me");
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn signing_in_leads_back_to_the_campaign() {
+    let (server, key) = start();
+    open(&server, "everywhere", "").await;
+    join(&server, &key, "ana@example.com", None).await;
+    let mut ana = Browser::new(&server, 1);
+    let asked = page(&ana.get("/campaigns/everywhere/sign-in").await, 200, "you'll come back to “Title of everywhere”");
+    assert!(asked.contains("name=\"campaign\" value=\"everywhere\"") && asked.contains("/campaigns/everywhere/join"));
+    let fields = [("email", "ana"), ("campaign", "everywhere")];
+    page(&ana.post("/me/sign-in", &fields).await, 400, "name=\"campaign\" value=\"everywhere\"");
+    let fields = [("email", "ana@example.com"), ("campaign", "everywhere")];
+    let sent = page(&ana.post("/me/sign-in", &fields).await, 200, "Check your inbox");
+    assert!(sent.contains("href=\"/campaigns/everywhere/sign-in\""), "where another is asked for");
+    let code = [fields[0], fields[1], ("code", "nothing")];
+    page(&ana.post("/me/code", &code).await, 400, "href=\"/campaigns/everywhere/sign-in\"");
+    // In another browser, too.
+    let mut phone = Browser::new(&server, 2);
+    let link = enter(&server, newest_request(&server));
+    leads(&phone.post(&link, &[]).await, "/campaigns/everywhere");
+    let mut tablet = Browser::new(&server, 3);
+    for used in [tablet.get(&link).await, tablet.post(&link, &[]).await] {
+        page(&used, 410, "href=\"/campaigns/everywhere/sign-in\"");
+    }
+    page(&phone.get("/campaigns/everywhere").await, 200, "Count me in");
+    leads(&phone.get("/campaigns/everywhere/sign-in").await, "/campaigns/everywhere");
+    leads(&phone.act("/campaigns/everywhere", &[("press", "in")]).await, "/campaigns/everywhere?done=in");
+    // A campaign that is none of ours leads to one's own page.
+    server.execute("UPDATE sign_ins SET created_at = created_at - 3600001");
+    page(&ana.post("/me/sign-in", &[fields[0], ("campaign", "../evil")]).await, 200, "Check your inbox");
+    leads(&ana.post(&enter(&server, newest_request(&server)), &[]).await, "/me");
 }
 
 /// From the campaign's page over joining to the welcome page, which has that campaign first.
-#[test]
-fn joining_leads_back_to_the_campaign() {
-    block_on(async {
-        let (server, key) = start();
-        open(&server, "first", "").await;
-        open(&server, "second", "").await;
-        server.execute(
-            "UPDATE campaigns SET definition = replace(definition, '\"internet\"', '\"travel\"') WHERE slug = 'second'",
-        );
-        step(&server, "second", "negotiating").await;
-        let mut ana = Browser::new(&server, 1);
-        let shown = page(&ana.get("/campaigns/second/join").await, 200, "you'll come back to “Title of second”");
-        assert!(shown.contains("name=\"campaign\" value=\"second\""));
-        let mistaken = [("email", "ana"), ("campaign", "second"), ("internet", "true")];
-        page(&ana.post("/join", &mistaken).await, 400, "name=\"campaign\" value=\"second\"");
-        let fields = [("email", "ana@example.com"), ("campaign", "second"), ("internet", "true")];
-        let sent = ana.post("/join", &fields).await;
-        page(&ana.get(sent.header("location")).await, 200, "name=\"campaign\" value=\"second\"");
-        // The mail is opened elsewhere.
-        let mut phone = Browser::new(&server, 2);
-        let welcome = page(&phone.post(&server.confirm_path(1), &[]).await, 200, "What you can do next");
-        let at = |part: &str| welcome.find(part).unwrap();
-        assert!(at("Title of second") < at("Title of first"), "the one that they came from, then what fits");
-        let token = welcome.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-        assert_eq!(part(&server, "second"), "", "counting in is always a press of one's own");
-        let pressed = phone.post("/campaigns/second", &[("token", &token), ("press", "in")]).await;
-        leads(&pressed, "/campaigns/second?done=in");
-        assert_eq!(part(&server, "second"), "in");
-        // Whoever is not signed in by the press is shown no buttons.
-        invite(&server, &key, "ben@example.com", None).await;
-        let plain = server.confirm(server.number("SELECT max(id) FROM sign_ups")).await;
-        assert!(!page(&plain, 200, "Welcome to the union").contains("What you can do next"));
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn joining_leads_back_to_the_campaign() {
+    let (server, key) = start();
+    open(&server, "first", "").await;
+    open(&server, "second", "").await;
+    server.execute(
+        "UPDATE campaigns SET definition = replace(definition, '\"internet\"', '\"travel\"') WHERE slug = 'second'",
+    );
+    step(&server, "second", "negotiating").await;
+    let mut ana = Browser::new(&server, 1);
+    let shown = page(&ana.get("/campaigns/second/join").await, 200, "you'll come back to “Title of second”");
+    assert!(shown.contains("name=\"campaign\" value=\"second\""));
+    let mistaken = [("email", "ana"), ("campaign", "second"), ("internet", "true")];
+    page(&ana.post("/join", &mistaken).await, 400, "name=\"campaign\" value=\"second\"");
+    let fields = [("email", "ana@example.com"), ("campaign", "second"), ("internet", "true")];
+    let sent = ana.post("/join", &fields).await;
+    page(&ana.get(sent.header("location")).await, 200, "name=\"campaign\" value=\"second\"");
+    // The mail is opened elsewhere.
+    let mut phone = Browser::new(&server, 2);
+    let welcome = page(&phone.post(&server.confirm_path(1), &[]).await, 200, "What you can do next");
+    let at = |part: &str| welcome.find(part).unwrap();
+    assert!(at("Title of second") < at("Title of first"), "the one that they came from, then what fits");
+    let token = hidden(&welcome, "token");
+    assert_eq!(part(&server, "second"), "", "counting in is always a press of one's own");
+    let pressed = phone.post("/campaigns/second", &[("token", &token), ("press", "in")]).await;
+    leads(&pressed, "/campaigns/second?done=in");
+    assert_eq!(part(&server, "second"), "in");
+    // Whoever is not signed in by the press is shown no buttons.
+    invite(&server, &key, "ben@example.com", None).await;
+    let plain = server.confirm(server.number("SELECT max(id) FROM sign_ups")).await;
+    assert!(!page(&plain, 200, "Welcome to the union").contains("What you can do next"));
+    // What fits one's bills comes first on the own page, too.
+    join(&server, &key, "cem@example.com", None).await;
+    let mut cem = Browser::member(&server, 3, "cem@example.com").await;
+    cem.act("/me/answers", &[("usState", "CA"), ("alaska_cruise", "true")]).await;
+    let own = page(&cem.get("/me").await, 200, "Title of second");
+    let at = |part: &str| own.find(part).unwrap();
+    assert!(at("Title of second") < at("Title of first") && at("Title of first") < at("Your referral link"));
 }
 
 /// Whatever one member presses or answers, everybody else sees the very same bytes, until five have changed something.
-#[test]
-fn what_others_see_never_tells_what_one_member_pressed_or_answered() {
-    block_on(async {
-        let (server, key) = start();
-        open(&server, "somewhere", "states = [\"CA\", \"OR\"]").await;
-        let mut members = Vec::new();
-        for n in 1..=6 {
-            let email = format!("member{n}@example.com");
-            join(&server, &key, &email, None).await;
-            let mut member = Browser::new(&server, n);
-            member.sign_in(&email).await;
-            members.push(member);
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_see_never_tells_what_one_member_pressed_or_answered() {
+    let (server, key) = start();
+    open(&server, "somewhere", "states = [\"CA\", \"OR\"]").await;
+    let mut members = Vec::new();
+    for n in 1..=6 {
+        let email = format!("member{n}@example.com");
+        join(&server, &key, &email, None).await;
+        members.push(Browser::member(&server, n, &email).await);
+    }
+    let seen = async || {
+        let mut all = Vec::new();
+        for path in ["/campaigns", "/campaigns/somewhere", "/campaigns.json", "/join"] {
+            // The count of members is another matter, and fewer than a hundred are not shown.
+            all.push(text(&server.get(path).await));
         }
-        let seen = async || {
-            let mut all = Vec::new();
-            for path in ["/campaigns", "/campaigns/somewhere", "/campaigns.json", "/join"] {
-                // The count of members is another matter, and fewer than a hundred are not shown.
-                all.push(text(&server.get(path).await));
-            }
-            all.push(server.run(&["campaigns", "demand", "somewhere", "--json"]));
-            all
-        };
-        let nothing = seen().await;
-        for (n, member) in members.iter_mut().enumerate() {
-            let us_state = ["CA", "OR"][n % 2];
-            leads(
-                &member.act("/campaigns/somewhere", &[("press", "in"), ("usState", us_state)]).await,
-                "/campaigns/somewhere?done=in",
-            );
-            if n < 4 {
-                member.act("/me/answers", &[("usState", us_state), ("mortgage", "true")]).await;
-                assert_eq!(seen().await, nothing, "{} members are in", n + 1);
-            }
-            if n == 4 {
-                server.run(&["campaigns", "demand", "somewhere"]);
-                wait_for!(async || listed(&server).await[0]["in"] == 5).await;
-            }
+        all.push(server.run(&["campaigns", "demand", "somewhere", "--json"]));
+        all
+    };
+    let nothing = seen().await;
+    for (n, member) in members.iter_mut().enumerate() {
+        let us_state = ["CA", "OR"][n % 2];
+        leads(
+            &member.act("/campaigns/somewhere", &[("press", "in"), ("usState", us_state)]).await,
+            "/campaigns/somewhere?done=in",
+        );
+        if n < 4 {
+            member.act("/me/answers", &[("usState", us_state), ("mortgage", "true")]).await;
+            assert_eq!(seen().await, nothing, "{} members are in", n + 1);
         }
-        // One more on the same day, and one who goes: the day has its sheet.
-        let five = seen().await;
-        members[0].act("/campaigns/somewhere", &[("press", "out")]).await;
-        assert_eq!(seen().await, five);
-        assert!(five[4].contains("\"in\": 5"), "{}", five[4]);
-    });
+        if n == 4 {
+            server.run(&["campaigns", "demand", "somewhere"]);
+            wait_for!(async || listed(&server).await[0]["in"] == 5).await;
+        }
+    }
+    // One more on the same day, and one who goes: the day has its sheet.
+    let five = seen().await;
+    members[0].act("/campaigns/somewhere", &[("press", "out")]).await;
+    assert_eq!(seen().await, five);
+    assert!(five[4].contains("\"in\": 5"), "{}", five[4]);
 }
 
 /// Each kind of mail about campaigns is switched on the own page, and off by the link of its mail, which looking does not press.
-#[test]
-fn mail_about_campaigns_is_switched_kind_by_kind() {
-    block_on(async {
-        let (server, key) = start();
-        join(&server, &key, "ana@example.com", None).await;
-        let mut ana = Browser::new(&server, 1);
-        ana.sign_in("ana@example.com").await;
-        let ticked = async |ana: &mut Browser<'_>| {
-            let own = page(&ana.get("/me").await, 200, "campaign_opened");
-            let is = |name: &str| own.contains(&format!("name=\"{name}\" value=\"true\" checked"));
-            ["alreadyMember", "campaign_opened", "campaign_offer", "campaign_result"].map(is)
-        };
-        assert_eq!(ticked(&mut ana).await, [true; 4], "the notice that they confirmed names them");
-        let person = server.rows("SELECT id, created_at FROM people WHERE email = 'ana@example.com'");
-        let number = |at: usize| person[0][at].parse().unwrap();
-        let person = PersonRef { id: number(0), created_at: Timestamp::from_millis(number(1)) };
-        let tokens = TokenMaker::new(&server.records().secret());
-        let link = |kind, person| format!("/unsubscribe/{}", tokens.person_token(Purpose::Unsubscribe(kind), person));
-        let offer = link(CampaignMail::Offer, person);
-        for _ in 0..2 {
-            page(&server.get(&offer).await, 200, "offers for you to decide on");
-        }
-        assert_eq!(ticked(&mut ana).await, [true; 4], "looking changes nothing");
-        // With one click, as mail programs do it: without a page, a cookie or an origin of ours. Twice is once.
-        for _ in 0..2 {
-            let done = server.send(Request::post(&offer), "List-Unsubscribe=One-Click").await;
-            page(&done, 200, "You no longer get this kind of email: offers for you to decide on.");
-            assert!(done.headers.get("set-cookie").is_none(), "nobody is signed in by it");
-        }
-        assert_eq!(ticked(&mut ana).await, [true, true, false, true]);
-        let done = server.send(Request::post(link(CampaignMail::Result, person)), form(&[("lang", "es")])).await;
-        page(&done, 200, "Ya no recibes este tipo de correo");
-        assert_eq!(ticked(&mut ana).await, [true, true, false, false]);
-        let chosen = [("campaigns", "shown"), ("campaign_offer", "true")];
-        leads(&ana.act("/me/mail", &chosen).await, "/me?done=mail");
-        assert_eq!(ticked(&mut ana).await, [false, false, true, false]);
-        leads(&ana.act("/me/mail", &[("alreadyMember", "true")]).await, "/me?done=mail");
-        assert_eq!(ticked(&mut ana).await, [true, false, true, false], "a form without them says nothing of them");
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_about_campaigns_is_switched_kind_by_kind() {
+    let (server, key) = start();
+    join(&server, &key, "ana@example.com", None).await;
+    let mut ana = Browser::member(&server, 1, "ana@example.com").await;
+    let ticked = async |ana: &mut Browser<'_>| {
+        let own = page(&ana.get("/me").await, 200, "campaign_opened");
+        let is = |name: &str| own.contains(&format!("name=\"{name}\" value=\"true\" checked"));
+        ["alreadyMember", "campaign_opened", "campaign_offer", "campaign_result"].map(is)
+    };
+    assert_eq!(ticked(&mut ana).await, [true; 4], "the notice that they confirmed names them");
+    let person = server.rows("SELECT id, created_at FROM people WHERE email = 'ana@example.com'");
+    let number = |at: usize| person[0][at].parse().unwrap();
+    let person = PersonRef { id: number(0), created_at: Timestamp::from_millis(number(1)) };
+    let tokens = TokenMaker::new(&server.records().secret());
+    let link = |kind, person| format!("/unsubscribe/{}", tokens.person_token(Purpose::Unsubscribe(kind), person));
+    let offer = link(CampaignMail::Offer, person);
+    for _ in 0..2 {
+        page(&server.get(&offer).await, 200, "offers for you to decide on");
+    }
+    assert_eq!(ticked(&mut ana).await, [true; 4], "looking changes nothing");
+    // With one click, as mail programs do it: without a page, a cookie or an origin of ours. Twice is once.
+    for _ in 0..2 {
+        let done = server.send(Request::post(&offer), "List-Unsubscribe=One-Click").await;
+        page(&done, 200, "You no longer get this kind of email: offers for you to decide on.");
+        assert!(done.headers.get("set-cookie").is_none(), "nobody is signed in by it");
+    }
+    assert_eq!(ticked(&mut ana).await, [true, true, false, true]);
+    let done = server.send(Request::post(link(CampaignMail::Result, person)), form(&[("lang", "es")])).await;
+    page(&done, 200, "Ya no recibes este tipo de correo");
+    assert_eq!(ticked(&mut ana).await, [true, true, false, false]);
+    let chosen = [("campaigns", "shown"), ("campaign_offer", "true")];
+    leads(&ana.act("/me/mail", &chosen).await, "/me?done=mail");
+    assert_eq!(ticked(&mut ana).await, [false, false, true, false]);
+    leads(&ana.act("/me/mail", &[("alreadyMember", "true")]).await, "/me?done=mail");
+    assert_eq!(ticked(&mut ana).await, [true, false, true, false], "a form without them says nothing of them");
 
-        let stranger = PersonRef { id: person.id + 1, ..person };
-        let earlier = PersonRef { created_at: Timestamp::from_millis(1), ..person };
-        for bad in [
-            "/unsubscribe/x".to_owned(),
-            offer[..offer.len() - 1].to_owned(),
-            server.decline_path(1).replace("not-me", "unsubscribe"),
-        ] {
-            page(&server.get(&bad).await, 404, "We don't recognize this link");
-            page(&server.send(Request::post(&bad), "").await, 404, "We don't recognize this link");
-        }
-        for gone in [stranger, earlier] {
-            let pressed = server.send(Request::post(link(CampaignMail::Offer, gone)), "").await;
-            page(&pressed, 404, "We don't recognize this link");
-        }
-        assert_eq!(ticked(&mut ana).await, [true, false, true, false]);
-    });
+    let stranger = PersonRef { id: person.id + 1, ..person };
+    let earlier = PersonRef { created_at: Timestamp::from_millis(1), ..person };
+    for bad in [
+        "/unsubscribe/x".to_owned(),
+        offer[..offer.len() - 1].to_owned(),
+        server.decline_path(1).replace("not-me", "unsubscribe"),
+    ] {
+        page(&server.get(&bad).await, 404, "We don't recognize this link");
+        page(&server.send(Request::post(&bad), "").await, 404, "We don't recognize this link");
+    }
+    for gone in [stranger, earlier] {
+        let pressed = server.send(Request::post(link(CampaignMail::Offer, gone)), "").await;
+        page(&pressed, 404, "We don't recognize this link");
+    }
+    assert_eq!(ticked(&mut ana).await, [true, false, true, false]);
 }

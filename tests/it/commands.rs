@@ -1,150 +1,129 @@
 //! The operator's commands, beside a running server.
 
-use serde_json::{Value, json};
-
-use crate::records::Records;
-use crate::server::{Server, block_on, sign_up, wait_for};
+use crate::prelude::*;
 
 fn listed(server: &Server) -> Vec<Value> {
     serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap()
 }
 
 /// The list of processes shows flags to everybody.
-#[test]
-fn a_secret_that_is_given_as_a_flag_does_not_stay_in_the_list_of_processes() {
-    block_on(async {
-        let secret = "hunter2".repeat(6);
-        let server = Server::start_with(&["--secret", &secret, "--mail", "smtp://u:hunter2@127.0.0.1:1?tls=none"]);
-        let shown = std::fs::read(format!("/proc/{}/cmdline", server.id())).unwrap();
-        let shown = String::from_utf8(shown).unwrap().replace('\0', " ");
-        assert!(shown.contains("serve --listen") && !shown.contains("hunter2"), "{shown}");
-        wait_for!(async || server.log().contains("given as a flag")).await;
-        assert!(!server.log().contains("hunter2"), "{}", server.log());
-        let help = server.run(&["serve", "--help"]);
-        assert!(help.contains("list of processes") || help.contains("list of\n"), "{help}");
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_is_given_as_a_flag_does_not_stay_in_the_list_of_processes() {
+    let secret = "hunter2".repeat(6);
+    let server = Server::start_with(&["--secret", &secret, "--mail", "smtp://u:hunter2@127.0.0.1:1?tls=none"]);
+    let shown = std::fs::read(format!("/proc/{}/cmdline", server.id())).unwrap();
+    let shown = String::from_utf8(shown).unwrap().replace('\0', " ");
+    assert!(shown.contains("serve --listen") && !shown.contains("hunter2"), "{shown}");
+    wait_for!(async || server.log().contains("given as a flag")).await;
+    assert!(!server.log().contains("hunter2"), "{}", server.log());
+    let help = server.run(&["serve", "--help"]);
+    assert!(help.contains("list of processes") || help.contains("list of\n"), "{help}");
 }
 
-#[test]
-fn keys_are_issued_listed_and_revoked_beside_the_running_server() {
-    block_on(async {
-        let server = Server::start_with(&["--key-per-minute", "1000"]);
-        assert_eq!(listed(&server), Vec::<Value>::new());
-        let issued = server.try_run(&["keys", "issue", "Acme", "--per-minute", "500", "--expires", "2999-01-31"]);
-        let key = String::from_utf8(issued.stdout).unwrap();
-        assert_eq!(key.lines().count(), 1, "the key alone on standard output");
-        let (key, told) = (key.trim(), String::from_utf8(issued.stderr).unwrap());
-        assert!(told.contains("Acme") && !told.contains(key), "{told}");
-        let plain = server.run(&["keys", "issue", "Plain"]);
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_issued_listed_and_revoked_beside_the_running_server() {
+    let server = Server::start_with(&["--key-per-minute", "1000"]);
+    assert_eq!(listed(&server), Vec::<Value>::new());
+    let issued = server.try_run(&["keys", "issue", "Acme", "--per-minute", "500", "--expires", "2999-01-31"]);
+    let key = String::from_utf8(issued.stdout).unwrap();
+    assert_eq!(key.lines().count(), 1, "the key alone on standard output");
+    let (key, told) = (key.trim(), String::from_utf8(issued.stderr).unwrap());
+    assert!(told.contains("Acme") && !told.contains(key), "{told}");
+    let plain = server.run(&["keys", "issue", "Plain"]);
 
-        let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ana@example.com")).await;
-        act(key).await.good();
-        act(&plain).await.good();
-        wait_for!(async || listed(&server).iter().all(|key| key["lastUsedAt"].is_string())).await;
+    let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ana@example.com")).await;
+    act(key).await.good();
+    act(&plain).await.good();
+    wait_for!(async || listed(&server).iter().all(|key| key["lastUsedAt"].is_string())).await;
 
-        let keys = listed(&server);
-        let fields: Vec<_> = keys[0].as_object().unwrap().keys().map(String::as_str).collect();
-        for field in ["id", "partner", "perMinute", "createdAt", "expiresAt", "lastUsedAt", "revokedAt"] {
-            assert!(fields.contains(&field), "{field}");
-        }
-        let acme = keys.iter().find(|key| key["partner"] == "Acme").unwrap();
-        assert_eq!((&acme["id"], &acme["perMinute"]), (&json!(key[3..11]), &json!(500)));
-        assert_eq!((&acme["expiresAt"], &acme["revokedAt"]), (&json!("2999-01-31T00:00:00Z"), &Value::Null));
-        let other = keys.iter().find(|key| key["partner"] == "Plain").unwrap();
-        assert_eq!((&other["perMinute"], &other["expiresAt"]), (&json!(30), &Value::Null));
-        let table = server.run(&["keys", "list"]);
-        assert!(table.contains("Acme") && !table.contains(&key[12..]), "{table}");
+    let keys = listed(&server);
+    let fields: Vec<_> = keys[0].as_object().unwrap().keys().map(String::as_str).collect();
+    for field in ["id", "partner", "perMinute", "createdAt", "expiresAt", "lastUsedAt", "revokedAt"] {
+        assert!(fields.contains(&field), "{field}");
+    }
+    let acme = keys.iter().find(|key| key["partner"] == "Acme").unwrap();
+    assert_eq!((&acme["id"], &acme["perMinute"]), (&json!(key[3..11]), &json!(500)));
+    assert_eq!((&acme["expiresAt"], &acme["revokedAt"]), (&json!("2999-01-31T00:00:00Z"), &Value::Null));
+    let other = keys.iter().find(|key| key["partner"] == "Plain").unwrap();
+    assert_eq!((&other["perMinute"], &other["expiresAt"]), (&json!(30), &Value::Null));
+    let table = server.run(&["keys", "list"]);
+    assert!(table.contains("Acme") && !table.contains(&key[12..]), "{table}");
 
-        server.run(&["keys", "revoke", &key[3..11]]);
-        wait_for!(async || act(key).await.status == 401).await;
-        let message = act(key).await.refused(401, "agent_unauthorized");
-        assert!(message.contains("revoked"), "{message}");
-        act(&plain).await.good();
-        assert!(listed(&server).iter().any(|key| key["revokedAt"].is_string()));
-        // The whole key names itself too; revoking twice is no error.
-        assert!(server.run(&["keys", "revoke", key]).contains("already"));
-    });
+    server.run(&["keys", "revoke", &key[3..11]]);
+    wait_for!(async || act(key).await.status == 401).await;
+    holds(&act(key).await.refused(401, "agent_unauthorized"), &["revoked"]);
+    act(&plain).await.good();
+    assert!(listed(&server).iter().any(|key| key["revokedAt"].is_string()));
+    // The whole key names itself too; revoking twice is no error.
+    assert!(server.run(&["keys", "revoke", key]).contains("already"));
 }
 
-#[test]
-fn keys_rotate_with_grace() {
-    block_on(async {
-        let server = Server::start();
-        let old = server.run(&["keys", "issue", "Acme", "--per-minute", "7"]);
-        let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ana@example.com")).await;
-        let new = server.run(&["keys", "rotate", &old[3..11]]);
-        act(&old).await.good();
-        let done = act(&new).await;
-        done.good();
-        assert_eq!(done.header("ratelimit-policy"), "\"action\";q=7;w=60", "the successor has the same limit");
-        let again = server.try_run(&["keys", "rotate", &old[3..11], "--expires", "2999-01-31"]);
-        let told = String::from_utf8(again.stderr).unwrap();
-        assert!(told.contains("itself works until 2999-01-31"), "{told}");
-        let last = server.run(&["keys", "rotate", &new[3..11], "--grace", "0s"]);
-        wait_for!(async || act(&new).await.status == 401).await;
-        let told = act(&new).await.refused(401, "agent_unauthorized");
-        assert!(told.contains(&format!("rotated to key {}", &last[3..11])), "{told}");
-        act(&last).await.good();
-        for id in ["00000000", &new[3..11]] {
-            assert!(!server.try_run(&["keys", "rotate", id]).status.success(), "{id}");
-        }
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_rotate_with_grace() {
+    let server = Server::start();
+    let old = server.run(&["keys", "issue", "Acme", "--per-minute", "7"]);
+    let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ana@example.com")).await;
+    let new = server.run(&["keys", "rotate", &old[3..11]]);
+    act(&old).await.good();
+    let done = act(&new).await;
+    done.good();
+    assert_eq!(done.header("ratelimit-policy"), "\"action\";q=7;w=60", "the successor has the same limit");
+    let again = server.try_run(&["keys", "rotate", &old[3..11], "--expires", "2999-01-31"]);
+    holds(&String::from_utf8(again.stderr).unwrap(), &["itself works until 2999-01-31"]);
+    let last = server.run(&["keys", "rotate", &new[3..11], "--grace", "0s"]);
+    wait_for!(async || act(&new).await.status == 401).await;
+    holds(&act(&new).await.refused(401, "agent_unauthorized"), &[&format!("rotated to key {}", &last[3..11])]);
+    act(&last).await.good();
+    for id in ["00000000", &new[3..11]] {
+        assert!(!server.try_run(&["keys", "rotate", id]).status.success(), "{id}");
+    }
 }
 
-#[test]
-fn paused_sign_ups_answer_and_the_public_data_stays_up() {
-    block_on(async {
-        let server = Server::start();
-        let key = server.key();
-        let both = async || {
-            [
-                server.post("/v1/invite", &key, sign_up("ana@example.com")).await,
-                server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await,
-            ]
-        };
-        server.run(&["signups", "pause"]);
-        wait_for!(async || both().await[0].status == 500).await;
-        for answer in both().await {
-            answer.refused(500, "backend_not_configured");
-        }
-        // Bad input is told before that, as always.
-        server.post("/v1/invite", &key, "{").await.refused(400, "invalid_json");
-        server.get("/v1/stats").await.good();
-        assert!(server.run(&["signups", "pause"]).contains("already"));
-        server.run(&["signups", "resume"]);
-        wait_for!(async || both().await[1].status == 200).await;
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn paused_sign_ups_answer_and_the_public_data_stays_up() {
+    let (server, key) = Server::with_key(&[]);
+    let both = async || {
+        [
+            server.post("/v1/invite", &key, sign_up("ana@example.com")).await,
+            server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await,
+        ]
+    };
+    server.run(&["signups", "pause"]);
+    wait_for!(async || both().await[0].status == 500).await;
+    for answer in both().await {
+        answer.refused(500, "backend_not_configured");
+    }
+    // Bad input is told before that, as always.
+    server.post("/v1/invite", &key, "{").await.refused(400, "invalid_json");
+    server.get("/v1/stats").await.good();
+    assert!(server.run(&["signups", "pause"]).contains("already"));
+    server.run(&["signups", "resume"]);
+    wait_for!(async || both().await[1].status == 200).await;
 }
 
-#[test]
-fn the_outbox_is_listed_and_a_mail_is_tried_again() {
-    block_on(async {
-        let server = Server::start_with(&["--mail", "hold"]);
-        let key = server.key();
-        assert_eq!(server.run(&["mail", "list"]), "The outbox is empty.");
-        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        let listed: Value = serde_json::from_str(&server.run(&["mail", "list", "--json"])).unwrap();
-        assert_eq!((&listed[0]["kind"], &listed[0]["attempts"]), (&json!("confirm"), &json!(0)));
-        assert!(!listed.to_string().contains("ana@") && !server.run(&["mail", "list"]).contains("ana@"));
-        server.run(&["mail", "retry", &listed[0]["id"].to_string()]);
-        let told = server.try_run(&["mail", "retry", "99"]);
-        assert!(String::from_utf8(told.stderr).unwrap().contains("there is no mail 99"));
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn the_outbox_is_listed_and_a_mail_is_tried_again() {
+    let (server, key) = Server::with_key(&["--mail", "hold"]);
+    assert_eq!(server.run(&["mail", "list"]), "The outbox is empty.");
+    server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+    let listed = server.json(&["mail", "list", "--json"]);
+    assert_eq!((&listed[0]["kind"], &listed[0]["attempts"]), (&json!("confirm"), &json!(0)));
+    assert!(!listed.to_string().contains("ana@") && !server.run(&["mail", "list"]).contains("ana@"));
+    server.run(&["mail", "retry", &listed[0]["id"].to_string()]);
+    let told = server.try_run(&["mail", "retry", "99"]);
+    assert!(String::from_utf8(told.stderr).unwrap().contains("there is no mail 99"));
 }
 
-#[test]
-fn without_mail_there_are_no_sign_ups() {
-    block_on(async {
-        let server = Server::start_with(&["--mail", "none"]);
-        let key = server.key();
-        for path in ["/v1/invite", "/v1/referral-link"] {
-            server.post(path, &key, sign_up("ana@example.com")).await.refused(500, "backend_not_configured");
-            server.post(path, &key, "{}").await.refused(400, "invalid_submission");
-            server.post(path, "wrong", "{}").await.refused(401, "agent_unauthorized");
-        }
-        server.get("/v1/stats").await.good();
-        assert_eq!(server.number("SELECT count(*) FROM people"), 0);
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn without_mail_there_are_no_sign_ups() {
+    let (server, key) = Server::with_key(&["--mail", "none"]);
+    for path in ["/v1/invite", "/v1/referral-link"] {
+        server.post(path, &key, sign_up("ana@example.com")).await.refused(500, "backend_not_configured");
+        server.post(path, &key, "{}").await.refused(400, "invalid_submission");
+        server.post(path, "wrong", "{}").await.refused(401, "agent_unauthorized");
+    }
+    server.get("/v1/stats").await.good();
+    assert_eq!(server.number("SELECT count(*) FROM people"), 0);
 }
 
 /// Run with no settings but these.
@@ -186,79 +165,55 @@ mod once {
     use crate::records::Home;
     use crate::server::{settings, unionhall};
 
-    #[test]
-    fn a_key_used_often_is_not_written_often() {
-        block_on(async {
-            let server = Server::start_with(&["--public-per-minute", "100000"]);
-            let key = server.key();
-            let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
-            let read = || hyper::Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_key_used_often_is_not_written_often() {
+        let (server, key) = Server::with_key(&["--public-per-minute", "100000"]);
+        let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
+        let read = || hyper::Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
+        connection.send(read(), "").await.good();
+        wait_for!(async || listed(&server)[0]["lastUsedAt"].is_string()).await;
+        let watching = rusqlite::Connection::open(server.data().join("unionhall.db")).unwrap();
+        let version = || -> i64 { watching.pragma_query_value(None, "data_version", |row| row.get(0)).unwrap() };
+        let log = server.data().join("unionhall.db-wal");
+        let (before, size) = (version(), std::fs::metadata(&log).unwrap().len());
+        for _ in 0..500 {
             connection.send(read(), "").await.good();
-            wait_for!(async || listed(&server)[0]["lastUsedAt"].is_string()).await;
-            let watching = rusqlite::Connection::open(server.data().join("unionhall.db")).unwrap();
-            let version = || -> i64 { watching.pragma_query_value(None, "data_version", |row| row.get(0)).unwrap() };
-            let log = server.data().join("unionhall.db-wal");
-            let (before, size) = (version(), std::fs::metadata(&log).unwrap().len());
-            for _ in 0..500 {
-                connection.send(read(), "").await.good();
-            }
-            assert_eq!((version(), std::fs::metadata(&log).unwrap().len()), (before, size));
-        });
+        }
+        assert_eq!((version(), std::fs::metadata(&log).unwrap().len()), (before, size));
     }
 
-    #[test]
-    fn a_key_issued_before_the_first_start_is_told_of_and_works() {
-        block_on(async {
-            let home = Home::new();
-            let refused = unionhall(home.path()).args(["keys", "issue", "Early"]).output().unwrap();
-            let told = String::from_utf8(refused.stderr).unwrap();
-            assert!(told.contains("no records at data/unionhall.db") && told.contains("--new"), "{told}");
-            assert!(refused.stdout.is_empty() && !home.path().join("data").exists(), "nothing was made");
-            let issued = unionhall(home.path()).args(["keys", "issue", "Early", "--new"]).output().unwrap();
-            assert!(issued.status.success(), "{}", String::from_utf8_lossy(&issued.stderr));
-            let server = Server::start_in(home, &[]);
-            let key = String::from_utf8(issued.stdout).unwrap();
-            server.post("/v1/referral-link", key.trim(), sign_up("ana@example.com")).await.good();
-        });
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_key_issued_before_the_first_start_is_told_of_and_works() {
+        let home = Home::new();
+        let refused = unionhall(home.path()).args(["keys", "issue", "Early"]).output().unwrap();
+        holds(&String::from_utf8(refused.stderr).unwrap(), &["no records at data/unionhall.db", "--new"]);
+        assert!(refused.stdout.is_empty() && !home.path().join("data").exists(), "nothing was made");
+        let issued = unionhall(home.path()).args(["keys", "issue", "Early", "--new"]).output().unwrap();
+        assert!(issued.status.success(), "{}", String::from_utf8_lossy(&issued.stderr));
+        let server = Server::start_in(home, &[]);
+        let key = String::from_utf8(issued.stdout).unwrap();
+        server.post("/v1/referral-link", key.trim(), sign_up("ana@example.com")).await.good();
     }
 
     /// As with `unionhall doctor 2>&1 | head -1`: nothing panics, and the exit code says what it says to a reader who stays.
     #[test]
     fn a_reader_who_has_gone_is_no_error() {
-        let server = Server::start();
-        let key = server.key();
-        for (arguments, code) in [
-            (&["doctor", "--mail", "smtp://127.0.0.1:1"][..], 1),
-            (&["doctor", "--json", "--listen", "127.0.0.1:0"], 0),
-            (&["settings"], 0),
-            (&["settings", "--json"], 0),
-            (&["keys", "list"], 0),
-            (&["keys", "issue", "Acme"], 0),
-            (&["keys", "rotate", &key[3..11]], 0),
-            (&["keys", "revoke", &key[3..11]], 0),
-            (&["partners", "list"], 0),
-            (&["webhooks", "list"], 0),
-            (&["members", "export"], 0),
-            (&["members", "find", "ana@example.com"], 0),
-            (&["stats"], 0),
-            (&["mail", "list"], 0),
-            (&["signups", "status"], 0),
-            (&["audit"], 0),
-            (&["backup", "copy"], 0),
-            (&["catalog", "check", "nowhere.toml"], 1),
-            (&["openapi"], 0),
-            (&["completions", "bash"], 0),
-            (&["manual"], 0),
-            (&["serve", "--help"], 0),
-            (&["--version"], 0),
-            (&[], 0),
-            (&["serve", "--nonsense"], 2),
-        ] {
+        let (server, key) = Server::with_key(&[]);
+        let fine = [
+            "doctor --json --listen 127.0.0.1:0", "settings", "settings --json", "keys list", "keys issue Acme",
+            "keys rotate KEY", "keys revoke KEY", "partners list", "webhooks list", "members export",
+            "members find ana@example.com", "stats", "mail list", "signups status", "audit", "backup copy", "openapi",
+            "completions bash", "manual", "serve --help", "--version", "",
+        ];
+        let failed =
+            [("doctor --mail smtp://127.0.0.1:1", 1), ("catalog check nowhere.toml", 1), ("serve --nonsense", 2)];
+        for (line, code) in fine.map(|line| (line, 0)).into_iter().chain(failed) {
+            let line = line.replace("KEY", &key[3..11]);
             let (reader, writer) = std::io::pipe().unwrap();
             drop(reader);
             let (out, mut command) = (writer.try_clone().unwrap(), server.command());
-            let status = command.args(arguments).stdout(out).stderr(writer).status().unwrap();
-            assert_eq!(status.code(), Some(code), "{arguments:?}");
+            let status = command.args(line.split_whitespace()).stdout(out).stderr(writer).status().unwrap();
+            assert_eq!(status.code(), Some(code), "{line}");
         }
     }
 
@@ -292,7 +247,6 @@ mod once {
         assert_eq!(shown("--catalog"), (Value::Null, "default"));
         assert!(shown("--store").0.as_str().unwrap().starts_with("cannot be used: "));
         assert_eq!(document["warnings"][0]["fix"], "did you mean UNIONHALL_LISTEN?");
-
         // Every setting of `serve`, and no other; the files with another's value are shown with it.
         let line = unionhall::cli::command_line();
         let serve =
@@ -328,8 +282,7 @@ mod once {
         // Serving comes as far as the one thing that is wrong: the settings were all read.
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let told = run(&["serve", "--listen", &taken.local_addr().unwrap().to_string()]).stderr;
-        let told = String::from_utf8(told).unwrap();
-        assert!(told.contains("is taken by another program"), "{told}");
+        holds(&String::from_utf8(told).unwrap(), &["is taken by another program"]);
     }
 
     #[test]
@@ -382,12 +335,9 @@ mod once {
     fn the_bare_command_is_its_own_manual() {
         let (code, help, error) = alone(&[], &[]);
         assert_eq!((code, error.as_str()), (Some(0), ""));
-        for word in ["Usage: unionhall", "serve", "keys", "signups", "catalog", "--version"] {
-            assert!(help.contains(word), "{word} in {help}");
-        }
+        holds(&help, &["Usage: unionhall", "serve", "keys", "signups", "catalog", "--version"]);
     }
 
-    /// A wrong value is told under the name by which it was given.
     #[test]
     fn a_wrong_value_is_told_with_its_fix_and_its_variable() {
         let wrong = [("UNIONHALL_LISTEN", "union.example")];
@@ -406,15 +356,13 @@ mod once {
         let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/catalog.sample.toml");
         let (code, said, _) = alone(&["catalog", "check", sample], &[]);
         assert_eq!(code, Some(0));
-        for word in [
-            "internet",
-            "14 categories, $4,150 a year in all for the API.",
-            "$3,400 on pages",
-            "run_by, cost, funding",
-            "The catalog is good.",
-        ] {
-            assert!(said.contains(word), "{word} in {said}");
-        }
+        holds(
+            &said,
+            &[
+                "internet", "14 categories, $4,150 a year in all for the API.", "$3,400 on pages",
+                "run_by, cost, funding", "The catalog is good.",
+            ],
+        );
         let folder = tempfile::tempdir().unwrap();
         let bad = folder.path().join("bad.toml");
         let terms = "[referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 10\n";

@@ -1,9 +1,7 @@
 //! A PostgreSQL database for one test, on the server that `./test.sh` starts for all of them.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
+use crate::prelude::*;
 use tokio_postgres::Client;
-use unionhall::store::postgres::Address;
 
 use crate::records::{self, clone_template, patient, postgres};
 
@@ -51,10 +49,12 @@ impl Database {
     pub(crate) async fn client(&self) -> Client {
         connect(&self.name).await
     }
+}
 
-    pub(crate) async fn drop(self) {
-        let client = connect("postgres").await;
-        client.batch_execute(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name)).await.unwrap();
+impl Drop for Database {
+    fn drop(&mut self) {
+        // The whole cluster goes at the end in any case.
+        let _gone = records::ask(&postgres("postgres"), &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
     }
 }
 

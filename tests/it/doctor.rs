@@ -1,10 +1,6 @@
 //! `unionhall doctor` beside a service that is well, on every store.
 
-use std::process::{Command, Output};
-
-use serde_json::Value;
-
-use crate::server::Server;
+use crate::prelude::*;
 
 /// What the doctor found, and whether it ended well.
 pub(crate) struct Diagnosis {
@@ -19,7 +15,6 @@ impl Diagnosis {
         Self { lines, output }
     }
 
-    /// The lines of a check.
     #[track_caller]
     pub(crate) fn of_check(&self, check: &str) -> Vec<&Value> {
         let found: Vec<_> = self.lines.iter().filter(|line| line["check"] == check).collect();

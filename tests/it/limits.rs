@@ -1,12 +1,6 @@
 //! The limits as a client meets them.
 
-use std::net::Ipv4Addr;
-use std::time::Duration;
-
-use hyper::Request;
-use tokio::time::Instant;
-
-use crate::server::{Answer, Server, block_on, resident, sign_up};
+use crate::prelude::*;
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
@@ -108,113 +102,104 @@ impl Tally {
     }
 }
 
-#[test]
-fn sixty_public_requests_a_minute_for_an_address_shared_by_the_three() {
-    block_on(async {
-        let server = Server::start();
-        let paths = ["/v1/stats", "/v1/negotiate-categories", "/v1/referral-program"];
-        let (mut connection, mut tally) = (server.connect(HERE).await, Tally::of(60));
-        let over = tally.ask_until_refused(async |i| connection.send(Request::get(paths[i % 3]), "").await).await;
-        over.refused(429, "rate_limited");
-        tally.holds_wait(&over);
-        let other = server.send_from(Ipv4Addr::new(127, 0, 0, 2), Request::get("/v1/stats"), "").await;
-        assert_eq!(other.header("ratelimit-policy"), "\"public\";q=60;w=60");
-        assert_eq!(other.header("ratelimit"), "\"public\";r=59;t=60", "another address is not touched");
-        // What needs no limit stays up for the one who is over it.
-        server.get("/").await.good();
-        assert_eq!(server.get("/openapi.json").await.status, 200);
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_public_requests_a_minute_for_an_address_shared_by_the_three() {
+    let server = Server::start();
+    let paths = ["/v1/stats", "/v1/negotiate-categories", "/v1/referral-program"];
+    let (mut connection, mut tally) = (server.connect(HERE).await, Tally::of(60));
+    let over = tally.ask_until_refused(async |i| connection.send(Request::get(paths[i % 3]), "").await).await;
+    over.refused(429, "rate_limited");
+    tally.holds_wait(&over);
+    let other = server.send_from(Ipv4Addr::new(127, 0, 0, 2), Request::get("/v1/stats"), "").await;
+    assert_eq!(other.header("ratelimit-policy"), "\"public\";q=60;w=60");
+    assert_eq!(other.header("ratelimit"), "\"public\";r=59;t=60", "another address is not touched");
+    // What needs no limit stays up for the one who is over it.
+    server.get("/").await.good();
+    assert_eq!(server.get("/openapi.json").await.status, 200);
 }
 
-#[test]
-fn thirty_actions_a_minute_for_a_key_and_its_reads_apart() {
-    block_on(async {
-        let server = Server::start();
-        let (key, other) = (server.key(), server.run(&["keys", "issue", "Other", "--per-minute", "2"]));
-        let act = async |key: &str, i: usize| -> Answer {
-            let path = if i.is_multiple_of(2) { "/v1/invite" } else { "/v1/referral-link" };
-            server.post(path, key, sign_up(&format!("ana{i}@example.com"))).await
-        };
-        for (key, limit) in [(&key, 30), (&other, 2)] {
-            let over = Tally::of(limit).ask_until_refused(async |i| act(key, i).await).await;
-            over.refused(429, "rate_limited");
-        }
+#[tokio::test(flavor = "multi_thread")]
+async fn thirty_actions_a_minute_for_a_key_and_its_reads_apart() {
+    let server = Server::start();
+    let (key, other) = (server.key(), server.run(&["keys", "issue", "Other", "--per-minute", "2"]));
+    let act = async |key: &str, i: usize| -> Answer {
+        let path = if i.is_multiple_of(2) { "/v1/invite" } else { "/v1/referral-link" };
+        server.post(path, key, sign_up(&format!("ana{i}@example.com"))).await
+    };
+    for (key, limit) in [(&key, 30), (&other, 2)] {
+        let over = Tally::of(limit).ask_until_refused(async |i| act(key, i).await).await;
+        over.refused(429, "rate_limited");
+    }
 
-        let mut connection = server.connect(HERE).await;
-        let read = || Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
-        // A key's reads are a budget of their own.
-        Tally::of(60).ask_until_refused(async |_| connection.send(read(), "").await).await;
-        assert_eq!(server.get("/v1/stats").await.header("ratelimit"), "\"public\";r=59;t=60", "and not the address's");
-        // A missing or wrong key is never told to wait.
-        for _ in 0..70 {
-            server.post("/v1/invite", "wrong", "").await.refused(401, "agent_unauthorized");
-        }
-    });
+    let mut connection = server.connect(HERE).await;
+    let read = || Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
+    // A key's reads are a budget of their own.
+    Tally::of(60).ask_until_refused(async |_| connection.send(read(), "").await).await;
+    assert_eq!(server.get("/v1/stats").await.header("ratelimit"), "\"public\";r=59;t=60", "and not the address's");
+    // A missing or wrong key is never told to wait.
+    for _ in 0..70 {
+        server.post("/v1/invite", "wrong", "").await.refused(401, "agent_unauthorized");
+    }
 }
 
 mod once {
     use super::*;
 
-    #[test]
-    fn forwarded_addresses_count_only_from_trusted_proxies() {
-        block_on(async {
-            let forwarded = |client: usize| {
-                Request::get("/v1/stats").header("x-forwarded-for", format!("1.2.3.4, 203.0.113.{client}, 127.0.0.9"))
-            };
-            let server =
-                Server::start_with(&["--public-per-minute", "10", "--trusted-proxies", "127.0.0.0/8,10.0.0.1"]);
-            let mut connection = server.connect(HERE).await;
-            for client in [0, 1] {
-                Tally::of(10).ask_until_refused(async |_| connection.send(forwarded(client), "").await).await;
-            }
+    #[tokio::test(flavor = "multi_thread")]
+    async fn forwarded_addresses_count_only_from_trusted_proxies() {
+        let forwarded = |client: usize| {
+            Request::get("/v1/stats").header("x-forwarded-for", format!("1.2.3.4, 203.0.113.{client}, 127.0.0.9"))
+        };
+        let server = Server::start_with(&["--public-per-minute", "10", "--trusted-proxies", "127.0.0.0/8,10.0.0.1"]);
+        let mut connection = server.connect(HERE).await;
+        for client in [0, 1] {
+            Tally::of(10).ask_until_refused(async |_| connection.send(forwarded(client), "").await).await;
+        }
 
-            let server = Server::start_with(&["--public-per-minute", "10", "--trusted-proxies", "10.0.0.0/8"]);
-            let mut connection = server.connect(HERE).await;
-            // A stranger's header is ignored.
-            Tally::of(10).ask_until_refused(async |i| connection.send(forwarded(i % 2), "").await).await;
-        });
+        let server = Server::start_with(&["--public-per-minute", "10", "--trusted-proxies", "10.0.0.0/8"]);
+        let mut connection = server.connect(HERE).await;
+        // A stranger's header is ignored.
+        Tally::of(10).ask_until_refused(async |i| connection.send(forwarded(i % 2), "").await).await;
     }
 
     mod long {
         use super::*;
 
         /// More addresses than the table holds, through the real server: it stays within the stated size and still counts.
-        #[test]
-        fn a_flood_of_addresses_does_not_grow_the_server() {
+        #[tokio::test(flavor = "multi_thread")]
+        async fn a_flood_of_addresses_does_not_grow_the_server() {
             use unionhall::limiter::Class;
             use unionhall::limiter::memory::MemoryLimiter;
             const FLOOD: u32 = 120_000;
             assert!(MemoryLimiter::new(60).network_entries(Class::Public) < FLOOD as usize);
-            block_on(async {
-                let server = Server::start_with(&["--trusted-proxies", "127.0.0.0/8", "--log", "off"]);
-                let before = resident(server.id());
-                let flood = async |first: u32, count: u32| {
-                    let mut clients = tokio::task::JoinSet::new();
-                    for part in 0..4 {
-                        let mut connection = server.connect(HERE).await;
-                        clients.spawn(async move {
-                            for i in 0..count / 4 {
-                                let address = Ipv4Addr::from(first + part * FLOOD + i);
-                                let request = Request::head("/v1/referral-program")
-                                    .header("x-forwarded-for", address.to_string());
-                                assert_eq!(connection.send(request, "").await.status, 200);
-                            }
-                        });
-                    }
-                    clients.join_all().await;
-                };
-                flood(0x0b00_0000, FLOOD).await;
-                // Somebody reaches their limit while the table is full, and more come. The one at its limit is not dropped: what was
-                // admitted would be forgotten, and the tally would not hold.
-                let mut tally = Tally::of(60);
-                for part in 0..8 {
-                    tally.ask_until_refused(async |_| server.get("/v1/stats").await).await;
-                    flood(0x0c00_0000 + part * FLOOD / 64, FLOOD / 64).await;
+            let server = Server::start_with(&["--trusted-proxies", "127.0.0.0/8", "--log", "off"]);
+            let before = resident(server.id());
+            let flood = async |first: u32, count: u32| {
+                let mut clients = tokio::task::JoinSet::new();
+                for part in 0..4 {
+                    let mut connection = server.connect(HERE).await;
+                    clients.spawn(async move {
+                        for i in 0..count / 4 {
+                            let address = Ipv4Addr::from(first + part * FLOOD + i);
+                            let request =
+                                Request::head("/v1/referral-program").header("x-forwarded-for", address.to_string());
+                            assert_eq!(connection.send(request, "").await.status, 200);
+                        }
+                    });
                 }
+                clients.join_all().await;
+            };
+            flood(0x0b00_0000, FLOOD).await;
+            // Somebody reaches their limit while the table is full, and more come. The one at its limit is not dropped: what was
+            // admitted would be forgotten, and the tally would not hold.
+            let mut tally = Tally::of(60);
+            for part in 0..8 {
                 tally.ask_until_refused(async |_| server.get("/v1/stats").await).await;
-                let grown = resident(server.id()).saturating_sub(before);
-                assert!(grown <= MemoryLimiter::NETWORK_BYTES, "{} MiB", grown >> 20);
-            });
+                flood(0x0c00_0000 + part * FLOOD / 64, FLOOD / 64).await;
+            }
+            tally.ask_until_refused(async |_| server.get("/v1/stats").await).await;
+            let grown = resident(server.id()).saturating_sub(before);
+            assert!(grown <= MemoryLimiter::NETWORK_BYTES, "{} MiB", grown >> 20);
         }
     }
 }

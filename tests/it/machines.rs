@@ -1,23 +1,14 @@
 //! The other machines of an installation, as processes: a proxy in front, PostgreSQL as a primary and its standby. They are
 //! set up with the files in `deploy/`, and end with the value that stands for them, also when a test fails.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use crate::prelude::*;
 use crate::records::ask;
-use crate::server::{Connection, Server};
+use tokio_rustls::rustls::crypto::ring;
 
-/// A file that we ship.
 pub(crate) fn shipped(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -56,7 +47,6 @@ impl KeptPort {
     }
 }
 
-/// Whether it becomes true.
 pub(crate) fn within_a_minute(mut condition: impl FnMut() -> bool) -> bool {
     for _ in 0..1200 {
         if condition() {
@@ -213,7 +203,6 @@ impl Cluster {
         self.postmaster.end("INT");
     }
 
-    /// The standby becomes the primary.
     pub(crate) fn promote(&self) {
         assert_eq!(self.ask("SELECT pg_promote()"), [["t"]]);
     }
@@ -254,7 +243,6 @@ fn am_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A command of the system's, as root.
 pub(crate) fn as_root(name: &str) -> Command {
     if am_root() {
         return Command::new(name);
@@ -406,7 +394,6 @@ pub(crate) fn fetched_path(package: &str, program: &str) -> PathBuf {
     tools().join(format!("{package}/usr/bin/{program}"))
 }
 
-/// A program of a package that is not installed.
 pub(crate) fn fetched(package: &str, program: &str) -> Command {
     let path = fetched_path(package, program);
     assert!(path.exists(), "{program} is not there; ./test.sh fetches it");

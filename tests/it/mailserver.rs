@@ -1,15 +1,8 @@
 //! The mail server that the tests send through, and what else of `tests/mail` they run.
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-
-use serde_json::Value;
-
 use crate::machines::{KeptPort, tools};
-use crate::server::wait_for;
+use crate::prelude::*;
 
-/// A real SMTP server, in a process of its own.
 pub(crate) struct Mailserver {
     process: Child,
     pub port: u16,
@@ -45,7 +38,6 @@ impl Mailserver {
         std::fs::write(self.folder.path().join("let-go"), "").unwrap();
     }
 
-    /// What has arrived so far.
     pub(crate) fn arrived(&self) -> Vec<Value> {
         let mut files: Vec<_> =
             std::fs::read_dir(self.folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
@@ -73,7 +65,6 @@ pub(crate) fn venv() -> PathBuf {
     tools().join("mail/venv/bin/python")
 }
 
-/// A program of `tests/mail`.
 pub(crate) fn python(program: &str) -> Command {
     let mut command = Command::new(venv());
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mail").join(program));

@@ -40,6 +40,7 @@ mod operator_page;
 mod own_page;
 mod pages;
 mod partners;
+mod prelude;
 mod properties;
 mod readme;
 mod records;

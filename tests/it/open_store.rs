@@ -1,13 +1,12 @@
 //! A store as the service uses it: sign-ups and confirmations share commits where the engine can.
 
 use std::ops::Deref;
-use std::sync::Arc;
 
-use unionhall::domain::sign_up::{Confirmation, NewSignUp, Refused, SeenPage, SignUpRef, SignedUp};
-use unionhall::domain::time::Timestamp;
+use crate::prelude::*;
+use unionhall::domain::sign_up::{Confirmation, Refused, SeenPage, SignedUp};
 use unionhall::membership::confirm::Confirm;
 use unionhall::membership::sign_up::SignUp;
-use unionhall::store::{Batches, Engine, Store, StoreError, StoreReply};
+use unionhall::store::{Batches, Engine, StoreReply};
 
 #[derive(Clone)]
 pub(crate) struct OpenStore {

@@ -1,8 +1,6 @@
 //! The OpenAPI document against the contract and against the server it describes.
 
-use serde_json::{Value, json};
-
-use crate::server::{Server, block_on, unionhall};
+use crate::prelude::*;
 
 fn document() -> Value {
     let folder = tempfile::tempdir().unwrap();
@@ -24,44 +22,35 @@ fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
         .unwrap()
 }
 
-#[test]
-fn the_servers_answers_fit_their_schemas() {
-    block_on(async {
-        let server = Server::start();
-        let key = server.key();
-        let document = document();
-        let answer_schema = |path: &str, method: &str, status: &str| {
-            document["paths"][path][method]["responses"][status]["content"]["application/json"]["schema"].clone()
-        };
-        for path in ["/v1/negotiate-categories", "/v1/referral-program", "/v1/stats"] {
-            let answer = server.get(path).await.good();
-            assert!(validator(&document, &answer_schema(path, "get", "200")).is_valid(&answer), "{answer}");
-        }
-        for path in ["/v1/invite", "/v1/referral-link"] {
-            let example = &document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"];
-            let answer = server.post(path, &key, example.to_string()).await.good();
-            assert!(validator(&document, &answer_schema(path, "post", "200")).is_valid(&answer), "{answer}");
-            let refusal = server.post(path, &key, "[]").await.json();
-            assert!(validator(&document, &answer_schema(path, "post", "400")).is_valid(&refusal), "{refusal}");
-        }
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn the_served_document_is_the_printed_one_and_answers_fit_its_schemas() {
+    let (server, key) = Server::with_key(&[]);
+    let document = document();
+    let answer_schema = |path: &str, method: &str, status: &str| {
+        document["paths"][path][method]["responses"][status]["content"]["application/json"]["schema"].clone()
+    };
+    for path in ["/v1/negotiate-categories", "/v1/referral-program", "/v1/stats"] {
+        let answer = server.get(path).await.good();
+        assert!(validator(&document, &answer_schema(path, "get", "200")).is_valid(&answer), "{answer}");
+    }
+    for path in ["/v1/invite", "/v1/referral-link"] {
+        let example = &document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"];
+        let answer = server.post(path, &key, example.to_string()).await.good();
+        assert!(validator(&document, &answer_schema(path, "post", "200")).is_valid(&answer), "{answer}");
+        let refusal = server.post(path, &key, "[]").await.json();
+        assert!(validator(&document, &answer_schema(path, "post", "400")).is_valid(&refusal), "{refusal}");
+    }
+
+    let served: Value = serde_json::from_slice(&server.get("/openapi.json").await.body).unwrap();
+    let address = format!("http://{}", server.address);
+    assert_eq!(served["servers"], json!([{ "url": address }]));
+    let printed = server.json(&["openapi", "--base-url", &address]);
+    assert_eq!(served, printed);
+    assert_eq!((&served["openapi"], &served["info"]["version"]), (&json!("3.1.0"), &json!("1.0.0")));
 }
 
 mod once {
     use super::*;
-
-    #[test]
-    fn the_served_document_is_the_printed_one() {
-        block_on(async {
-            let server = Server::start();
-            let served: Value = serde_json::from_slice(&server.get("/openapi.json").await.body).unwrap();
-            let address = format!("http://{}", server.address);
-            assert_eq!(served["servers"], json!([{ "url": address }]));
-            let printed: Value = serde_json::from_str(&server.run(&["openapi", "--base-url", &address])).unwrap();
-            assert_eq!(served, printed);
-            assert_eq!((&served["openapi"], &served["info"]["version"]), (&json!("3.1.0"), &json!("1.0.0")));
-        });
-    }
 
     #[test]
     fn the_components_are_the_contracts() {
@@ -70,15 +59,8 @@ mod once {
         let mut found = names(schemas);
         found.sort_unstable();
         let mut expected = [
-            "NegotiationCategory",
-            "NegotiationCategories",
-            "ReferralProgram",
-            "MemberStats",
-            "InviteRequest",
-            "InviteResponse",
-            "ReferralLinkRequest",
-            "ReferralLinkResponse",
-            "Error",
+            "NegotiationCategory", "NegotiationCategories", "ReferralProgram", "MemberStats", "InviteRequest",
+            "InviteResponse", "ReferralLinkRequest", "ReferralLinkResponse", "Error",
         ];
         expected.sort_unstable();
         assert_eq!(found, expected);
@@ -127,11 +109,7 @@ mod once {
         assert_eq!(schemas["MemberStats"]["properties"]["ok"]["const"], true);
         assert_eq!(schemas["Error"]["properties"]["ok"]["const"], false);
         let codes = [
-            "invalid_json",
-            "invalid_submission",
-            "agent_unauthorized",
-            "rate_limited",
-            "backend_not_configured",
+            "invalid_json", "invalid_submission", "agent_unauthorized", "rate_limited", "backend_not_configured",
             "save_failed",
         ];
         assert_eq!(known("Error", "code"), json!(codes));

@@ -1,12 +1,6 @@
 //! The operator's page, `docs/operator.md`: every command on it is run on a union that has seen some life, and answers as it says.
 
-use std::io::Write;
-use std::process::Stdio;
-
-use hyper::Request;
-use serde_json::json;
-
-use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
+use crate::prelude::*;
 
 const PAGE: &str = include_str!("../../docs/operator.md");
 
@@ -114,102 +108,90 @@ pub(crate) fn answer(server: &Server, command: &str) -> String {
     String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap()
 }
 
-#[test]
-fn every_question_of_the_page_has_its_command_and_its_answer() {
-    block_on(async {
-        let server = Server::start_with(&["--key-per-minute", "1000"]);
-        let (key, request) = union_with_a_past(&server).await;
-        let on_sqlite = server.records().limits() == "memory";
-        let all = transcripts(PAGE);
-        assert!(all.len() >= 10, "the ten questions");
-        // Whoever runs the tests signs in the audit log.
-        let me = answer(&server, "id -un").trim().to_owned();
-        let mut wrong = String::new();
-        for (command, expected) in all {
-            // Backups of PostgreSQL are its own affair: the page says so.
-            if !on_sqlite && ["backup", "restore", "hall/"].iter().any(|word| command.contains(word)) {
-                continue;
-            }
-            // Nor are they in its audit log.
-            let is_there = |line: &&str| on_sqlite || !line.contains("  backup  ");
-            let expected: String = expected.split_inclusive('\n').filter(is_there).collect();
-            let answered = answer(&server, &command.replace(KEY, &key).replace(REQUEST, &request));
-            let answered = answered.replace(&format!(" {me} "), " root ");
-            if steady(&answered) != steady(&expected) {
-                wrong.push_str(&format!("$ {command}\n{answered}\n--- the page says\n{expected}\n"));
-            }
+#[tokio::test(flavor = "multi_thread")]
+async fn every_question_of_the_page_has_its_command_and_its_answer() {
+    let server = Server::start_with(&["--key-per-minute", "1000"]);
+    let (key, request) = union_with_a_past(&server).await;
+    let on_sqlite = server.records().limits() == "memory";
+    let all = transcripts(PAGE);
+    assert!(all.len() >= 10, "the ten questions");
+    // Whoever runs the tests signs in the audit log.
+    let me = answer(&server, "id -un").trim().to_owned();
+    let mut wrong = String::new();
+    for (command, expected) in all {
+        // Backups of PostgreSQL are its own affair: the page says so.
+        if !on_sqlite && ["backup", "restore", "hall/"].iter().any(|word| command.contains(word)) {
+            continue;
         }
-        assert!(wrong.is_empty(), "{wrong}");
-    });
+        // Nor are they in its audit log.
+        let is_there = |line: &&str| on_sqlite || !line.contains("  backup  ");
+        let expected: String = expected.split_inclusive('\n').filter(is_there).collect();
+        let answered = answer(&server, &command.replace(KEY, &key).replace(REQUEST, &request));
+        let answered = answered.replace(&format!(" {me} "), " root ");
+        if steady(&answered) != steady(&expected) {
+            wrong.push_str(&format!("$ {command}\n{answered}\n--- the page says\n{expected}\n"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
-#[test]
-fn addresses_are_told_apart_from_what_is_none_and_nobody_is_guessed() {
-    block_on(async {
-        let server = Server::start_with(&["--mail", "hold"]);
-        for (arguments, says) in [
-            (&["members", "show", "kim"][..], "the address has no @"),
-            (&["members", "show", "kim@example.com"], "nobody has that address"),
-            (&["members", "leave", "kim@example.com"], "nobody has that address"),
-            (&["members", "erase", "kim@example.com"], "nobody has that address"),
-            (&["members", "unsuppress", "kim@example.com"], "nobody has that address"),
-            (&["members", "erase", "-"], "nothing on standard input"),
-            (&["members", "find", "--key", "q7m2xk4d"], "there is no key"),
-            (&["stats", "--by", "state", "--since", "2026-01-01"], "goes with days and partners"),
-            (&["stats", "--category", "internet"], "--category goes with --by state"),
-            (&["stats", "--by", "state", "--category", "rent"], "there is no such category"),
-            (&["stats", "--by", "category", "--state", "Calif"], "two letters of a state"),
-            (&["audit", "--since", "yesterday"], "is not a date"),
-        ] {
-            let refused = server.try_run(arguments);
-            let told = String::from_utf8(refused.stderr).unwrap();
-            assert!(!refused.status.success() && told.contains(says), "{arguments:?}: {told}");
-            assert_eq!(told.trim_end().lines().count(), 1, "{arguments:?}: {told}");
-            assert!(refused.stdout.is_empty());
-        }
-        assert_eq!(server.run(&["members", "count"]), "0");
-        assert_eq!(server.run(&["audit"]), "Nothing was changed with a command in that time.");
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_are_told_apart_from_what_is_none_and_nobody_is_guessed() {
+    let server = Server::start_with(&["--mail", "hold"]);
+    for (arguments, says) in [
+        (&["members", "show", "kim"][..], "the address has no @"),
+        (&["members", "show", "kim@example.com"], "nobody has that address"),
+        (&["members", "leave", "kim@example.com"], "nobody has that address"),
+        (&["members", "erase", "kim@example.com"], "nobody has that address"),
+        (&["members", "unsuppress", "kim@example.com"], "nobody has that address"),
+        (&["members", "erase", "-"], "nothing on standard input"),
+        (&["members", "find", "--key", "q7m2xk4d"], "there is no key"),
+        (&["stats", "--by", "state", "--since", "2026-01-01"], "goes with days and partners"),
+        (&["stats", "--category", "internet"], "--category goes with --by state"),
+        (&["stats", "--by", "state", "--category", "rent"], "there is no such category"),
+        (&["stats", "--by", "category", "--state", "Calif"], "two letters of a state"),
+        (&["audit", "--since", "yesterday"], "is not a date"),
+    ] {
+        let refused = server.try_run(arguments);
+        let told = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && told.contains(says), "{arguments:?}: {told}");
+        assert_eq!(told.trim_end().lines().count(), 1, "{arguments:?}: {told}");
+        assert!(refused.stdout.is_empty());
+    }
+    assert_eq!(server.run(&["members", "count"]), "0");
+    assert_eq!(server.run(&["audit"]), "Nothing was changed with a command in that time.");
 }
 
 /// Who was erased and signs up again goes through the same source as everybody, and keeps their code.
-#[test]
-fn whoever_was_erased_signs_up_again_with_the_same_code() {
-    block_on(async {
-        let server = Server::start_with(&["--mail", "hold"]);
-        let key = server.key();
-        let link =
-            async || server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good()["inviteLink"].clone();
-        let before = link().await;
-        assert_eq!(server.confirm(1).await.status, 200);
-        server.run(&["members", "erase", "ana@example.com"]);
-        assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 0);
-        for table in ["people", "sign_ups", "outbox", "mailboxes", "audit", "member_changes"] {
-            let rows = format!("{:?}", server.rows(&format!("SELECT * FROM {table}")));
-            assert!(!rows.contains("ana@"), "{table}: {rows}");
-        }
-        assert!(server.run(&["members", "show", "ana@example.com"]).starts_with("Erased on"));
-        assert_eq!(
-            server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good()["inviteLink"],
-            before
-        );
-        assert_eq!(link().await, before);
-        let told = server.run(&["members", "show", "ana@example.com"]);
-        assert!(told.contains("suppressed until") && told.contains("its mail"), "{told}");
-        server.run(&["members", "unsuppress", "ana@example.com"]);
-        assert!(server.run(&["members", "show", "ana@example.com"]).contains("nothing keeps mail from this address"));
-        let audit = server.run(&["audit", "--json"]);
-        let commands: Vec<_> = audit
-            .lines()
-            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
-            .map(|entry| (entry["command"].as_str().unwrap().to_owned(), entry["about"].as_str().unwrap().to_owned()))
-            .collect();
-        let names: Vec<_> = commands.iter().map(|(command, _)| command.as_str()).collect();
-        assert_eq!(names, ["keys issue", "members erase", "members unsuppress"]);
-        assert!(commands[1].1.starts_with("account ") && commands[1].1 != commands[2].1, "a new name: {commands:?}");
-        let erasures = std::fs::read_to_string(server.data().join("erasures")).unwrap();
-        assert!(erasures.lines().count() == 1 && !erasures.contains('@'), "{erasures}");
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_erased_signs_up_again_with_the_same_code() {
+    let (server, key) = Server::with_key(&["--mail", "hold"]);
+    let link = async || server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good()["inviteLink"].clone();
+    let before = link().await;
+    assert_eq!(server.confirm(1).await.status, 200);
+    server.run(&["members", "erase", "ana@example.com"]);
+    assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 0);
+    for table in ["people", "sign_ups", "outbox", "mailboxes", "audit", "member_changes"] {
+        let rows = format!("{:?}", server.rows(&format!("SELECT * FROM {table}")));
+        assert!(!rows.contains("ana@"), "{table}: {rows}");
+    }
+    assert!(server.run(&["members", "show", "ana@example.com"]).starts_with("Erased on"));
+    assert_eq!(server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good()["inviteLink"], before);
+    assert_eq!(link().await, before);
+    holds(&server.run(&["members", "show", "ana@example.com"]), &["suppressed until", "its mail"]);
+    server.run(&["members", "unsuppress", "ana@example.com"]);
+    assert!(server.run(&["members", "show", "ana@example.com"]).contains("nothing keeps mail from this address"));
+    let audit = server.run(&["audit", "--json"]);
+    let commands: Vec<_> = audit
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|entry| (entry["command"].as_str().unwrap().to_owned(), entry["about"].as_str().unwrap().to_owned()))
+        .collect();
+    let names: Vec<_> = commands.iter().map(|(command, _)| command.as_str()).collect();
+    assert_eq!(names, ["keys issue", "members erase", "members unsuppress"]);
+    assert!(commands[1].1.starts_with("account ") && commands[1].1 != commands[2].1, "a new name: {commands:?}");
+    let erasures = std::fs::read_to_string(server.data().join("erasures")).unwrap();
+    assert!(erasures.lines().count() == 1 && !erasures.contains('@'), "{erasures}");
 }
 
 /// The log is append-only, whoever writes to it.
@@ -233,60 +215,54 @@ mod once {
     use super::*;
 
     /// What a stranger writes in a comment reaches the operator's terminal.
-    #[test]
-    fn what_strangers_wrote_moves_no_cursor_and_forges_no_line() {
-        block_on(async {
-            let server = Server::start();
-            let written = "a\u{1b}[2J\u{7}b\u{9b}31m\u{202e}c\nState: member since 2020";
-            let body = serde_json::json!({ "email": "ana@example.com", "otherComments": written });
-            server.post("/v1/invite", &server.key(), body.to_string()).await.good();
-            server.confirm(1).await;
-            for flags in [&[][..], &["--json"]] {
-                let shown = server.run(&[&["members", "show", "ana@example.com"], flags].concat());
-                let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-                assert!(!shown.contains(bad), "{shown:?}");
-                assert!(!shown.lines().any(|line| line.starts_with("State: member since 2020")), "{shown}");
-                if flags.is_empty() {
-                    assert!(shown.contains("a\\u001b[2J\\u0007b\\u009b31m\\u202ec\\u000aState"), "{shown}");
-                } else {
-                    let json: serde_json::Value = serde_json::from_str(&shown).unwrap();
-                    assert_eq!(json["answers"]["comments"], written, "nothing is lost");
-                }
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_strangers_wrote_moves_no_cursor_and_forges_no_line() {
+        let server = Server::start();
+        let written = "a\u{1b}[2J\u{7}b\u{9b}31m\u{202e}c\nState: member since 2020";
+        let body = serde_json::json!({ "email": "ana@example.com", "otherComments": written });
+        server.post("/v1/invite", &server.key(), body.to_string()).await.good();
+        server.confirm(1).await;
+        for flags in [&[][..], &["--json"]] {
+            let shown = server.run(&[&["members", "show", "ana@example.com"], flags].concat());
+            let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+            assert!(!shown.contains(bad), "{shown:?}");
+            assert!(!shown.lines().any(|line| line.starts_with("State: member since 2020")), "{shown}");
+            if flags.is_empty() {
+                assert!(shown.contains("a\\u001b[2J\\u0007b\\u009b31m\\u202ec\\u000aState"), "{shown}");
+            } else {
+                let json: serde_json::Value = serde_json::from_str(&shown).unwrap();
+                assert_eq!(json["answers"]["comments"], written, "nothing is lost");
             }
-        });
+        }
     }
 
     /// A hundred of a hundred addresses were still in the file after their owners had been erased.
-    #[test]
-    fn whoever_is_erased_leaves_no_bytes() {
-        block_on(async {
-            let server = Server::start_with(&["--key-per-minute", "1000", "--mail", "hold"]);
-            let key = server.key();
-            let (address, comment) =
-                (|n: u32| format!("leaves-no-byte-{n}@example.com"), |n: u32| format!("says nothing of {n}."));
-            for n in 0..40 {
-                let body = serde_json::json!({ "email": address(n), "otherComments": comment(n).repeat(20) });
-                server.post("/v1/invite", &key, body.to_string()).await.good();
-                server.confirm(server.number("SELECT max(id) FROM sign_ups")).await;
-            }
-            for n in 0..40 {
-                server.run(&["members", "erase", &address(n)]);
-            }
-            let (code, home) = server.stop();
-            assert_eq!(code, Some(0));
-            let mut left = Vec::new();
-            for entry in std::fs::read_dir(home.path().join("data")).unwrap() {
-                let path = entry.unwrap().path();
-                let Ok(bytes) = std::fs::read(&path) else { continue };
-                for text in ["leaves-no-byte-", "says nothing of "] {
-                    let found = bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count();
-                    if found > 0 {
-                        left.push(format!("{}: {text} {found} times", path.display()));
-                    }
+    #[tokio::test(flavor = "multi_thread")]
+    async fn whoever_is_erased_leaves_no_bytes() {
+        let (server, key) = Server::with_key(&["--key-per-minute", "1000", "--mail", "hold"]);
+        let (address, comment) =
+            (|n: u32| format!("leaves-no-byte-{n}@example.com"), |n: u32| format!("says nothing of {n}."));
+        for n in 0..40 {
+            let body = serde_json::json!({ "email": address(n), "otherComments": comment(n).repeat(20) });
+            server.post("/v1/invite", &key, body.to_string()).await.good();
+            server.confirm(server.number("SELECT max(id) FROM sign_ups")).await;
+        }
+        for n in 0..40 {
+            server.run(&["members", "erase", &address(n)]);
+        }
+        let home = server.stopped();
+        let mut left = Vec::new();
+        for entry in std::fs::read_dir(home.path().join("data")).unwrap() {
+            let path = entry.unwrap().path();
+            let Ok(bytes) = std::fs::read(&path) else { continue };
+            for text in ["leaves-no-byte-", "says nothing of "] {
+                let found = bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count();
+                if found > 0 {
+                    left.push(format!("{}: {text} {found} times", path.display()));
                 }
             }
-            assert!(left.is_empty(), "{left:#?}");
-        });
+        }
+        assert!(left.is_empty(), "{left:#?}");
     }
 }
 

@@ -1,18 +1,12 @@
 //! Things that hold for any input.
 
-use std::net::IpAddr;
-
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use serde_json::{Value, json};
 
-use crate::server::{Server, block_on};
-use unionhall::domain::api_key::{ApiKey, KeyId};
-use unionhall::domain::email::EmailAddress;
+use crate::prelude::*;
+use unionhall::domain::api_key::KeyId;
 use unionhall::domain::referral::ReferralCode;
 use unionhall::operations::{Input, create_referral_link::ReferralLinkRequest, sign_up_user::InviteRequest};
 
-/// Any JSON at all, a few levels deep.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -79,7 +73,6 @@ fn near_invite() -> impl Strategy<Value = Value> {
         })
 }
 
-/// The published schema of a request.
 fn schema(name: &str) -> jsonschema::Validator {
     let folder = tempfile::tempdir().unwrap();
     let output = crate::server::unionhall(folder.path()).arg("openapi").output().unwrap();
@@ -94,40 +87,37 @@ fn schema(name: &str) -> jsonschema::Validator {
         .unwrap()
 }
 
-#[test]
-fn no_body_makes_it_panic_or_answer_500() {
-    block_on(async {
-        let server = Server::start_with(&["--key-per-minute", "1000000"]);
-        let key = server.key();
-        let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
-        let bodies = prop_oneof![
-            near_invite().prop_map(|value| value.to_string().into_bytes()),
-            any_json().prop_map(|value| value.to_string().into_bytes()),
-            prop::collection::vec(any::<u8>(), 0..200),
-            // JSON with a few bytes changed.
-            (near_invite(), prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)).prop_map(
-                |(value, changes)| {
-                    let mut bytes = value.to_string().into_bytes();
-                    for (at, byte) in changes {
-                        let at = at.index(bytes.len());
-                        bytes[at] = byte;
-                    }
-                    bytes
+#[tokio::test(flavor = "multi_thread")]
+async fn no_body_makes_it_panic_or_answer_500() {
+    let (server, key) = Server::with_key(&["--key-per-minute", "1000000"]);
+    let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
+    let bodies = prop_oneof![
+        near_invite().prop_map(|value| value.to_string().into_bytes()),
+        any_json().prop_map(|value| value.to_string().into_bytes()),
+        prop::collection::vec(any::<u8>(), 0..200),
+        // JSON with a few bytes changed.
+        (near_invite(), prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)).prop_map(
+            |(value, changes)| {
+                let mut bytes = value.to_string().into_bytes();
+                for (at, byte) in changes {
+                    let at = at.index(bytes.len());
+                    bytes[at] = byte;
                 }
-            ),
-        ];
-        let mut runner = proptest::test_runner::TestRunner::deterministic();
-        for n in 0..1500 {
-            let body = bodies.new_tree(&mut runner).unwrap().current();
-            let path = if n % 2 == 0 { "/v1/invite" } else { "/v1/referral-link" };
-            let request = hyper::Request::post(path).header("authorization", format!("Bearer {key}"));
-            let answer = connection.send(request, body.clone()).await;
-            let status = answer.status.as_u16();
-            assert!(status == 200 || status == 400, "{status} for {:?}", String::from_utf8_lossy(&body));
-            assert_eq!(answer.json()["ok"], status == 200);
-        }
-        assert!(!server.log().contains("\"level\":\"error\""), "{}", server.log());
-    });
+                bytes
+            }
+        ),
+    ];
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    for n in 0..1500 {
+        let body = bodies.new_tree(&mut runner).unwrap().current();
+        let path = if n % 2 == 0 { "/v1/invite" } else { "/v1/referral-link" };
+        let request = hyper::Request::post(path).header("authorization", format!("Bearer {key}"));
+        let answer = connection.send(request, body.clone()).await;
+        let status = answer.status.as_u16();
+        assert!(status == 200 || status == 400, "{status} for {:?}", String::from_utf8_lossy(&body));
+        assert_eq!(answer.json()["ok"], status == 200);
+    }
+    assert!(!server.log().contains("\"level\":\"error\""), "{}", server.log());
 }
 
 mod once {

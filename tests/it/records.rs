@@ -4,25 +4,19 @@
 //! has a database of its own on the server that tests/servers.sh started, and a prefix of its own in its Redis.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use crate::open_store::OpenStore;
+use crate::prelude::*;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
-use unionhall::domain::secret::Secret;
-use unionhall::store::migration::{MIGRATIONS, Prepare};
-use unionhall::store::postgres::{Address, PostgresStore};
 
-/// The secret of every installation on PostgreSQL, where one must be given.
 pub(crate) const SECRET: &str = "the-secret-of-the-tests-and-of-nobody-else";
 
 /// A folder for one server, and where its records are. A database that was made for it goes when the folder does.
 pub(crate) struct Home {
     folder: tempfile::TempDir,
     records: Records,
-    /// The database that is its own.
     database: Option<String>,
 }
 
@@ -129,18 +123,11 @@ impl Records {
     /// The same where the store may be away.
     pub(crate) fn try_rows(&self, sql: &str) -> Result<Vec<Vec<String>>, Box<dyn std::error::Error + Send + Sync>> {
         match self {
-            Self::Sqlite { data } => {
-                let database = rusqlite::Connection::open(data.join("unionhall.db"))?;
-                let mut statement = database.prepare(sql)?;
-                let columns = statement.column_count();
-                let row = |row: &rusqlite::Row<'_>| (0..columns).map(|n| Ok(as_text(row.get(n)?))).collect();
-                Ok(statement.query_map([], row)?.collect::<Result<_, _>>()?)
-            }
+            Self::Sqlite { data } => Ok(sqlite_rows(&data.join("unionhall.db"), sql)?),
             Self::Postgres { store, .. } => Ok(ask(store, sql)?),
         }
     }
 
-    /// The one number that a query gives.
     #[track_caller]
     pub(crate) fn number(&self, sql: &str) -> i64 {
         let rows = self.rows(sql);
@@ -216,6 +203,14 @@ impl Records {
     }
 }
 
+pub(crate) fn sqlite_rows(file: &Path, sql: &str) -> rusqlite::Result<Vec<Vec<String>>> {
+    let database = rusqlite::Connection::open(file)?;
+    let mut statement = database.prepare(sql)?;
+    let columns = statement.column_count();
+    let row = |row: &rusqlite::Row<'_>| (0..columns).map(|n| Ok(as_text(row.get(n)?))).collect();
+    statement.query_map([], row)?.collect()
+}
+
 /// Dropping it lets the others write again, at once.
 pub(crate) struct Held {
     release: Option<mpsc::Sender<()>>,
@@ -239,7 +234,6 @@ pub(crate) fn patient(store: &str) -> String {
     format!("{store}?connect_timeout=60")
 }
 
-/// The Redis that all tests share.
 pub(crate) fn redis() -> String {
     started("UNIONHALL_TEST_REDIS")
 }
@@ -248,7 +242,6 @@ fn started(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set; ./test.sh starts the servers it names"))
 }
 
-/// Makes an empty database on a cluster of a test's own.
 pub(crate) fn create_database(url: &str, name: &str) {
     ask(url, &format!("CREATE DATABASE {name}")).unwrap();
 }

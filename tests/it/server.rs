@@ -1,24 +1,12 @@
 //! The real server as a process, and a plain HTTP client to talk to it.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
-
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use crate::prelude::*;
 use hyper::client::conn::http1;
-use hyper::{HeaderMap, Request, StatusCode};
-use hyper_util::rt::TokioIo;
-use serde_json::Value;
+use hyper::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpSocket, TcpStream};
-use unionhall::domain::secret::token::{Purpose, TokenMaker};
-use unionhall::domain::sign_up::{SignUpId, SignUpRef};
-use unionhall::domain::time::Timestamp;
+use unionhall::domain::sign_up::SignUpId;
 
-use crate::records::{Held, Home, Records};
+use crate::records::Held;
 
 /// A running server. Dropping it ends the process.
 pub(crate) struct Server {
@@ -32,12 +20,17 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// Starts it with more flags than the bare minimum.
     pub(crate) fn start_with(flags: &[&str]) -> Self {
         Self::start_in(Home::new(), flags)
     }
 
-    /// Starts it with variables in its environment.
+    /// The same, and the key of a partner of it.
+    pub(crate) fn with_key(flags: &[&str]) -> (Self, String) {
+        let server = Self::start_with(flags);
+        let key = server.key();
+        (server, key)
+    }
+
     pub(crate) fn start_with_env(variables: &[(&str, &str)], flags: &[&str]) -> Self {
         Self::launch(Home::new(), variables, flags)
     }
@@ -83,7 +76,6 @@ impl Server {
         self.process.id()
     }
 
-    /// What it has written to its log so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.home.path().join("stderr")).unwrap()
     }
@@ -128,7 +120,6 @@ impl Server {
         TokenMaker::new(&self.records().secret()).token(purpose, sign_up)
     }
 
-    /// Presses the button there.
     pub(crate) async fn confirm(&self, sign_up: i64) -> Answer {
         self.send(Request::post(self.confirm_path(sign_up)), "").await
     }
@@ -165,6 +156,11 @@ impl Server {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
+    /// What such a command prints with `--json`.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.run(arguments)).unwrap()
+    }
+
     pub(crate) fn try_run(&self, arguments: &[&str]) -> Output {
         self.command().args(arguments).output().unwrap()
     }
@@ -183,6 +179,13 @@ impl Server {
         self.signal("TERM");
         let status = self.process.wait().unwrap();
         (status.code(), self.into_home())
+    }
+
+    /// The same where it has to end well.
+    pub(crate) fn stopped(self) -> Home {
+        let (code, home) = self.stop();
+        assert_eq!(code, Some(0));
+        home
     }
 
     /// What it leaves behind; the process is ended if it still runs.
@@ -224,7 +227,6 @@ impl Server {
         Connection::over(self.dial(from).await, "unionhall.test").await
     }
 
-    /// A bare connection.
     pub(crate) async fn dial(&self, from: Ipv4Addr) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind((from, 0).into()).unwrap();
@@ -246,7 +248,6 @@ impl Drop for Server {
     }
 }
 
-/// Resident memory of a process, in bytes.
 pub(crate) fn resident(process: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -304,7 +305,10 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The body of a success.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.body.to_vec()).unwrap()
+    }
+
     #[track_caller]
     pub(crate) fn good(&self) -> Value {
         assert_eq!(self.status, StatusCode::OK, "{self:?}");
@@ -358,9 +362,20 @@ pub(crate) fn give_away(folder: &Path) {
 
 const NOBODY: u32 = 65534;
 
+/// Holds a text to all of these parts.
+#[track_caller]
+pub(crate) fn holds(text: &str, parts: &[&str]) {
+    parts.iter().for_each(|part| assert!(text.contains(part), "no {part} in {text}"));
+}
+
 /// An address that is nobody's.
 pub(crate) fn sign_up(email: &str) -> String {
     serde_json::json!({ "email": email }).to_string()
+}
+
+/// A call of a tool, as MCP has it.
+pub(crate) fn tool_call(name: &str, arguments: Value) -> Value {
+    serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": name, "arguments": arguments } })
 }
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {

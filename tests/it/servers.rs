@@ -1,8 +1,6 @@
 //! The servers and programs that some tests need beside the toolchain. `./test.sh` installs and starts them.
 
-use std::io::Write;
-use std::sync::atomic::{AtomicU32, Ordering};
-
+use crate::prelude::*;
 use crate::{history, machines, mailserver};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,7 @@
 //! After confirming: the press that makes somebody a member signs them in, and what such a session cannot do.
 
-use hyper::Request;
-
-use crate::own_page::{Browser, invite, start};
-use crate::pages::{form, page};
-use crate::server::{Server, block_on};
+use crate::own_page::{invite, start};
+use crate::prelude::*;
 
 /// The newest sign-up.
 fn newest(server: &Server) -> i64 {
@@ -12,121 +9,89 @@ fn newest(server: &Server) -> i64 {
 }
 
 /// The only press that signs in is the one that joins, sent from our own page.
-#[test]
-fn the_press_that_joins_signs_in_from_our_own_page_alone() {
-    block_on(async {
-        let (server, key) = start();
-        let mut n = 0;
-        for (name, value, signs_in) in [
-            ("sec-fetch-site", "same-origin", true),
-            ("origin", "http://unionhall.test", true),
-            ("sec-fetch-site", "cross-site", false),
-            ("sec-fetch-site", "same-site", false),
-            ("origin", "https://evil.example", false),
-            ("origin", "null", false),
-            ("x-nothing", "said", false),
-        ] {
-            n += 1;
-            invite(&server, &key, &format!("ana{n}@example.com"), None).await;
-            let (confirm, mut browser) = (server.confirm_path(newest(&server)), Browser::new(&server, n));
-            page(&browser.get(&confirm).await, 200, "Confirm and join");
-            assert!(browser.cookies.is_empty(), "looking signs nobody in");
-            let pressed = browser.send(Request::post(&confirm).header(name, value), String::new()).await;
-            page(&pressed, 200, "Welcome to the union");
-            assert_eq!(browser.is_signed_in().await, signs_in, "{name}: {value}");
-            // A second press finds a member: whoever holds the mail later is not signed in by it.
-            let mut second = Browser::new(&server, 100 + n);
-            page(&second.post(&confirm, &[]).await, 200, "already confirmed");
-            page(&second.post(&server.decline_path(newest(&server)), &[("do", "take-back")]).await, 200, "confirmed");
-            assert!(second.cookies.is_empty(), "{name}: {value}");
-        }
-        // Nor does a press that comes to nothing.
-        invite(&server, &key, "ben@example.com", None).await;
-        let (sign_up, mut ben) = (newest(&server), Browser::new(&server, 90));
-        let confirm = server.confirm_path(sign_up);
-        page(&ben.post(&confirm, &[("notice", "older words")]).await, 200, "has changed since you opened it");
-        page(&ben.post(&confirm, &[("seen", "1")]).await, 200, "has changed since you opened it");
-        assert!(ben.cookies.is_empty());
-        // Taking back "this wasn't me" makes a member as well.
-        let decline = server.decline_path(sign_up);
-        let shown = page(&ben.post(&decline, &[("do", "withdraw")]).await, 200, "The sign-up is withdrawn");
-        assert!(ben.cookies.is_empty());
-        let hidden = |name: &str| {
-            let from = shown.split(&format!("name=\"{name}\" value=\"")).nth(1).unwrap();
-            from.split('"').next().unwrap().to_owned()
-        };
-        let (notice, seen) = (hidden("notice"), hidden("seen"));
-        let fields = [("do", "take-back"), ("notice", notice.as_str()), ("seen", seen.as_str())];
-        page(&ben.post(&decline, &fields).await, 200, "Welcome to the union");
-        assert!(ben.is_signed_in().await);
-        let mut again = Browser::new(&server, 91);
-        again.post(&decline, &fields).await;
-        assert!(again.cookies.is_empty());
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn the_press_that_joins_signs_in_from_our_own_page_alone() {
+    let (server, key) = start();
+    let mut n = 0;
+    for (name, value, signs_in) in [
+        ("sec-fetch-site", "same-origin", true),
+        ("origin", "http://unionhall.test", true),
+        ("sec-fetch-site", "cross-site", false),
+        ("sec-fetch-site", "same-site", false),
+        ("origin", "https://evil.example", false),
+        ("origin", "null", false),
+        ("x-nothing", "said", false),
+    ] {
+        n += 1;
+        invite(&server, &key, &format!("ana{n}@example.com"), None).await;
+        let (confirm, mut browser) = (server.confirm_path(newest(&server)), Browser::new(&server, n));
+        page(&browser.get(&confirm).await, 200, "Confirm and join");
+        assert!(browser.cookies.is_empty(), "looking signs nobody in");
+        let pressed = browser.send(Request::post(&confirm).header(name, value), String::new()).await;
+        page(&pressed, 200, "Welcome to the union");
+        assert_eq!(browser.is_signed_in().await, signs_in, "{name}: {value}");
+        // A second press finds a member: whoever holds the mail later is not signed in by it.
+        let mut second = Browser::new(&server, 100 + n);
+        page(&second.post(&confirm, &[]).await, 200, "already confirmed");
+        page(&second.post(&server.decline_path(newest(&server)), &[("do", "take-back")]).await, 200, "confirmed");
+        assert!(second.cookies.is_empty(), "{name}: {value}");
+    }
+    // Nor does a press that comes to nothing.
+    invite(&server, &key, "ben@example.com", None).await;
+    let (sign_up, mut ben) = (newest(&server), Browser::new(&server, 90));
+    let confirm = server.confirm_path(sign_up);
+    page(&ben.post(&confirm, &[("notice", "older words")]).await, 200, "has changed since you opened it");
+    page(&ben.post(&confirm, &[("seen", "1")]).await, 200, "has changed since you opened it");
+    assert!(ben.cookies.is_empty());
+    // Taking back "this wasn't me" makes a member as well.
+    let decline = server.decline_path(sign_up);
+    let shown = page(&ben.post(&decline, &[("do", "withdraw")]).await, 200, "The sign-up is withdrawn");
+    assert!(ben.cookies.is_empty());
+    let (notice, seen) = (hidden(&shown, "notice"), hidden(&shown, "seen"));
+    let fields = [("do", "take-back"), ("notice", notice.as_str()), ("seen", seen.as_str())];
+    page(&ben.post(&decline, &fields).await, 200, "Welcome to the union");
+    assert!(ben.is_signed_in().await);
+    let mut again = Browser::new(&server, 91);
+    again.post(&decline, &fields).await;
+    assert!(again.cookies.is_empty());
 }
 
 /// Whoever pressed the button may have been a program that follows mailed links.
-#[test]
-fn a_session_that_came_of_joining_cannot_export_leave_or_erase() {
-    block_on(async {
-        let (server, key) = start();
-        invite(&server, &key, "ana@example.com", None).await;
-        let mut ana = Browser::new(&server, 1);
-        page(&ana.post(&server.confirm_path(1), &[]).await, 200, "Welcome to the union");
-        let why = "sign in by email first";
-        for (path, status) in [("/me/leave", 200), ("/me/erase", 200), ("/me/export", 403)] {
-            let asked = page(&ana.get(path).await, status, why);
-            assert!(asked.contains("value=\"ana@example.com\"") && asked.contains("Send me the email"), "{path}");
-        }
-        for path in ["/me/leave", "/me/erase"] {
-            page(&ana.act(path, &[]).await, 403, why);
-        }
-        page(&ana.get("/me/leave?lang=es").await, 200, "primero inicia sesión por correo");
-        ana.cookies.remove("union-language");
-        assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 1);
-        // All else works.
-        let changed = ana.act("/me/answers", &[("usState", "CA"), ("internet", "true")]).await;
-        assert_eq!((changed.status.as_u16(), changed.header("location")), (303, "/me?done=answers"));
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_came_of_joining_cannot_export_leave_or_erase() {
+    let (server, key) = start();
+    invite(&server, &key, "ana@example.com", None).await;
+    let mut ana = Browser::new(&server, 1);
+    page(&ana.post(&server.confirm_path(1), &[]).await, 200, "Welcome to the union");
+    let why = "sign in by email first";
+    for (path, status) in [("/me/leave", 200), ("/me/erase", 200), ("/me/export", 403)] {
+        let asked = page(&ana.get(path).await, status, why);
+        assert!(asked.contains("value=\"ana@example.com\"") && asked.contains("Send me the email"), "{path}");
+    }
+    for path in ["/me/leave", "/me/erase"] {
+        page(&ana.act(path, &[]).await, 403, why);
+    }
+    page(&ana.get("/me/leave?lang=es").await, 200, "primero inicia sesión por correo");
+    ana.cookies.remove("union-language");
+    assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 1);
+    // All else works.
+    leads(&ana.act("/me/answers", &[("usState", "CA"), ("internet", "true")]).await, "/me?done=answers");
+    // The cookie says which of the two it is, and nobody can change that.
+    let joined = ana.cookies["union"].clone();
+    assert!(joined.contains(".join."), "{joined}");
+    ana.cookies.insert("union".to_owned(), joined.replace(".join.", ".mail."));
+    assert!(!ana.is_signed_in().await);
 
-        // The cookie says which of the two it is, and nobody can change that.
-        let joined = ana.cookies["union"].clone();
-        assert!(joined.contains(".join."), "{joined}");
-        ana.cookies.insert("union".to_owned(), joined.replace(".join.", ".mail."));
-        assert!(!ana.is_signed_in().await);
-
-        ana.cookies.clear();
-        ana.sign_in("ana@example.com").await;
-        page(&ana.get("/me/erase").await, 200, "Erase everything now");
-        assert_eq!(ana.get("/me/export").await.status, 200);
-        // Signing out everywhere ends both kinds.
-        let mut elsewhere = Browser::new(&server, 2);
-        elsewhere.cookies.insert("union".to_owned(), joined);
-        assert!(elsewhere.is_signed_in().await);
-        page(&ana.act("/me/sign-out", &[("everywhere", "true")]).await, 200, "signed out everywhere");
-        assert!(!elsewhere.is_signed_in().await);
-        ana.sign_in("ana@example.com").await;
-        let left = ana.act("/me/leave", &[]).await;
-        assert_eq!((left.status.as_u16(), left.header("location")), (303, "/me?done=left"));
-    });
-}
-
-/// Over HTTPS a page of this host that came without it is not our own.
-#[test]
-fn over_https_the_press_signs_in_by_a_secure_cookie() {
-    block_on(async {
-        let server = Server::start_with(&["--mail", "hold", "--base-url", "https://union.example"]);
-        let key = server.key();
-        for (n, origin, signs_in) in [(1, "https://union.example", true), (2, "http://unionhall.test", false)] {
-            invite(&server, &key, &format!("ana{n}@example.com"), None).await;
-            let press = Request::post(server.confirm_path(newest(&server))).header("origin", origin);
-            let pressed = server.send(press, form(&[])).await;
-            page(&pressed, 200, "Welcome to the union");
-            let cookie = pressed.header("set-cookie");
-            assert_eq!(!cookie.is_empty(), signs_in, "{origin}: {cookie}");
-            if signs_in {
-                let attributes = "Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax; Secure";
-                assert!(cookie.starts_with("__Host-union=") && cookie.ends_with(attributes), "{cookie}");
-            }
-        }
-    });
+    ana.cookies.clear();
+    ana.sign_in("ana@example.com").await;
+    page(&ana.get("/me/erase").await, 200, "Erase everything now");
+    assert_eq!(ana.get("/me/export").await.status, 200);
+    // Signing out everywhere ends both kinds.
+    let mut elsewhere = Browser::new(&server, 2);
+    elsewhere.cookies.insert("union".to_owned(), joined);
+    assert!(elsewhere.is_signed_in().await);
+    page(&ana.act("/me/sign-out", &[("everywhere", "true")]).await, 200, "signed out everywhere");
+    assert!(!elsewhere.is_signed_in().await);
+    ana.sign_in("ana@example.com").await;
+    leads(&ana.act("/me/leave", &[]).await, "/me?done=left");
 }

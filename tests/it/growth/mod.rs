@@ -6,32 +6,15 @@ mod crowd;
 #[cfg(debug_assertions)]
 mod plans;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-use hyper::Request;
-use serde_json::json;
-
 use self::crowd::ROWS;
 use crate::campaign_pages;
 use crate::operator_page;
-use crate::own_page::Browser;
-use crate::records::{Home, Records, ask};
-use crate::server::{Server, block_on, sign_up, unionhall, until};
+use crate::prelude::*;
+use crate::records::ask;
 
 const FLAGS: &[&str] = &[
-    "--public-per-minute",
-    "1000000",
-    "--key-per-minute",
-    "1000000",
-    "--log",
-    "off",
-    "--trusted-proxies",
-    "127.0.0.0/8",
-    "--campaign-mails-an-hour",
-    "1000",
-    "--postal-address",
-    "1 Main St, Springfield",
+    "--public-per-minute", "1000000", "--key-per-minute", "1000000", "--log", "off", "--trusted-proxies",
+    "127.0.0.0/8", "--campaign-mails-an-hour", "1000", "--postal-address", "1 Main St, Springfield",
 ];
 
 /// Steps of SQLite's machine that one run of a statement may take. A look at every row of a table takes three for each at least.
@@ -46,8 +29,7 @@ const MORE: &[(&str, &str, u64)] = &[
     ("looked_at, count(p.id) AS referred", "`rewards list` looks at 100,000 members who are on hold", 60),
     (
         "FROM sign_ups WHERE key_id = api_keys.id AND state",
-        "what was declined of a key in the last weeks is counted",
-        4,
+        "what was declined of a key in the last weeks is counted", 4,
     ),
     ("WITH mine AS MATERIALIZED", "1,000 addresses of one mailbox are put in order", 4),
     ("AS signed_up, looked_at, members FROM", "1,000 people whom somebody referred are counted", 2),
@@ -146,13 +128,8 @@ async fn drive(server: &Server, key: &str, turn: u8) {
     if let Records::Sqlite { .. } = server.records() {
         // Each worker has looked for something to do.
         for part in [
-            "FROM regroupings",
-            "FROM requalifications",
-            "FROM campaign_mailings",
-            "DELETE FROM campaign_mails",
-            "ORDER BY o.send_after LIMIT",
-            "FROM webhook_endpoints e",
-            "FROM member_changes",
+            "FROM regroupings", "FROM requalifications", "FROM campaign_mailings", "DELETE FROM campaign_mails",
+            "ORDER BY o.send_after LIMIT", "FROM webhook_endpoints e", "FROM member_changes",
         ] {
             until(part, async || work.steps().keys().any(|one| one.contains(part))).await;
         }
@@ -169,17 +146,9 @@ async fn partners(server: &Server, key: &str, turn: u8) {
     }
     server.post("/v1/referral-link", key, json!({ "email": "ana@gmail.com" }).to_string()).await.good();
     for path in [
-        "/v1/stats",
-        "/partner/v1/sign-ups",
-        "/partner/v1/sign-ups?since=2100-01-01T00:00:00Z",
-        "/partner/v1/sign-ups?limit=1",
-        "/partner/v1/sign-ups/old-7",
-        "/partner/v1/events",
-        "/partner/v1/usage",
-        "/partner/v1/keys",
-        "/partner/v1/webhooks",
-        "/partner/v1/webhooks/1",
-        "/partner/v1/webhooks/2",
+        "/v1/stats", "/partner/v1/sign-ups", "/partner/v1/sign-ups?since=2100-01-01T00:00:00Z",
+        "/partner/v1/sign-ups?limit=1", "/partner/v1/sign-ups/old-7", "/partner/v1/events", "/partner/v1/usage",
+        "/partner/v1/keys", "/partner/v1/webhooks", "/partner/v1/webhooks/1", "/partner/v1/webhooks/2",
     ] {
         let answer = server.send(Request::get(path).header("authorization", &bearer), "").await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
@@ -202,8 +171,7 @@ async fn people(server: &Server, key: &str, turn: u8) {
     assert_eq!(server.get(&server.confirm_path(confirmed)).await.status, 200);
     assert_eq!(server.confirm(confirmed).await.status, 200);
     server.decline(declined).await;
-    let mut ana = Browser::new(server, turn);
-    ana.sign_in("ana@gmail.com").await;
+    let mut ana = Browser::member(server, turn, "ana@gmail.com").await;
     let page = ana.get("/me").await;
     assert!(String::from_utf8_lossy(&page.body).contains("1,000+"), "{page:?}");
     for path in ["/me/leave", "/me/erase", "/campaigns/gathers"] {
@@ -217,17 +185,9 @@ async fn people(server: &Server, key: &str, turn: u8) {
 async fn operators(server: &Server, turn: u8) {
     let mut operator = operator_page::signed_in(server, &format!("kim{turn}"), 40 + turn).await;
     for path in [
-        "/operator",
-        "/operator/mail",
-        "/operator/audit",
-        "/operator/audit?what=nothing",
-        "/operator/people",
-        "/operator/partners",
-        "/operator/partners/1",
-        "/operator/campaigns",
-        "/operator/campaigns/gathers",
-        "/operator/campaigns/runs",
-        "/operator/rewards",
+        "/operator", "/operator/mail", "/operator/audit", "/operator/audit?what=nothing", "/operator/people",
+        "/operator/partners", "/operator/partners/1", "/operator/campaigns", "/operator/campaigns/gathers",
+        "/operator/campaigns/runs", "/operator/rewards",
     ] {
         let answer = operator.get(path).await;
         assert!([200, 404].contains(&answer.status.as_u16()), "{path}: {answer:?}");
@@ -238,27 +198,13 @@ async fn operators(server: &Server, turn: u8) {
 }
 
 fn commands(server: &Server, steps: &Path) {
-    for arguments in [
-        &["keys", "list"][..],
-        &["partners", "list"],
-        &["partners", "show", "Acme Assistant"],
-        &["members", "count"],
-        &["members", "show", "ana@gmail.com"],
-        &["members", "find", "r7@"],
-        &["signups", "status"],
-        &["mail", "list"],
-        &["campaigns", "list"],
-        &["campaigns", "show", "gathers"],
-        &["campaigns", "demand", "gathers"],
-        &["campaigns", "rounds", "gathers"],
-        &["rewards", "list"],
-        &["rewards", "review"],
-        &["stats"],
-        &["audit"],
-        &["operator", "list"],
-        &["doctor"],
+    command(server, steps, &["partners", "show", "Acme Assistant"]);
+    for line in [
+        "keys list", "partners list", "members count", "members show ana@gmail.com", "members find r7@",
+        "signups status", "mail list", "campaigns list", "campaigns show gathers", "campaigns demand gathers",
+        "campaigns rounds gathers", "rewards list", "rewards review", "stats", "audit", "operator list", "doctor",
     ] {
-        command(server, steps, arguments);
+        command(server, steps, &line.split(' ').collect::<Vec<_>>());
     }
 }
 
@@ -269,39 +215,37 @@ fn command(server: &Server, steps: &Path, arguments: &[&str]) {
     assert!(output.status.success() || arguments == ["doctor"], "{arguments:?}: {told}");
 }
 
-#[test]
-fn what_one_request_sets_off_does_not_grow_with_what_is_stored() {
-    block_on(async {
-        let server = start(Home::new());
-        let key = found(&server).await;
-        let home = server.stop().1;
-        let server = start(home);
-        crowd::fill(&server);
-        let mut home = server.stop().1;
-        let work = Work::of(&home);
-        // PostgreSQL plans for the values, and for any values: both are looked at. It knows the tables as autovacuum would.
-        let plans: &[&str] = match &work.records {
-            Records::Sqlite { .. } => &[""],
-            Records::Postgres { .. } => &["force_custom_plan", "force_generic_plan"],
-        };
-        let mut excess = Vec::new();
-        for (turn, plan) in (1..).zip(plans) {
-            if let Records::Postgres { store, .. } = &work.records {
-                let name = store.rsplit('/').next().unwrap();
-                ask(store, &format!("ALTER DATABASE {name} SET plan_cache_mode = {plan}")).unwrap();
-                ask(store, "ANALYZE").unwrap();
-            }
-            work.begin();
-            let server = start(home);
-            drive(&server, &key, turn).await;
-            if usize::from(turn) == plans.len() {
-                // Both are done in steps.
-                command(&server, &work.file, &["members", "export"]);
-                command(&server, &work.file, &["members", "erase", "ana@gmail.com", "--waive-rewards"]);
-            }
-            home = server.stop().1;
-            excess.extend(work.excess().into_iter().map(|found| format!("{plan} {found}")));
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_request_sets_off_does_not_grow_with_what_is_stored() {
+    let server = start(Home::new());
+    let key = found(&server).await;
+    let home = server.stop().1;
+    let server = start(home);
+    crowd::fill(&server);
+    let mut home = server.stop().1;
+    let work = Work::of(&home);
+    // PostgreSQL plans for the values, and for any values: both are looked at. It knows the tables as autovacuum would.
+    let plans: &[&str] = match &work.records {
+        Records::Sqlite { .. } => &[""],
+        Records::Postgres { .. } => &["force_custom_plan", "force_generic_plan"],
+    };
+    let mut excess = Vec::new();
+    for (turn, plan) in (1..).zip(plans) {
+        if let Records::Postgres { store, .. } = &work.records {
+            let name = store.rsplit('/').next().unwrap();
+            ask(store, &format!("ALTER DATABASE {name} SET plan_cache_mode = {plan}")).unwrap();
+            ask(store, "ANALYZE").unwrap();
         }
-        assert!(excess.is_empty(), "{ROWS} rows of each kind:\n{}", excess.join("\n"));
-    });
+        work.begin();
+        let server = start(home);
+        drive(&server, &key, turn).await;
+        if usize::from(turn) == plans.len() {
+            // Both are done in steps.
+            command(&server, &work.file, &["members", "export"]);
+            command(&server, &work.file, &["members", "erase", "ana@gmail.com", "--waive-rewards"]);
+        }
+        home = server.stop().1;
+        excess.extend(work.excess().into_iter().map(|found| format!("{plan} {found}")));
+    }
+    assert!(excess.is_empty(), "{ROWS} rows of each kind:\n{}", excess.join("\n"));
 }

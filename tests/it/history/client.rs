@@ -1,33 +1,20 @@
 //! The clients: each takes its steps one after the other and writes down what it asked and what it heard.
 
-use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
-use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use serde_json::{Value, json};
-use unionhall::domain::secret::token::{Purpose, TokenMaker};
-use unionhall::domain::sign_up::{SignUpId, SignUpRef};
-use unionhall::domain::time::Timestamp;
+use crate::prelude::*;
+use unionhall::domain::sign_up::SignUpId;
 
 use super::events::{Answer, Deed, Event, Outcome, SignUp, Time, Why};
 use super::plan::{Channel, PARTNERS, Step, WhichKey};
 use super::wire;
-use crate::records::Records;
-use crate::server::unionhall;
 
 /// What all clients know.
 pub(super) struct World {
-    /// Where the nodes listen; none while one is down.
     pub nodes: Mutex<Vec<Option<SocketAddr>>>,
     pub records: Records,
-    /// Where the operator's commands are run.
     pub folder: PathBuf,
     pub tokens: TokenMaker,
-    /// The keys that stay, by partner.
     pub lasting: Vec<String>,
     pub history: Mutex<Vec<Event>>,
     pub over: AtomicBool,
@@ -69,7 +56,6 @@ impl World {
         u64::try_from(self.began.elapsed().as_micros()).unwrap()
     }
 
-    /// How many deeds were acknowledged so far.
     pub(super) fn acknowledged(&self) -> usize {
         self.history.lock().unwrap().iter().filter(|event| event.acknowledged().is_some()).count()
     }
@@ -102,7 +88,6 @@ impl World {
     }
 }
 
-/// One of them.
 pub(super) struct Client {
     pub world: Arc<World>,
     pub number: usize,
@@ -240,7 +225,6 @@ impl Client {
         self.record(Deed::Confirm { sign_up: sign_up.id.0, email: email(who) }, None, talk).await;
     }
 
-    /// The nodes by turns.
     fn node(&mut self) -> Option<SocketAddr> {
         self.turn += 1;
         let nodes = self.world.nodes.lock().unwrap();

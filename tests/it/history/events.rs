@@ -3,7 +3,7 @@
 //! Plain data. Times are microseconds of this machine's steady clock since the run began, so that moving the calendar's
 //! clock under the service changes nothing here.
 
-use std::time::Duration;
+use crate::prelude::*;
 
 /// Microseconds since the run began.
 pub(super) type Time = u64;
@@ -23,26 +23,12 @@ pub(super) struct Event {
 #[derive(Debug, Clone)]
 pub(super) enum Deed {
     SignUp(SignUp),
-    /// Asks for a referral link.
-    Link {
-        email: String,
-        key: String,
-    },
-    /// Presses the button of a sign-up's page.
-    Confirm {
-        sign_up: i64,
-        email: String,
-    },
-    /// "This wasn't me."
-    Decline {
-        sign_up: i64,
-        email: String,
-    },
+    Link { email: String, key: String },
+    Confirm { sign_up: i64, email: String },
+    Decline { sign_up: i64, email: String },
     Stats,
     Issue,
-    Revoke {
-        key: String,
-    },
+    Revoke { key: String },
     Pause,
     Resume,
 }
@@ -50,7 +36,6 @@ pub(super) enum Deed {
 /// What a sign-up said. What is none was left out, except that a form leaves nothing out.
 #[derive(Debug, Clone)]
 pub(super) struct SignUp {
-    /// As typed.
     pub email: String,
     /// Empty where the person filled in the form.
     pub partner: String,
@@ -76,19 +61,15 @@ pub(super) enum Outcome {
 /// What an acknowledgement said, where it says it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answer {
-    /// The person's referral code.
     pub code: Option<String>,
-    /// How many members there are.
     pub count: Option<u64>,
     pub attributed: Option<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Why {
-    /// Nobody took the connection.
     Unreachable,
     Paused,
-    /// The key is not valid.
     Key,
     /// The sign-up was decided before, in this way.
     Decided(Decision),
@@ -159,7 +140,6 @@ impl Event {
         }
     }
 
-    /// The key it was done with.
     pub(super) fn key(&self) -> Option<&str> {
         match &self.deed {
             Deed::SignUp(sign_up) => sign_up.key.as_deref(),

@@ -17,10 +17,6 @@ mod sabotage;
 mod snapshot;
 mod wire;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
-
 use self::check::{Violation, check};
 use self::client::{Client, World, partner_name};
 use self::events::{Event, Outcome};
@@ -28,12 +24,10 @@ use self::nemesis::Deployment;
 pub(crate) use self::nemesis::libfaketime;
 use self::plan::{Fault, PARTNERS, Steps};
 use self::snapshot::Snapshot;
-use crate::server::block_on;
+use crate::prelude::*;
 
-/// Clients beside the operator.
 const CLIENTS: u64 = 6;
 
-/// A number that a variable names.
 pub(crate) fn number_from(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{variable}: {text:?}")))
 }
@@ -123,24 +117,22 @@ fn figures(history: &[Event], faults: &BTreeMap<Fault, usize>, violations: &[Vio
     )
 }
 
-#[test]
-fn what_was_acknowledged_is_there_whatever_befalls_the_service() {
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_is_there_whatever_befalls_the_service() {
     needs!(Faketime);
     let seconds = number_from("UNIONHALL_HISTORY_SECONDS", 8);
     let seed = number_from("UNIONHALL_HISTORY_SEED", 4);
     println!(
         "replay with UNIONHALL_HISTORY_SEED={seed} UNIONHALL_HISTORY_SECONDS={seconds} ./test.sh history::what_was"
     );
-    block_on(async {
-        let deployment = Deployment::start();
-        let kinds = deployment.kinds();
-        let goal = Goal { lasts: Duration::from_secs(seconds), acknowledged: 50 };
-        let run = live(deployment, seed, goal, CLIENTS, kinds).await;
-        let violations = check(&run.history, &run.records);
-        println!("seed {seed}, {seconds} s: {}", figures(&run.history, &run.faults, &violations));
-        assert!(violations.is_empty(), "seed {seed}: {violations:#?}");
-        assert!(kinds.iter().all(|kind| run.faults.contains_key(kind)), "each kind befell it: {:?}", run.faults);
-        let acknowledged = run.history.iter().filter(|event| event.acknowledged().is_some()).count();
-        assert!(acknowledged >= 50, "there was something to look at: {acknowledged} of {}", run.history.len());
-    });
+    let deployment = Deployment::start();
+    let kinds = deployment.kinds();
+    let goal = Goal { lasts: Duration::from_secs(seconds), acknowledged: 50 };
+    let run = live(deployment, seed, goal, CLIENTS, kinds).await;
+    let violations = check(&run.history, &run.records);
+    println!("seed {seed}, {seconds} s: {}", figures(&run.history, &run.faults, &violations));
+    assert!(violations.is_empty(), "seed {seed}: {violations:#?}");
+    assert!(kinds.iter().all(|kind| run.faults.contains_key(kind)), "each kind befell it: {:?}", run.faults);
+    let acknowledged = run.history.iter().filter(|event| event.acknowledged().is_some()).count();
+    assert!(acknowledged >= 50, "there was something to look at: {acknowledged} of {}", run.history.len());
 }

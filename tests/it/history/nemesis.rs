@@ -5,32 +5,18 @@
 //! no file of the node may grow (RLIMIT_FSIZE), which asks for no rights and no mount. The clock is moved by libfaketime, for
 //! the nodes alone; the clock that never steps is left alone, as it is by an operator who sets the time.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
 use super::Goal;
 use super::client::World;
 use super::plan::{Fault, Trouble};
-use crate::machines::{Cluster, run};
+use crate::machines::run;
 use crate::once::shared_limits::Redis;
-use crate::records::{Home, Records, create_database};
-use crate::server::{Server, unionhall};
+use crate::prelude::*;
+use crate::records::create_database;
 
 /// Everybody may do as much as they like: limits are not what is looked at here.
 const FLAGS: [&str; 10] = [
-    "--mail",
-    "hold",
-    "--key-per-minute",
-    "1000000",
-    "--public-per-minute",
-    "1000000",
-    "--form-mails-a-day",
-    "0",
-    "--show-members-from",
-    "1",
+    "--mail", "hold", "--key-per-minute", "1000000", "--public-per-minute", "1000000", "--form-mails-a-day", "0",
+    "--show-members-from", "1",
 ];
 
 /// Where the clock may be moved to: never as far as a week, after which sign-ups expire.
@@ -80,7 +66,6 @@ impl Deployment {
         deployment
     }
 
-    /// What can befall it.
     pub(super) fn kinds(&self) -> &'static [Fault] {
         match self.below {
             None => &[Fault::NodeKilled, Fault::NodeFrozen, Fault::DiskFull, Fault::ClockMoved],
@@ -258,7 +243,6 @@ impl Deployment {
         self.nodes().next().unwrap().data().parent().unwrap().to_owned()
     }
 
-    /// A key for a partner.
     pub(super) fn issue(&self, partner: &str) -> String {
         let mut command = unionhall(&self.folder());
         let records = self.nodes().next().unwrap().records();

@@ -2,15 +2,13 @@
 //!
 //! What comes of a plan is the machine's doing, so a replay meets the same steps and faults and not the same instants.
 
-use std::time::Duration;
-
+use crate::prelude::*;
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::us_state::UsState;
 
 /// People whom every client knows, so that clients meet over them.
 const SHARED: u64 = 24;
 
-/// Partners with keys of their own.
 pub(super) const PARTNERS: u64 = 2;
 
 /// SplitMix64: small, and the same everywhere for ever.
@@ -211,11 +209,9 @@ pub(super) fn operator(seed: u64) -> impl Iterator<Item = (Duration, Step)> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Fault {
-    /// The process is ended without warning.
     NodeKilled,
     /// The process stands still (SIGSTOP).
     NodeFrozen,
-    /// No file may grow.
     DiskFull,
     /// The calendar's clock of the nodes is moved.
     ClockMoved,

@@ -1,17 +1,12 @@
 //! The checker is worth what it finds: a good run, then one thing made wrong at a time, each found by its name.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
-
 use super::check::{Rule, check};
 use super::events::{Deed, Event, Outcome};
 use super::nemesis::Deployment;
 use super::plan::{Channel, Step, WhichKey};
 use super::snapshot::Snapshot;
 use super::{Client, Goal, Run, act, live};
-use crate::records::Records;
-use crate::server::block_on;
+use crate::prelude::*;
 
 fn broken(history: &[Event], records: &Snapshot) -> BTreeSet<Rule> {
     check(history, records).into_iter().map(|violation| violation.rule).collect()
@@ -141,47 +136,43 @@ fn acknowledged(history: &mut [Event], wanted: fn(&Deed) -> bool) -> &mut Event 
 mod once {
     use super::*;
 
-    #[test]
-    fn whatever_is_made_wrong_is_found_by_its_name() {
+    #[tokio::test(flavor = "multi_thread")]
+    async fn whatever_is_made_wrong_is_found_by_its_name() {
         needs!(Faketime);
-        block_on(async {
-            let goal = Goal { lasts: Duration::ZERO, acknowledged: 400 };
-            let Run { deployment, history, records, .. } = live(Deployment::start(), 5, goal, 4, &[]).await;
-            assert_eq!(broken(&history, &records), BTreeSet::new(), "{:?}", check(&history, &records));
-            for (rule, forge) in IN_THE_HISTORY {
-                let mut forged = history.clone();
-                forge(&mut forged);
-                let found = broken(&forged, &records);
-                assert!(found.contains(&rule), "{rule:?} was not found in the history, but {found:?}");
-            }
-            let kept = deployment.nodes().next().unwrap().records().clone();
-            let mut before = BTreeSet::new();
-            for (rule, sql) in in_the_records(&kept) {
-                assert!(!before.contains(&rule), "{rule:?} was there before {sql}");
-                kept.execute(&sql);
-                before = broken(&history, &Snapshot::read(&kept, records.stats));
-                assert!(before.contains(&rule), "{rule:?} was not found after {sql}, but {before:?}");
-            }
-        });
+        let goal = Goal { lasts: Duration::ZERO, acknowledged: 400 };
+        let Run { deployment, history, records, .. } = live(Deployment::start(), 5, goal, 4, &[]).await;
+        assert_eq!(broken(&history, &records), BTreeSet::new(), "{:?}", check(&history, &records));
+        for (rule, forge) in IN_THE_HISTORY {
+            let mut forged = history.clone();
+            forge(&mut forged);
+            let found = broken(&forged, &records);
+            assert!(found.contains(&rule), "{rule:?} was not found in the history, but {found:?}");
+        }
+        let kept = deployment.nodes().next().unwrap().records().clone();
+        let mut before = BTreeSet::new();
+        for (rule, sql) in in_the_records(&kept) {
+            assert!(!before.contains(&rule), "{rule:?} was there before {sql}");
+            kept.execute(&sql);
+            before = broken(&history, &Snapshot::read(&kept, records.stats));
+            assert!(before.contains(&rule), "{rule:?} was not found after {sql}, but {before:?}");
+        }
     }
 
     /// The same end to end: a disk that forgets the last person it had promised to keep.
-    #[test]
-    fn a_disk_that_forgets_is_found_out() {
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_disk_that_forgets_is_found_out() {
         needs!(Faketime);
-        block_on(async {
-            let goal = Goal { lasts: Duration::ZERO, acknowledged: 50 };
-            let mut acted = act(Deployment::start(), 5, goal, 4, &[]).await;
-            let mut client = Client::new(Arc::clone(&acted.world), 5);
-            client.take(Step::Resume).await;
-            let disk = tokio::task::block_in_place(|| acted.deployment.copy_disk(&acted.world));
-            let before = acted.world.acknowledged();
-            client.take(SOMEBODY_NEW).await;
-            assert_eq!(acted.world.acknowledged(), before + 1);
-            tokio::task::block_in_place(|| acted.deployment.forget_since(&disk, &acted.world));
-            let Run { history, records, .. } = acted.settle().await;
-            assert_eq!(broken(&history, &records), BTreeSet::from([Rule::PersonLost]));
-        });
+        let goal = Goal { lasts: Duration::ZERO, acknowledged: 50 };
+        let mut acted = act(Deployment::start(), 5, goal, 4, &[]).await;
+        let mut client = Client::new(Arc::clone(&acted.world), 5);
+        client.take(Step::Resume).await;
+        let disk = tokio::task::block_in_place(|| acted.deployment.copy_disk(&acted.world));
+        let before = acted.world.acknowledged();
+        client.take(SOMEBODY_NEW).await;
+        assert_eq!(acted.world.acknowledged(), before + 1);
+        tokio::task::block_in_place(|| acted.deployment.forget_since(&disk, &acted.world));
+        let Run { history, records, .. } = acted.settle().await;
+        assert_eq!(broken(&history, &records), BTreeSet::from([Rule::PersonLost]));
     }
 
     /// A sign-up of somebody whom no plan names.

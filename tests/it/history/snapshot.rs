@@ -1,11 +1,10 @@
 //! The records as they are once nobody writes to them any more.
 
-use crate::records::Records;
+use crate::prelude::*;
 
 #[derive(Debug, Clone)]
 pub(super) struct Snapshot {
     pub people: Vec<Person>,
-    /// By id.
     pub sign_ups: Vec<SignUpRow>,
     pub outbox: Vec<Mail>,
     /// Mailboxes that want no mail.
@@ -45,7 +44,6 @@ pub(super) struct Mail {
 }
 
 impl Snapshot {
-    /// Reads them; `stats` is what the service answered after the last writer was done.
     pub(super) fn read(records: &Records, stats: u64) -> Self {
         let people = "SELECT id, email_normalized, mailbox, code, state, referrer_id FROM people ORDER BY id";
         let people = records.rows(people).into_iter().map(|row| Person {

@@ -1,25 +1,16 @@
 //! What the clients say over the wire and what the answers mean: REST, MCP and the pages. Nothing here stops a test: whatever
 //! breaks is an outcome.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
-
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::Request;
 use hyper::client::conn::http1;
 use hyper::http::request::Builder;
-use hyper_util::rt::TokioIo;
-use serde_json::{Value, json};
-use tokio::net::TcpSocket;
 
 use super::events::{Answer, Decision, Outcome, Why};
 use super::plan::Channel;
+use crate::prelude::*;
 
 /// How long a client waits for an answer: longer than any fault lasts.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What came back.
 pub(super) struct Reply {
     status: u16,
     body: String,
@@ -58,7 +49,6 @@ pub(super) async fn exchange(
     tokio::time::timeout(PATIENCE, talk).await.unwrap_or_else(|_| Err(Outcome::Unknown("no answer in time".to_owned())))
 }
 
-/// The request that calls an operation, and its body.
 pub(super) fn call(
     channel: Channel,
     tool: &str,
@@ -79,7 +69,6 @@ pub(super) fn call(
     (key.into_iter().fold(request, |request, key| request.header("authorization", format!("Bearer {key}"))), body)
 }
 
-/// What an operation's answer means.
 pub(super) fn understood(channel: Channel, reply: &Reply) -> Outcome {
     let failed = || Outcome::Unknown(format!("{}: {}", reply.status, reply.body));
     let Ok(mut body) = serde_json::from_str::<Value>(&reply.body) else { return failed() };
@@ -101,7 +90,6 @@ pub(super) fn understood(channel: Channel, reply: &Reply) -> Outcome {
     }
 }
 
-/// What the answer to the join form means.
 pub(super) fn understood_form(reply: &Reply) -> Outcome {
     match reply.status {
         303 => Outcome::Acknowledged(Answer::default()),
@@ -111,7 +99,6 @@ pub(super) fn understood_form(reply: &Reply) -> Outcome {
     }
 }
 
-/// What the page after "Confirm and join" or "This wasn't me" means.
 pub(super) fn understood_decision(reply: &Reply) -> Outcome {
     let says = |text: &str| reply.body.contains(text);
     let decided = |before| Outcome::Refused(Why::Decided(before));

@@ -1,12 +1,8 @@
 //! What the project is built from: licenses, sources, duplicates and bans as deny.toml lists them, and no dependency that
 //! needs a newer compiler than Cargo.toml promises. `cargo deny check` reads the same file; this needs no other program.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::process::Command;
-
+use crate::prelude::*;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 #[derive(Deserialize)]
 struct Deny {
@@ -30,7 +26,6 @@ fn deny() -> Deny {
     toml::from_str(&text).unwrap()
 }
 
-/// Every package of the lock file, as cargo describes it.
 fn packages() -> Vec<Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = ["metadata", "--locked", "--format-version", "1"];
@@ -75,7 +70,6 @@ fn is_met(expression: &str, allowed: &BTreeSet<String>) -> bool {
     }
 }
 
-/// Packages whose license is not allowed.
 fn unlicensed(packages: &[Value], allowed: &BTreeSet<String>) -> Vec<String> {
     let bad = packages.iter().filter(|package| !is_met(text(package, "license"), allowed));
     bad.map(|package| format!("{} is licensed under {:?}", text(package, "name"), text(package, "license"))).collect()
@@ -158,7 +152,6 @@ fn everything_comes_from_the_registry_and_nothing_is_banned_or_there_twice_unsai
     assert_eq!(unwanted(&packages(), &deny().bans), Vec::<String>::new());
 }
 
-/// Packages that need a newer compiler than ours promises to need.
 fn too_new(packages: &[Value]) -> Vec<String> {
     let number = |text: &str| -> Vec<u32> { text.split('.').map(|part| part.parse().unwrap()).collect() };
     let own = packages.iter().find(|package| text(package, "name") == "unionhall").unwrap();

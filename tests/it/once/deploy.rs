@@ -1,20 +1,10 @@
 //! The files in `deploy/`, held to the programs they are for.
 
-use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, TcpStream};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::net::TcpStream;
 
-use hyper::Request;
-use serde_json::Value;
-
-use crate::machines::{
-    Cluster, KeptPort, NAMES, Process, Proxy, caddy, certify, folder_for_postgres, postgres_program, program, run,
-    shipped,
-};
-use crate::records::{Home, Records};
-use crate::server::{Answer, Server, block_on, in_time, settings, sign_up, unionhall, unprivileged, wait_for};
+use crate::machines::{KeptPort, NAMES, Process, caddy, certify, postgres_program, program, run, shipped};
+use crate::prelude::*;
+use crate::server::settings;
 
 use super::https::connect;
 use super::source::{Tree, read_tree, tree};
@@ -29,7 +19,6 @@ fn succeeds(output: &Output) -> String {
     said
 }
 
-/// Settings that a file names and no command has.
 fn unknown_settings(files: &Tree, known: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
     for (path, text) in files {
@@ -132,91 +121,80 @@ fn the_readme_names_every_file() {
     assert_eq!(missing, Vec::<String>::new());
 }
 
-#[test]
-fn many_nodes_run_with_the_sample_of_their_settings_and_hall_finds_their_records() {
+#[tokio::test(flavor = "multi_thread")]
+async fn many_nodes_run_with_the_sample_of_their_settings_and_hall_finds_their_records() {
     needs!(Postgres, Redis);
-    block_on(async {
-        let home = Home::on_postgres(tempfile::tempdir().unwrap());
-        home.prepare();
-        let installed = Installation::new(home, "unionhall.env", "UNIONHALL_FORM_MAILS_A_DAY=4321\n");
-        let server = installed.start();
-        let document: Value = serde_json::from_slice(&server.get("/openapi.json").await.body).unwrap();
-        assert_eq!(document["servers"][0]["url"], "https://api.union.example");
-        let key = installed.hall("keys issue 'Acme Assistant'");
-        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        let budget = installed.hall("signups status --json");
-        assert!(budget.contains("4321"), "{budget}");
-    });
+    let home = Home::on_postgres(tempfile::tempdir().unwrap());
+    home.prepare();
+    let installed = Installation::new(home, "unionhall.env", "UNIONHALL_FORM_MAILS_A_DAY=4321\n");
+    let server = installed.start();
+    let document: Value = serde_json::from_slice(&server.get("/openapi.json").await.body).unwrap();
+    assert_eq!(document["servers"][0]["url"], "https://api.union.example");
+    let key = installed.hall("keys issue 'Acme Assistant'");
+    server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+    holds(&installed.hall("signups status --json"), &["4321"]);
 }
 
-#[test]
-fn one_machine_runs_as_the_readme_says() {
-    block_on(async {
-        let installed = Installation::new(Home::new(), "one-machine.env", "UNIONHALL_FORM_MAILS_A_DAY=4321\n");
-        let readme = shipped("README.md");
-        // certbot calls its hook when there is a certificate, and again after each renewal.
-        let hook = readme.lines().find_map(|line| line.strip_prefix("  'cd ")?.strip_suffix('\''));
-        let hook = installed.here(&format!("cd {}", hook.unwrap()));
-        let lineage = tempfile::tempdir().unwrap();
-        let certify = |systemctl: &str| {
-            let file = |name: &str| lineage.path().join(name);
-            let trusted = certify(&["localhost"], &file("fullchain.pem"), &file("privkey.pem"));
-            let lineage = lineage.path().display();
-            succeeds(&installed.shell(&format!("systemctl() {{ {systemctl}; }}\nRENEWED_LINEAGE={lineage}\n{hook}")));
-            trusted
-        };
-        let old = certify("true");
-        let server = installed.start();
-        connect(&server, &old, b"http/1.1").await.unwrap();
-        let new = certify(&format!("test \"$*\" = 'try-reload-or-restart unionhall' && kill -HUP {}", server.id()));
-        let renewed = async || connect(&server, &new, b"http/1.1").await.is_ok();
-        wait_for!(renewed).await;
+#[tokio::test(flavor = "multi_thread")]
+async fn one_machine_runs_as_the_readme_says() {
+    let installed = Installation::new(Home::new(), "one-machine.env", "UNIONHALL_FORM_MAILS_A_DAY=4321\n");
+    let readme = shipped("README.md");
+    // certbot calls its hook when there is a certificate, and again after each renewal.
+    let hook = readme.lines().find_map(|line| line.strip_prefix("  'cd ")?.strip_suffix('\''));
+    let hook = installed.here(&format!("cd {}", hook.unwrap()));
+    let lineage = tempfile::tempdir().unwrap();
+    let certify = |systemctl: &str| {
+        let file = |name: &str| lineage.path().join(name);
+        let trusted = certify(&["localhost"], &file("fullchain.pem"), &file("privkey.pem"));
+        let lineage = lineage.path().display();
+        succeeds(&installed.shell(&format!("systemctl() {{ {systemctl}; }}\nRENEWED_LINEAGE={lineage}\n{hook}")));
+        trusted
+    };
+    let old = certify("true");
+    let server = installed.start();
+    connect(&server, &old, b"http/1.1").await.unwrap();
+    let new = certify(&format!("test \"$*\" = 'try-reload-or-restart unionhall' && kill -HUP {}", server.id()));
+    let renewed = async || connect(&server, &new, b"http/1.1").await.is_ok();
+    wait_for!(renewed).await;
 
-        installed.hall("keys issue 'Acme Assistant'");
-        let budget = installed.hall("signups status --json");
-        assert!(budget.contains("4321"), "{budget}");
-        let doctor = readme.lines().find(|line| line.ends_with(" hall doctor")).unwrap();
-        let found = installed.shell(&installed.here(doctor));
-        let found = String::from_utf8(found.stdout).unwrap();
-        for line in ["ok   certificate: ", "ok   files: ", "ok   records: ", "ok   secret: "] {
-            assert!(found.contains(line), "{line} in {found}");
-        }
-
-        // The nightly backup.
-        let old = installed.home.path().join("backups/2026-01-01-030000.backup");
-        let due = installed.home.path().join("backups/30.backup");
-        // What is in a folder of its own is somebody else's to delete.
-        let apart = installed.home.path().join("backups/apart");
-        std::fs::create_dir(&apart).unwrap();
-        let (apart, month) = (apart.join("2026-01-01-030000.backup"), installed.home.path().join("backups/29.backup"));
-        for (days, file) in [("40", &old), ("40", &apart), ("30", &due), ("29", &month)] {
-            let touch = Command::new("touch").args(["-d", &format!("{days} days ago")]).arg(file).output();
-            succeeds(&touch.unwrap());
-        }
-        let unit = installed.here(&shipped("unionhall-backup.service"));
-        let commands: Vec<_> =
-            unit.lines().filter_map(|line| Some(line.strip_prefix("ExecStart")?.split_once('=')?.1)).collect();
-        assert_eq!(commands.len(), 2);
-        for command in commands {
-            // As systemd reads it: its own signs stand twice, and it knows no patterns.
-            let command = command.replace("$$", "$").replace("%%", "%");
-            succeeds(&installed.shell(&installed.here(&format!("set -fa; . /etc/unionhall/unionhall.env; {command}"))));
-        }
-        assert_eq!([&old, &due, &month, &apart].map(|file| file.exists()), [false, false, true, true]);
-        let made = std::fs::read_dir(old.parent().unwrap()).unwrap().count();
-        assert_eq!(made, 3, "the new one besides");
-
-        // And the copies, until they are stopped.
-        let unit = installed.here(&shipped("unionhall-copies.service"));
-        let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
-        let copies = installed.here("/var/backups/unionhall/recent");
-        let until_there = format!("until ls {copies}/*.backup; do sleep 0.1; done; kill $!; wait $!");
-        let script = format!("mkdir {copies}; set -a; . /etc/unionhall/unionhall.env; {command} & {until_there}");
-        succeeds(&installed.shell(&installed.here(&script)));
-    });
+    installed.hall("keys issue 'Acme Assistant'");
+    holds(&installed.hall("signups status --json"), &["4321"]);
+    let doctor = readme.lines().find(|line| line.ends_with(" hall doctor")).unwrap();
+    let found = installed.shell(&installed.here(doctor));
+    let found = String::from_utf8(found.stdout).unwrap();
+    holds(&found, &["ok   certificate: ", "ok   files: ", "ok   records: ", "ok   secret: "]);
+    // The nightly backup.
+    let old = installed.home.path().join("backups/2026-01-01-030000.backup");
+    let due = installed.home.path().join("backups/30.backup");
+    // What is in a folder of its own is somebody else's to delete.
+    let apart = installed.home.path().join("backups/apart");
+    std::fs::create_dir(&apart).unwrap();
+    let (apart, month) = (apart.join("2026-01-01-030000.backup"), installed.home.path().join("backups/29.backup"));
+    for (days, file) in [("40", &old), ("40", &apart), ("30", &due), ("29", &month)] {
+        let touch = Command::new("touch").args(["-d", &format!("{days} days ago")]).arg(file).output();
+        succeeds(&touch.unwrap());
+    }
+    let unit = installed.here(&shipped("unionhall-backup.service"));
+    let commands: Vec<_> =
+        unit.lines().filter_map(|line| Some(line.strip_prefix("ExecStart")?.split_once('=')?.1)).collect();
+    assert_eq!(commands.len(), 2);
+    for command in commands {
+        // As systemd reads it: its own signs stand twice, and it knows no patterns.
+        let command = command.replace("$$", "$").replace("%%", "%");
+        succeeds(&installed.shell(&installed.here(&format!("set -fa; . /etc/unionhall/unionhall.env; {command}"))));
+    }
+    assert_eq!([&old, &due, &month, &apart].map(|file| file.exists()), [false, false, true, true]);
+    let made = std::fs::read_dir(old.parent().unwrap()).unwrap().count();
+    assert_eq!(made, 3, "the new one besides");
+    // And the copies, until they are stopped.
+    let unit = installed.here(&shipped("unionhall-copies.service"));
+    let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let copies = installed.here("/var/backups/unionhall/recent");
+    let until_there = format!("until ls {copies}/*.backup; do sleep 0.1; done; kill $!; wait $!");
+    let script = format!("mkdir {copies}; set -a; . /etc/unionhall/unionhall.env; {command} & {until_there}");
+    succeeds(&installed.shell(&installed.here(&script)));
 }
 
-/// Each unit, in a folder of its own with what else is given.
 #[test]
 fn systemd_accepts_the_units_and_finds_the_service_well_guarded() {
     needs!(SystemdAnalyze);
@@ -347,46 +325,32 @@ fn caddy_speaks_as_the_api_does() {
 }
 
 /// Whoever read the log pressed the button of a sign-in link before its owner.
-#[test]
-fn no_token_stands_in_nginxs_log() {
+#[tokio::test(flavor = "multi_thread")]
+async fn no_token_stands_in_nginxs_log() {
     needs!(Nginx);
-    block_on(async {
-        let node = Server::start_with(&["--trusted-proxies", "127.0.0.1"]);
-        let front = Proxy::nginx(&[&node]);
-        let paths = [
-            "/confirm/SECRET",
-            "/not-me/SECRET",
-            "/already-member/SECRET",
-            "/join/sent/SECRET",
-            "/me/enter/SECRET",
-            "/sandbox/confirm/SECRET",
-            "/sandbox/not-me/SECRET",
-            "/sandbox/inbox/SECRET",
-            "/%63onfirm/SECRET",
-            "//confirm//SECRET",
-            "/me/./enter/SECRET?x=SECRET",
-            "/operator/enter/SECRET",
-            "/CONFIRM/SECRET",
-            "/Sandbox/Not-Me/SECRET",
-            "/OPERATOR/Enter/SECRET",
-            "/dev/mailbox?key=SECRET",
-        ];
-        for path in paths {
-            front.connect(HERE).await.send(Request::get(path), "").await;
-            front.connect(HERE).await.send(Request::post(path), "").await;
-        }
-        wait_for!(async || front.logs()[0].lines().count() >= 2 * paths.len()).await;
-        let [log, ..] = front.logs();
-        assert!(!log.contains("SECRET") && log.contains("/me/enter/-") && log.contains("/sandbox/inbox/-"), "{log}");
-        // With every node away, each request is an error that nginx writes down with its whole path.
-        drop(node);
-        for path in paths.iter().filter(|path| !path.contains('?')).chain(&["/v1/stats"]) {
-            assert_eq!(front.connect(HERE).await.send(Request::get(*path), "").await.status, 503, "{path}");
-        }
-        wait_for!(async || front.logs()[1].contains("/v1/stats")).await;
-        let [_, log, _] = front.logs();
-        assert!(!log.contains("SECRET"), "{log}");
-    });
+    let node = Server::start_with(&["--trusted-proxies", "127.0.0.1"]);
+    let front = Proxy::nginx(&[&node]);
+    let paths = [
+        "/confirm/SECRET", "/not-me/SECRET", "/already-member/SECRET", "/join/sent/SECRET", "/me/enter/SECRET",
+        "/sandbox/confirm/SECRET", "/sandbox/not-me/SECRET", "/sandbox/inbox/SECRET", "/%63onfirm/SECRET",
+        "//confirm//SECRET", "/me/./enter/SECRET?x=SECRET", "/operator/enter/SECRET", "/CONFIRM/SECRET",
+        "/Sandbox/Not-Me/SECRET", "/OPERATOR/Enter/SECRET", "/dev/mailbox?key=SECRET",
+    ];
+    for path in paths {
+        front.connect(HERE).await.send(Request::get(path), "").await;
+        front.connect(HERE).await.send(Request::post(path), "").await;
+    }
+    wait_for!(async || front.logs()[0].lines().count() >= 2 * paths.len()).await;
+    let [log, ..] = front.logs();
+    assert!(!log.contains("SECRET") && log.contains("/me/enter/-") && log.contains("/sandbox/inbox/-"), "{log}");
+    // With every node away, each request is an error that nginx writes down with its whole path.
+    drop(node);
+    for path in paths.iter().filter(|path| !path.contains('?')).chain(&["/v1/stats"]) {
+        assert_eq!(front.connect(HERE).await.send(Request::get(*path), "").await.status, 503, "{path}");
+    }
+    wait_for!(async || front.logs()[1].contains("/v1/stats")).await;
+    let [_, log, _] = front.logs();
+    assert!(!log.contains("SECRET"), "{log}");
 }
 
 #[test]
@@ -452,8 +416,7 @@ fn draining_before_an_upgrade_drains() {
     let edits: Vec<_> = edits.collect();
     assert_eq!(edits.len(), 2);
     run(Command::new("sed").args(["-i", edits[0]]).arg(&file));
-    let drained = std::fs::read_to_string(&file).unwrap();
-    assert!(drained.contains("server 10.0.0.11:8080 max_fails=2 fail_timeout=5s down;"), "{drained}");
+    holds(&std::fs::read_to_string(&file).unwrap(), &["server 10.0.0.11:8080 max_fails=2 fail_timeout=5s down;"]);
     run(Command::new("sed").args(["-i", edits[1]]).arg(&file));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), shipped("nginx.conf"));
 }

@@ -1,8 +1,7 @@
 //! The pages of the project, held to its files: every path, name and link in them leads somewhere, and what people read is plain.
 
-use std::collections::BTreeSet;
-
 use super::source::{Tree, read_tree, tokens, tree};
+use crate::prelude::*;
 
 /// Folders of the repository whose files the pages name.
 const FOLDERS: &[&str] =
@@ -67,11 +66,8 @@ fn every_path_in_the_pages_exists() {
         ),
     ]);
     let faults = [
-        "CONTRIBUTING.md names members.rs",
-        "CONTRIBUTING.md names store/mod.rs",
-        "CONTRIBUTING.md names src/stores/",
-        "README.md names docs/post.md",
-        "README.md names tests/that",
+        "CONTRIBUTING.md names members.rs", "CONTRIBUTING.md names store/mod.rs", "CONTRIBUTING.md names src/stores/",
+        "README.md names docs/post.md", "README.md names tests/that",
     ];
     assert_eq!(missing_paths(&planted, &files), faults);
     let (pages, files) = repository();
@@ -166,9 +162,7 @@ fn every_link_between_the_pages_leads_somewhere() {
         ("docs/mail.md", "## Held mail\n[f](../README.md) [g](../deploy) [h](mail.md#held-mail) [i](README.md)"),
     ]);
     let faults = [
-        "README.md links to docs/mail.md#lost",
-        "README.md links to #top",
-        "README.md links to docs/none.md",
+        "README.md links to docs/mail.md#lost", "README.md links to #top", "README.md links to docs/none.md",
         "docs/mail.md links to README.md",
     ];
     assert_eq!(dead_links(&planted, &tree(&[("deploy/nginx.conf", "")])), faults);
@@ -180,23 +174,9 @@ fn every_link_between_the_pages_leads_somewhere() {
 
 /// Words that readers in the US had to read twice or do not write, in lower case; for English, then for Spanish.
 const ODD: &[&str] = &[
-    "any, or none",
-    "as often as we may",
-    "e-mail",
-    "hopefully you",
-    "is forgotten after",
-    "mend",
-    "nought",
-    "pass the code on",
-    "stands at",
-    "we hope you",
-    "what stays is no",
-    "works no more",
-    "avalanchas",
-    "factura",
-    "facturas",
-    "pulsa",
-    "ti mismo",
+    "any, or none", "as often as we may", "e-mail", "hopefully you", "is forgotten after", "mend", "nought",
+    "pass the code on", "stands at", "we hope you", "what stays is no", "works no more", "avalanchas", "factura",
+    "facturas", "pulsa", "ti mismo",
 ];
 
 /// What people read of a file, on one line. Of Rust that is all but comments; those of a command or a setting are its help.
@@ -234,12 +214,8 @@ fn what_people_read_is_said_plainly() {
         ("src/mail/mod.rs", "/// It stands at the end.\nlet amend = \"works no more\";"),
     ]);
     let faults = [
-        "docs/mail.md says e-mail",
-        "docs/mail.md says is forgotten after",
-        "languages/es.toml says facturas",
-        "src/cli/mail.rs says as often as we may",
-        "src/cli/mail.rs says mend",
-        "src/mail/mod.rs says works no more",
+        "docs/mail.md says e-mail", "docs/mail.md says is forgotten after", "languages/es.toml says facturas",
+        "src/cli/mail.rs says as often as we may", "src/cli/mail.rs says mend", "src/mail/mod.rs says works no more",
     ];
     assert_eq!(odd_words(&planted), faults);
     let (pages, files) = repository();

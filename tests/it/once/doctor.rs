@@ -1,18 +1,8 @@
 //! `unionhall doctor` finds what is planted, says how it is mended, and finds it well once that is done.
 
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use crate::doctor::Diagnosis;
 use crate::machines::run;
-use crate::mailserver::Mailserver;
 use crate::once::shared_limits::Redis;
-use crate::records::Home;
-use crate::server::{Server, unionhall, unprivileged};
+use crate::prelude::*;
 
 /// A service that was started once and stopped, and the settings that it is given.
 struct Patient {
@@ -168,15 +158,8 @@ fn all_settings_that_cannot_be_read_are_told_at_once() {
     let faults = found.of_check("settings");
     assert_eq!(faults.len(), 10, "{faults:#?}");
     for part in [
-        "UNIONHALL_LISTEN",
-        "UNIONHALL_TRUSTED_PROXIES",
-        "UNIONHALL_TLS_CERT",
-        "nowhere.toml",
-        "UNIONHALL_SECRET",
-        "write mailbox:, smtp://",
-        "UNIONHALL_LIMITS",
-        "UNIONHALL_STORE",
-        "nowhere.txt",
+        "UNIONHALL_LISTEN", "UNIONHALL_TRUSTED_PROXIES", "UNIONHALL_TLS_CERT", "nowhere.toml", "UNIONHALL_SECRET",
+        "write mailbox:, smtp://", "UNIONHALL_LIMITS", "UNIONHALL_STORE", "nowhere.txt",
         "UNIONHALL_RESEND_WEBHOOK_SECRET",
     ] {
         assert!(faults.iter().any(|line| line.to_string().contains(part)), "{part}: {faults:#?}");
@@ -452,9 +435,7 @@ fn an_address_that_is_taken_is_told_by_whom() {
         |patient| patient.set("UNIONHALL_METRICS_LISTEN", "127.0.0.1:0"),
     );
     // The service itself, behind its certificate.
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    std::fs::write(patient.path("cert.pem"), made.cert.pem()).unwrap();
-    std::fs::write(patient.path("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    super::https::certify(patient.home.path());
     let (cert, key) = (patient.path("cert.pem"), patient.path("key.pem"));
     let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
     let server = Server::start_with(&["--tls-cert", cert, "--tls-key", key]);

@@ -1,10 +1,7 @@
 //! The newcomer's first minute, and every way a start can fail: what is printed, word for word.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::Stdio;
-
-use crate::server::{give_away, unionhall, unprivileged};
+use crate::prelude::*;
+use crate::server::give_away;
 
 /// What a person at a terminal reads: elsewhere everything is JSON.
 const TEXT: (&str, &str) = ("UNIONHALL_LOG_FORMAT", "text");
@@ -226,8 +223,7 @@ fn a_private_key_that_cannot_be_used_is_told() {
         );
     }
     let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let mismatch = told(&other.signing_key.serialize_pem());
-    assert!(mismatch.contains("the certificate and the key do not go together"), "{mismatch}");
+    holds(&told(&other.signing_key.serialize_pem()), &["the certificate and the key do not go together"]);
 }
 
 /// Permissions hold the user that this runs as, whoever runs the tests.
@@ -248,7 +244,6 @@ fn what_this_user_may_not_read_or_write_is_told_as_that() {
         told.trim().to_owned()
     };
     let (serve, pause) = (&["serve", "--listen", "127.0.0.1:0"][..], &["signups", "pause"][..]);
-
     // Another's folder; for whoever is not root, one's own that is shut.
     let root = rustix::process::geteuid().is_root();
     allow(&data, if root { 0o700 } else { 0 });
@@ -260,7 +255,6 @@ fn what_this_user_may_not_read_or_write_is_told_as_that() {
             if root { "data belongs to user 0: run this as that user, with sudo -u '#0'" } else { "chmod u+rwx" };
         assert!(told.ends_with(mend), "{told}");
     }
-
     // Another's file in a folder of one's own.
     allow(&data, 0o755);
     allow(&database, if root { 0o600 } else { 0 });
@@ -271,13 +265,11 @@ fn what_this_user_may_not_read_or_write_is_told_as_that() {
             "{told}"
         );
     }
-
     // One's own that may only be read: the file, then the folder.
     give_away(&data);
     allow(&database, 0o400);
     for arguments in [serve, pause] {
-        let told = told(arguments);
-        assert!(told.contains("read-only") && told.contains("let this user write"), "{told}");
+        holds(&told(arguments), &["read-only", "let this user write"]);
     }
     assert!(told(serve).starts_with("unionhall: data/unionhall.db is read-only to this user"));
     allow(&database, 0o600);
@@ -328,9 +320,7 @@ fn help_is_a_manual() {
         let shown = |end| serve.contains(&format!("[env: {setting}{end}"));
         assert!(shown("=") || shown("]"), "{setting}");
     }
-    for default in ["Consumer Union", "127.0.0.1:8080", "[default: 60]", "[default: 30]", "http://LISTEN"] {
-        assert!(serve.contains(default), "{default}");
-    }
+    holds(&serve, &["Consumer Union", "127.0.0.1:8080", "[default: 60]", "[default: 30]", "http://LISTEN"]);
     let mut commands = vec![vec![]];
     for command in line.get_subcommands() {
         commands.push(vec![command.get_name()]);

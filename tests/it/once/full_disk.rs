@@ -1,14 +1,8 @@
 //! A disk without room, on a small one of the test's own: the service says so, and goes on by itself once there is room.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use crate::doctor::Diagnosis;
-use crate::machines::{Cluster, as_root, folder_for_postgres, give_to_postgres, run};
-use crate::metrics::Watched;
-use crate::records::{Home, Records, SECRET};
-use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
+use crate::machines::{as_root, give_to_postgres, run};
+use crate::prelude::*;
+use crate::records::SECRET;
 
 /// A file system in memory that has so much room and no more.
 pub(super) struct SmallDisk {
@@ -31,7 +25,6 @@ impl SmallDisk {
         self.path().join("ballast")
     }
 
-    /// Takes all the room that is left.
     fn fill(&self) {
         let mut ballast = std::fs::File::create(self.ballast()).unwrap();
         for size in [1 << 20, 1 << 12] {
@@ -87,40 +80,36 @@ async fn is_seen(server: &Watched, disk: &SmallDisk, doctor: impl Fn() -> Comman
 
 const FLAGS: [&str; 6] = ["--mail", "hold", "--key-per-minute", "10000", "--metrics-listen", "127.0.0.1:0"];
 
-#[test]
-fn a_full_disk_is_seen_on_sqlite() {
-    block_on(async {
-        let (disk, home) = (SmallDisk::new(4), Home::new());
-        std::os::unix::fs::symlink(disk.path(), home.path().join("data")).unwrap();
-        let server = Watched::of(Server::start_in(home, &FLAGS));
-        let folder = server.data().parent().unwrap().to_owned();
-        is_seen(&server, &disk, || unionhall(&folder)).await;
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_is_seen_on_sqlite() {
+    let (disk, home) = (SmallDisk::new(4), Home::new());
+    std::os::unix::fs::symlink(disk.path(), home.path().join("data")).unwrap();
+    let server = Watched::of(Server::start_in(home, &FLAGS));
+    let folder = server.data().parent().unwrap().to_owned();
+    is_seen(&server, &disk, || unionhall(&folder)).await;
 }
 
 /// A change of one row finds room in its page long after no table can grow.
-#[test]
-fn a_full_disk_is_seen_on_postgresql() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_is_seen_on_postgresql() {
     needs!(PostgresPrograms);
-    block_on(async {
-        let (disk, folder) = (SmallDisk::new(160), folder_for_postgres());
-        let data = disk.path().join("cluster");
-        std::fs::create_dir(&data).unwrap();
-        give_to_postgres(&[disk.path().to_owned(), data.clone()]);
-        std::os::unix::fs::symlink(&data, folder.path().join("data")).unwrap();
-        let cluster = Cluster::primary_in(folder);
-        cluster.ask("CREATE DATABASE hall ENCODING 'UTF8' TEMPLATE template0");
-        let store = cluster.url("hall");
-        let records = Records::Postgres { store: store.clone(), limits: "memory:".to_owned() };
-        let server = Watched::of(Server::start_in(Home::sharing(&records), &FLAGS));
-        let elsewhere = tempfile::tempdir().unwrap();
-        let doctor = || {
-            let mut command = unionhall(elsewhere.path());
-            command.env("UNIONHALL_STORE", &store).env("UNIONHALL_SECRET", SECRET);
-            command
-        };
-        is_seen(&server, &disk, doctor).await;
-        drop(server);
-        drop(cluster);
-    });
+    let (disk, folder) = (SmallDisk::new(160), folder_for_postgres());
+    let data = disk.path().join("cluster");
+    std::fs::create_dir(&data).unwrap();
+    give_to_postgres(&[disk.path().to_owned(), data.clone()]);
+    std::os::unix::fs::symlink(&data, folder.path().join("data")).unwrap();
+    let cluster = Cluster::primary_in(folder);
+    cluster.ask("CREATE DATABASE hall ENCODING 'UTF8' TEMPLATE template0");
+    let store = cluster.url("hall");
+    let records = Records::Postgres { store: store.clone(), limits: "memory:".to_owned() };
+    let server = Watched::of(Server::start_in(Home::sharing(&records), &FLAGS));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let doctor = || {
+        let mut command = unionhall(elsewhere.path());
+        command.env("UNIONHALL_STORE", &store).env("UNIONHALL_SECRET", SECRET);
+        command
+    };
+    is_seen(&server, &disk, doctor).await;
+    drop(server);
+    drop(cluster);
 }

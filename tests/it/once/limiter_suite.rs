@@ -1,23 +1,15 @@
 //! What every limiter must do, whatever it counts in.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::net::Ipv6Addr;
 
 use proptest::prelude::*;
 
 use super::shared_limits::redis_url;
-use crate::server::{A_MINUTE, block_on, resident, together, until};
-use unionhall::domain::api_key::{ApiKey, KeyId};
-use unionhall::domain::time::Tick;
-use unionhall::limiter::memory::MemoryLimiter;
-use unionhall::limiter::redis::{Manner, RedisLimiter, Target, TimeOf};
-use unionhall::limiter::{Bucket, Class, Limiter, LimiterStatus, Scope, Subject, Verdict};
-use unionhall::reply::Reply;
+use crate::prelude::*;
+use unionhall::domain::api_key::KeyId;
+use unionhall::limiter::{Bucket, Class, LimiterStatus, Subject, Verdict};
 
-/// Runs every case on every limiter.
 macro_rules! suite {
     ($($case:ident)*) => {
         mod memory {
@@ -277,8 +269,8 @@ async fn a_bucket_at_its_limit_stays_exact_while_the_limit_changes(make: Make<'_
 }
 
 /// The memory limiter alone: a million addresses, some of them busy, within the stated size.
-#[test]
-fn a_million_addresses_fit_the_stated_size() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_million_addresses_fit_the_stated_size() {
     // In a process of its own, whichever runner this is: other tests' memory is not what is measured.
     if std::env::var_os("UNIONHALL_TEST_ALONE").is_none() {
         let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
@@ -291,17 +283,15 @@ fn a_million_addresses_fit_the_stated_size() {
         return;
     }
     let resident = || resident(std::process::id());
-    block_on(async {
-        let limiter = MemoryLimiter::new(60);
-        let before = resident();
-        for n in 0..1_000_000_u64 {
-            let address = Ipv6Addr::from(u128::from(0x2001_0db8_0000_0000 + n) << 64);
-            let times = if n % 25 == 0 { 60 } else { 1 };
-            for _ in 0..times {
-                assert!(limiter.check(network(Class::Public, address), 60, at(n)).await.admitted);
-            }
+    let limiter = MemoryLimiter::new(60);
+    let before = resident();
+    for n in 0..1_000_000_u64 {
+        let address = Ipv6Addr::from(u128::from(0x2001_0db8_0000_0000 + n) << 64);
+        let times = if n % 25 == 0 { 60 } else { 1 };
+        for _ in 0..times {
+            assert!(limiter.check(network(Class::Public, address), 60, at(n)).await.admitted);
         }
-        let grown = resident().saturating_sub(before);
-        assert!(grown <= MemoryLimiter::NETWORK_BYTES, "{} MiB", grown >> 20);
-    });
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown <= MemoryLimiter::NETWORK_BYTES, "{} MiB", grown >> 20);
 }

@@ -3,21 +3,14 @@
 //! Time is what the test says. Nothing here depends on when Redis is late: on a busy machine it is late more often.
 
 use std::fmt::Debug;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use super::redis_server::{Link, Passage, Redis};
 use super::shared_limits::{home, own_prefix};
-use crate::server::{A_MINUTE, block_on, together, until};
-use unionhall::domain::time::Tick;
-use unionhall::limiter::memory::MemoryLimiter;
-use unionhall::limiter::redis::{Manner, RedisLimiter, Target, TimeOf};
-use unionhall::limiter::{Limiter, Scope, Verdict};
+use crate::prelude::*;
+use unionhall::limiter::Verdict;
 
 const SECOND: u64 = 1_000_000;
 const MINUTE: u64 = 60 * SECOND;
@@ -30,9 +23,7 @@ fn at(micros: u64) -> Tick {
 struct Node {
     link: Link,
     limiter: RedisLimiter,
-    /// How often it lost Redis or came back.
     changes: Arc<AtomicU32>,
-    /// When it admitted what.
     admitted: Vec<u64>,
     /// Those that Redis may count later than they were: it was asked, and did not answer in time.
     late: Vec<u64>,
@@ -103,8 +94,11 @@ impl Node {
 #[derive(Debug, Clone)]
 enum Step {
     /// So much later, so many checks at once, by a node.
-    Checks { pause: u64, count: usize, node: usize },
-    /// The link of a node changes.
+    Checks {
+        pause: u64,
+        count: usize,
+        node: usize,
+    },
     Set(usize, Passage),
     /// Redis has lost what it counted: it was restarted, or emptied, or needed the room.
     Forget,
@@ -119,7 +113,6 @@ struct Plan {
     steps: Vec<Step>,
 }
 
-/// Plans over many minutes.
 fn long_plans(nodes: usize) -> impl Strategy<Value = Plan> {
     plans(
         nodes,
@@ -127,7 +120,6 @@ fn long_plans(nodes: usize) -> impl Strategy<Value = Plan> {
     )
 }
 
-/// Plans that are over within a minute.
 fn short_plans(nodes: usize) -> impl Strategy<Value = Plan> {
     plans(nodes, 0..MINUTE / 80)
 }
@@ -218,64 +210,59 @@ fn of_three_nodes_each_holds_a_limit_whatever_redis_does() {
     carry_out_many(16, short_plans(3));
 }
 
-#[test]
-fn what_is_left_is_what_the_scarcer_count_has_left() {
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_is_what_the_scarcer_count_has_left() {
     needs!(RedisServer);
-    block_on(async {
-        let redis = Redis::start();
-        let prefix = own_prefix();
-        let (one, other) = (Node::new(&redis, &prefix, A_MINUTE).await, Node::new(&redis, &prefix, A_MINUTE).await);
-        let told = |verdict: Verdict| (verdict.admitted, verdict.remaining, verdict.reset.as_micros() as u64);
-        one.link.set(Passage::Closed);
-        one.counts(Scope::Local).await;
-        for n in 0..4 {
-            assert_eq!(told(one.check(10, n * SECOND).await), (true, 9 - n as u32, MINUTE + 1 - n * SECOND));
-        }
-        one.link.set(Passage::Open);
-        one.counts(Scope::Shared).await;
-        // Redis knows nothing of these four.
-        assert_eq!(told(other.check(10, 5 * SECOND).await), (true, 9, MINUTE + 1));
-        assert_eq!(told(one.check(10, 6 * SECOND).await), (true, 5, MINUTE + 1 - 6 * SECOND));
-        for n in 0..5 {
-            assert!(other.check(10, (7 + n) * SECOND).await.admitted);
-        }
-        // Now it knows of more than this node: of seven, of which the oldest is six seconds old.
-        assert_eq!(told(one.check(10, 12 * SECOND).await), (true, 2, MINUTE + 1 - 7 * SECOND));
-        for left in [1, 0] {
-            assert_eq!(one.check(10, 12 * SECOND).await.remaining, left);
-        }
-        // Refused by Redis, until its oldest is over; this node's own would have room.
-        assert_eq!(told(one.check(10, 12 * SECOND).await), (false, 0, MINUTE + 1 - 7 * SECOND));
-        assert_eq!(one.limiter.status().fallbacks, 4);
-    });
+    let redis = Redis::start();
+    let prefix = own_prefix();
+    let (one, other) = (Node::new(&redis, &prefix, A_MINUTE).await, Node::new(&redis, &prefix, A_MINUTE).await);
+    let told = |verdict: Verdict| (verdict.admitted, verdict.remaining, verdict.reset.as_micros() as u64);
+    one.link.set(Passage::Closed);
+    one.counts(Scope::Local).await;
+    for n in 0..4 {
+        assert_eq!(told(one.check(10, n * SECOND).await), (true, 9 - n as u32, MINUTE + 1 - n * SECOND));
+    }
+    one.link.set(Passage::Open);
+    one.counts(Scope::Shared).await;
+    // Redis knows nothing of these four.
+    assert_eq!(told(other.check(10, 5 * SECOND).await), (true, 9, MINUTE + 1));
+    assert_eq!(told(one.check(10, 6 * SECOND).await), (true, 5, MINUTE + 1 - 6 * SECOND));
+    for n in 0..5 {
+        assert!(other.check(10, (7 + n) * SECOND).await.admitted);
+    }
+    // Now it knows of more than this node: of seven, of which the oldest is six seconds old.
+    assert_eq!(told(one.check(10, 12 * SECOND).await), (true, 2, MINUTE + 1 - 7 * SECOND));
+    for left in [1, 0] {
+        assert_eq!(one.check(10, 12 * SECOND).await.remaining, left);
+    }
+    // Refused by Redis, until its oldest is over; this node's own would have room.
+    assert_eq!(told(one.check(10, 12 * SECOND).await), (false, 0, MINUTE + 1 - 7 * SECOND));
+    assert_eq!(one.limiter.status().fallbacks, 4);
 }
 
 /// Only what is admitted has a place in a node's own count: neither what Redis refuses nor what nobody waits for any more.
-#[test]
-fn what_is_not_admitted_gives_its_place_back() {
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_admitted_gives_its_place_back() {
     needs!(RedisServer);
-    block_on(async {
-        let redis = Redis::start();
-        let prefix = own_prefix();
-        let (one, other) = (Node::new(&redis, &prefix, A_MINUTE).await, Node::new(&redis, &prefix, A_MINUTE).await);
-        for _ in 0..3 {
-            assert!(other.check(3, 0).await.admitted);
-        }
-        for _ in 0..5 {
-            assert!(!one.check(3, 0).await.admitted);
-        }
-        one.link.set(Passage::AnswersWait);
-        let mut left = Box::pin(one.check(6, 0));
-        let is_pending =
-            std::future::poll_fn(|context| std::task::Poll::Ready(left.as_mut().poll(context).is_pending()));
-        assert!(is_pending.await);
-        drop(left);
-        one.link.set(Passage::Closed);
-        one.counts(Scope::Local).await;
-        for left in [2, 1, 0] {
-            let verdict = one.check(3, 0).await;
-            assert_eq!((verdict.admitted, verdict.remaining), (true, left));
-        }
+    let redis = Redis::start();
+    let prefix = own_prefix();
+    let (one, other) = (Node::new(&redis, &prefix, A_MINUTE).await, Node::new(&redis, &prefix, A_MINUTE).await);
+    for _ in 0..3 {
+        assert!(other.check(3, 0).await.admitted);
+    }
+    for _ in 0..5 {
         assert!(!one.check(3, 0).await.admitted);
-    });
+    }
+    one.link.set(Passage::AnswersWait);
+    let mut left = Box::pin(one.check(6, 0));
+    let is_pending = std::future::poll_fn(|context| std::task::Poll::Ready(left.as_mut().poll(context).is_pending()));
+    assert!(is_pending.await);
+    drop(left);
+    one.link.set(Passage::Closed);
+    one.counts(Scope::Local).await;
+    for left in [2, 1, 0] {
+        let verdict = one.check(3, 0).await;
+        assert_eq!((verdict.admitted, verdict.remaining), (true, left));
+    }
+    assert!(!one.check(3, 0).await.admitted);
 }

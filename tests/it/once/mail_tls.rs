@@ -1,15 +1,8 @@
 //! A mail server that cannot be trusted gets neither a password nor a mail, and the operator reads why.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
-use std::path::Path;
 use std::sync::mpsc;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
-
-use crate::doctor::Diagnosis;
-use crate::mailserver::Mailserver;
-use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
+use crate::prelude::*;
 
 /// A server that offers a login and no STARTTLS; says every line that it is sent.
 fn without_starttls() -> (u16, mpsc::Receiver<String>) {
@@ -31,31 +24,29 @@ fn without_starttls() -> (u16, mpsc::Receiver<String>) {
     (port, lines)
 }
 
-#[test]
-fn a_password_is_not_sent_to_a_server_without_starttls() {
-    block_on(async {
-        let (port, lines) = without_starttls();
-        let url = format!("smtp://union:hunter2@localhost:{port}?tls=required");
-        let server = Server::start_with_env(&[("UNIONHALL_MAIL", &url)], &[]);
-        let key = server.key();
-        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        let refused = "it does not offer STARTTLS, and neither a password nor a mail is sent to it in the clear";
-        wait_for!(async || server.log().contains(refused)).await;
-        let log = server.log();
-        let line = log.lines().find(|line| line.contains(refused)).unwrap();
-        assert!(line.contains("\"level\":\"error\"") && line.contains("?tls=none"), "{line}");
-        assert_eq!(server.get("/readyz").await.good()["mail"], "failing");
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_not_sent_to_a_server_without_starttls() {
+    let (port, lines) = without_starttls();
+    let url = format!("smtp://union:hunter2@localhost:{port}?tls=required");
+    let server = Server::start_with_env(&[("UNIONHALL_MAIL", &url)], &[]);
+    let key = server.key();
+    server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+    let refused = "it does not offer STARTTLS, and neither a password nor a mail is sent to it in the clear";
+    wait_for!(async || server.log().contains(refused)).await;
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains(refused)).unwrap();
+    assert!(line.contains("\"level\":\"error\"") && line.contains("?tls=none"), "{line}");
+    assert_eq!(server.get("/readyz").await.good()["mail"], "failing");
 
-        let mut command = server.command();
-        command.env("UNIONHALL_MAIL", &url).env("UNIONHALL_LISTEN", server.address.to_string());
-        let found = Diagnosis::of(command);
-        let mail = found.of_check("mail")[0];
-        assert_eq!(mail["state"], "fail");
-        assert!(mail["message"].as_str().unwrap().contains(refused), "{mail}");
-        assert!(mail["fix"].as_str().unwrap().starts_with("turn STARTTLS on there"), "{mail}");
-        let sent: Vec<_> = lines.try_iter().collect();
-        assert!(sent.len() >= 2 && sent.iter().all(|line| line.starts_with("EHLO ")), "{sent:?}");
-    });
+    let mut command = server.command();
+    command.env("UNIONHALL_MAIL", &url).env("UNIONHALL_LISTEN", server.address.to_string());
+    let found = Diagnosis::of(command);
+    let mail = found.of_check("mail")[0];
+    assert_eq!(mail["state"], "fail");
+    assert!(mail["message"].as_str().unwrap().contains(refused), "{mail}");
+    assert!(mail["fix"].as_str().unwrap().starts_with("turn STARTTLS on there"), "{mail}");
+    let sent: Vec<_> = lines.try_iter().collect();
+    assert!(sent.len() >= 2 && sent.iter().all(|line| line.starts_with("EHLO ")), "{sent:?}");
 }
 
 /// A certificate that has signed itself, with its key; the paths of both.

@@ -1,15 +1,6 @@
 //! Every link of every mail, followed through the shipped files of the proxies: it shows its page, and leaves its token in no log.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use hyper::Request;
-use mail_parser::MessageParser;
-use tokio::task::JoinSet;
-
-use crate::machines::Proxy;
-use crate::pages::{form, letter};
-use crate::server::{Answer, Server, block_on, sign_up, wait_for};
+use crate::prelude::*;
 
 use super::deploy::HERE;
 

@@ -39,8 +39,7 @@ mod source;
 mod store_suite;
 mod transfer;
 
-use unionhall::domain::email::EmailAddress;
-use unionhall::domain::secret::Secret;
+use crate::prelude::*;
 use unionhall::domain::secret::mark::{AddressMarker, MailboxTombstone};
 use unionhall::domain::sign_up::{Channel, Evidence};
 

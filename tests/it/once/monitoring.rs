@@ -1,18 +1,11 @@
 //! The dashboard and the alerts of `deploy/`, held to what running servers export: whatever an expression names is there.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
-use std::process::Stdio;
-
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::machines::{fetched, shipped};
-use crate::metrics::Watched;
 use crate::once::https;
-use crate::records::Home;
-use crate::server::{Server, block_on, sign_up, wait_for};
+use crate::prelude::*;
 
-/// The labels of a series.
 type Labels = BTreeMap<String, String>;
 
 /// What servers on either store export after some traffic, by name.
@@ -56,7 +49,6 @@ struct Selector {
     within: String,
 }
 
-/// What an expression names.
 #[derive(Debug, Default)]
 struct Expression {
     selectors: Vec<Selector>,
@@ -64,17 +56,7 @@ struct Expression {
 }
 
 const FUNCTIONS: [&str; 11] = [
-    "sum",
-    "max",
-    "min",
-    "count",
-    "rate",
-    "increase",
-    "absent",
-    "time",
-    "vector",
-    "histogram_quantile",
-    "label_values",
+    "sum", "max", "min", "count", "rate", "increase", "absent", "time", "vector", "histogram_quantile", "label_values",
 ];
 
 /// Reads as much of PromQL as is used here, and refuses the rest.
@@ -244,16 +226,7 @@ fn plain(scalar: &str) -> Option<String> {
 #[test]
 fn what_has_a_mistake_is_refused() {
     for bad in [
-        "a:\n\tb: c",
-        "a: 'b",
-        "a: b: c",
-        "a: {b}",
-        "a:b",
-        "a",
-        "a: b\na: c",
-        "a: b\n   c: d",
-        "a:\n- b: c",
-        "a:\n",
+        "a:\n\tb: c", "a: 'b", "a: b: c", "a: {b}", "a:b", "a", "a: b\na: c", "a: b\n   c: d", "a:\n- b: c", "a:\n",
         "a: b ",
     ] {
         assert!(yaml(bad).is_err(), "{bad:?}: {:?}", yaml(bad));
@@ -286,7 +259,6 @@ fn what_has_a_mistake_is_refused() {
     }
 }
 
-/// What Prometheus' own tool says, given something to read.
 fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
     let mut command = fetched("prometheus", "promtool");
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -297,16 +269,13 @@ fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
     (output.status.success(), said)
 }
 
-#[test]
-fn promtool_accepts_the_metrics() {
+#[tokio::test(flavor = "multi_thread")]
+async fn promtool_accepts_the_metrics() {
     needs!(Promtool);
-    block_on(async {
-        let server = Watched::start(&[], &[]);
-        let key = server.key();
-        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        assert_eq!(promtool(&["check", "metrics"], &server.page().await), (true, String::new()));
-        assert!(!promtool(&["check", "metrics"], "# TYPE requests counter\nrequests 1\n").0, "it would tell");
-    });
+    let (server, key) = Watched::with_key(&[]);
+    server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+    assert_eq!(promtool(&["check", "metrics"], &server.page().await), (true, String::new()));
+    assert!(!promtool(&["check", "metrics"], "# TYPE requests counter\nrequests 1\n").0, "it would tell");
 }
 
 /// The alerts over an evening that is played to them: which of them ring, and which do not.
@@ -329,51 +298,49 @@ fn promtool_accepts_the_alerts_and_they_ring_when_they_should() {
     assert!(!promtool(&["test", "rules", &file("other.yml", &other)], "").0, "it would tell");
 }
 
-#[test]
-fn the_dashboard_and_the_alerts_name_what_is_exported() {
+#[tokio::test(flavor = "multi_thread")]
+async fn the_dashboard_and_the_alerts_name_what_is_exported() {
     needs!(Postgres, Redis);
     let dashboard: Value = serde_json::from_str(&shipped("grafana/unionhall.json")).unwrap();
     let alerts = yaml(&shipped("prometheus/alerts.yml")).unwrap();
-    block_on(async {
-        let exported = exported().await;
-        let good = |place: &str, expression: &str, shown: &[&str]| {
-            check(expression, shown, &exported).unwrap_or_else(|why| panic!("{place}: {why}: {expression}"));
-        };
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let exported = exported().await;
+    let good = |place: &str, expression: &str, shown: &[&str]| {
+        check(expression, shown, &exported).unwrap_or_else(|why| panic!("{place}: {why}: {expression}"));
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
 
-        let mut asked = 0;
-        let mut ids = BTreeSet::new();
-        for panel in dashboard["panels"].as_array().unwrap() {
-            let title = text(&panel["title"]);
-            assert!(ids.insert(panel["id"].as_u64().unwrap()) && !title.is_empty());
-            for target in panel["targets"].as_array().into_iter().flatten() {
-                let legend = text(&target["legendFormat"]);
-                good(&title, target["expr"].as_str().unwrap(), &placeholders(&legend, ""));
-                asked += 1;
-            }
+    let mut asked = 0;
+    let mut ids = BTreeSet::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        let title = text(&panel["title"]);
+        assert!(ids.insert(panel["id"].as_u64().unwrap()) && !title.is_empty());
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            let legend = text(&target["legendFormat"]);
+            good(&title, target["expr"].as_str().unwrap(), &placeholders(&legend, ""));
+            asked += 1;
         }
-        assert!(asked > 30, "{asked}");
-        for variable in dashboard["templating"]["list"].as_array().unwrap() {
-            if variable["type"] == "query" {
-                good(&text(&variable["name"]), variable["query"]["query"].as_str().unwrap(), &[]);
-            }
+    }
+    assert!(asked > 30, "{asked}");
+    for variable in dashboard["templating"]["list"].as_array().unwrap() {
+        if variable["type"] == "query" {
+            good(&text(&variable["name"]), variable["query"]["query"].as_str().unwrap(), &[]);
         }
+    }
 
-        let readme = shipped("README.md").replace('`', "");
-        let table = readme.split("## 3 a.m.").nth(1).unwrap().split("\n## ").next().unwrap();
-        let seen: Vec<_> = table.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next()).collect();
-        let mut names = BTreeSet::new();
-        for rule in alerts["groups"][0]["rules"].as_array().unwrap() {
-            let (name, notes) = (text(&rule["alert"]), &rule["annotations"]);
-            assert!(names.insert(name.clone()) && name.starts_with("Unionhall"), "{name}");
-            assert!(["page", "ticket"].contains(&rule["labels"]["severity"].as_str().unwrap()), "{name}");
-            let summary = text(&notes["summary"]);
-            assert!(!summary.is_empty(), "{name}");
-            good(&name, rule["expr"].as_str().unwrap(), &placeholders(&summary, "$labels."));
-            let runbook = text(&notes["runbook"]);
-            let line = runbook.strip_prefix("deploy/README.md#3-am: ").unwrap_or_else(|| panic!("{name}: {runbook}"));
-            assert!(seen.iter().any(|cell| cell.contains(line)), "{name}: no line says {line}: {seen:#?}");
-        }
-        assert!(names.len() >= 9, "{names:?}");
-    });
+    let readme = shipped("README.md").replace('`', "");
+    let table = readme.split("## 3 a.m.").nth(1).unwrap().split("\n## ").next().unwrap();
+    let seen: Vec<_> = table.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next()).collect();
+    let mut names = BTreeSet::new();
+    for rule in alerts["groups"][0]["rules"].as_array().unwrap() {
+        let (name, notes) = (text(&rule["alert"]), &rule["annotations"]);
+        assert!(names.insert(name.clone()) && name.starts_with("Unionhall"), "{name}");
+        assert!(["page", "ticket"].contains(&rule["labels"]["severity"].as_str().unwrap()), "{name}");
+        let summary = text(&notes["summary"]);
+        assert!(!summary.is_empty(), "{name}");
+        good(&name, rule["expr"].as_str().unwrap(), &placeholders(&summary, "$labels."));
+        let runbook = text(&notes["runbook"]);
+        let line = runbook.strip_prefix("deploy/README.md#3-am: ").unwrap_or_else(|| panic!("{name}: {runbook}"));
+        assert!(seen.iter().any(|cell| cell.contains(line)), "{name}: no line says {line}: {seen:#?}");
+    }
+    assert!(names.len() >= 9, "{names:?}");
 }

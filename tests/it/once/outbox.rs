@@ -1,28 +1,14 @@
 //! The worker's steps, called one by one, with transports that fail on purpose and times that are passed in.
 
-use std::collections::HashMap;
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-use crate::database::Database;
-use crate::open_store::OpenStore;
-use crate::records::Records;
-use crate::server::{block_on, in_time, wait_for};
+use crate::prelude::*;
 use tokio::sync::Notify;
-use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
-use unionhall::domain::api_key::{ApiKey, Mode};
-use unionhall::domain::email::EmailAddress;
+use unionhall::domain::api_key::Mode;
 use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::mail::{MAIL_LEASE, MailId, MailOutcome, WaitingMail};
 use unionhall::domain::referral::CodeMaker;
-use unionhall::domain::secret::Secret;
-use unionhall::domain::secret::token::TokenMaker;
-use unionhall::domain::sign_up::{NamedPerson, NewSignUp, Partner, SignUpAnswers};
-use unionhall::domain::time::Timestamp;
+use unionhall::domain::sign_up::{NamedPerson, Partner, SignUpAnswers};
 use unionhall::keys::records::FindKey;
 use unionhall::keys::{Keys, NewKey};
 use unionhall::lease_queue;
@@ -31,11 +17,7 @@ use unionhall::mail::compose::Composer;
 use unionhall::mail::outbox::{ListMail, RetryFailed, RetryMail};
 use unionhall::mail::worker::{MailAlarms, Outbox};
 use unionhall::mail::{MailNotifier, OutgoingMail, SendError, Transport};
-use unionhall::reply::Reply;
-use unionhall::store::migration::Prepare;
-use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Store, StoreError};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -73,7 +55,6 @@ impl Transport for Faulty {
     }
 }
 
-/// Everything that was logged.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -107,11 +88,9 @@ fn on_each_store(walk: impl AsyncFn(&Room)) {
         let room = Room::with(store, records);
         walk(&room).await;
         room.store.close().await.unwrap();
-        database.drop().await;
     });
 }
 
-/// What one step did.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct OutboxStep {
     sent: usize,
@@ -372,26 +351,24 @@ fn the_operator_has_failed_mail_tried_again_all_of_it_or_one_domains() {
     });
 }
 
-#[test]
-fn a_mail_that_is_sent_again_is_the_same_mail() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_that_is_sent_again_is_the_same_mail() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let [one, two] = folders.each_ref().map(|folder| Room::on_sqlite(folder.path()));
-    block_on(async {
-        let room = one;
-        room.sign_up("ana@example.com").await;
-        let worker = room.worker("w");
-        assert_eq!(worker.step(NOW).await.unwrap().sent, 1);
-        let first = room.transport.taken.lock().unwrap()[0].clone();
-        // As after a crash between the sending and the writing down: another room with the same beginnings.
-        let again = two;
-        again.sign_up("ana@example.com").await;
-        again.fail(away());
-        assert_eq!(again.worker("w").step(NOW).await.unwrap().tried, 1);
-        again.fail(None);
-        let later = NOW.plus(Duration::from_secs(60));
-        assert_eq!(again.worker("w").step(later).await.unwrap().sent, 1);
-        assert_eq!(again.transport.taken.lock().unwrap()[0], first, "to the byte, its message id included");
-    });
+    let room = one;
+    room.sign_up("ana@example.com").await;
+    let worker = room.worker("w");
+    assert_eq!(worker.step(NOW).await.unwrap().sent, 1);
+    let first = room.transport.taken.lock().unwrap()[0].clone();
+    // As after a crash between the sending and the writing down: another room with the same beginnings.
+    let again = two;
+    again.sign_up("ana@example.com").await;
+    again.fail(away());
+    assert_eq!(again.worker("w").step(NOW).await.unwrap().tried, 1);
+    again.fail(None);
+    let later = NOW.plus(Duration::from_secs(60));
+    assert_eq!(again.worker("w").step(later).await.unwrap().sent, 1);
+    assert_eq!(again.transport.taken.lock().unwrap()[0], first, "to the byte, its message id included");
 }
 
 /// An answer after 28 seconds had four copies sent within half an hour.

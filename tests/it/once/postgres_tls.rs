@@ -1,16 +1,10 @@
 //! TLS to PostgreSQL, as users of libpq expect it: the same words, the same answers.
 
-use std::path::{Path, PathBuf};
+use rcgen::Issuer;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use crate::machines::{give_to_postgres, within_a_minute};
+use crate::prelude::*;
 
-use crate::machines::{Cluster, give_to_postgres, within_a_minute};
-use crate::open_store::OpenStore;
-use crate::server::block_on;
-use unionhall::store::migration::Prepare;
-use unionhall::store::postgres::{Address, PostgresStore};
-
-/// Somebody who signs certificates.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     file: PathBuf,

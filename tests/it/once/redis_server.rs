@@ -3,20 +3,12 @@
 //! Redis listens on a socket in a folder of the test's own. The service reaches it over TCP, through the link, which has its
 //! port for as long as the test runs, also while nothing listens there: nobody else can be given it meanwhile.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream as BlockingUnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, mpsc as blocking};
-use std::time::Duration;
+use std::sync::mpsc as blocking;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixStream};
+use crate::prelude::*;
+use tokio::net::{TcpListener, UnixStream};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
-use tokio::time::Instant;
-
-use crate::server::A_MINUTE;
 
 const STEP: Duration = Duration::from_millis(10);
 
@@ -77,7 +69,6 @@ fn socket_in(folder: &Path) -> PathBuf {
 pub(super) struct RedisProcess(Child);
 
 impl RedisProcess {
-    /// Once it accepts connections.
     fn on_socket(folder: &Path, flags: &[String]) -> Self {
         let socket = socket_in(folder);
         let mut process = Self::launch(folder, &["--port", "0", "--unixsocket", socket.to_str().unwrap()], flags);
@@ -149,7 +140,6 @@ pub(super) enum Passage {
     AnswersWait,
     /// What Redis is asked waits until the passage changes.
     QuestionsWait,
-    /// Nobody listens, and open connections are closed.
     Closed,
 }
 
@@ -208,7 +198,6 @@ fn listen(address: SocketAddr) -> TcpListener {
     reserve(address).listen(1024).unwrap()
 }
 
-/// Until the link is dropped.
 async fn pass_on(
     first: TcpListener,
     address: SocketAddr,
@@ -237,7 +226,6 @@ async fn pass_on(
     }
 }
 
-/// One connection, until either end closes it.
 async fn carry(
     client: TcpStream,
     upstream: PathBuf,

@@ -1,13 +1,9 @@
 //! Commands that the operator runs as root beside a service of another user: whatever they make, the service can use.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
-use crate::own_page::Browser;
-use crate::records::Home;
-use crate::server::{Server, block_on, sign_up, unionhall, unprivileged};
+use crate::prelude::*;
 
-/// Everything below a folder.
 pub(crate) fn walk(folder: &Path) -> Vec<PathBuf> {
     let mut all = vec![folder.to_owned()];
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -20,52 +16,49 @@ pub(crate) fn walk(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-#[test]
-fn what_root_makes_is_the_services() {
+#[tokio::test(flavor = "multi_thread")]
+async fn what_root_makes_is_the_services() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    block_on(async {
-        let home = Home::new();
-        let command = unprivileged(home.path());
-        let server = Server::start_as(command, home, &["--mail", "hold"]);
-        let folder = server.data().parent().unwrap().to_owned();
-        let root = |arguments: &[&str]| {
-            let output = unionhall(&folder).args(arguments).output().unwrap();
-            assert!(output.status.success(), "{arguments:?}: {output:?}");
-            String::from_utf8(output.stdout).unwrap().trim().to_owned()
-        };
-        let key = root(&["keys", "issue", "Acme"]);
-        for (n, email) in ["ana@example.com", "ben@example.com"].into_iter().enumerate() {
-            server.post("/v1/invite", &key, sign_up(email)).await.good();
-            server.confirm(i64::try_from(n).unwrap() + 1).await;
-        }
-        root(&["members", "erase", "ana@example.com"]);
-        root(&["keys", "issue", "Acme", "--test"]);
-        root(&["backup", "data/night"]);
-        root(&["backup", "beside"]);
-        root(&["restore", "beside", "--data", "data/second"]);
-        let service = std::fs::metadata(server.data()).unwrap();
-        let made = [walk(&server.data()), vec![folder.join("beside")]].concat();
-        for name in ["erasures", "sandbox.db", "night", "second/secret", "second/unionhall.db"] {
-            assert!(made.contains(&server.data().join(name)), "{name} is not there: {made:?}");
-        }
-        for path in made {
-            let found = std::fs::metadata(&path).unwrap();
-            assert_eq!((found.uid(), found.gid()), (service.uid(), service.gid()), "{}", path.display());
-            assert_eq!(found.mode() & 0o077, 0, "{}", path.display());
-        }
-        // A folder that is neither the service's nor in its own is root's business.
-        let elsewhere = tempfile::tempdir().unwrap();
-        std::os::unix::fs::chown(elsewhere.path(), Some(4242), Some(4242)).unwrap();
-        let night = elsewhere.path().join("night");
-        root(&["backup", night.to_str().unwrap()]);
-        assert_eq!(std::fs::metadata(night).unwrap().uid(), 0, "nobody else is given the records");
+    let home = Home::new();
+    let command = unprivileged(home.path());
+    let server = Server::start_as(command, home, &["--mail", "hold"]);
+    let folder = server.data().parent().unwrap().to_owned();
+    let root = |arguments: &[&str]| {
+        let output = unionhall(&folder).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let key = root(&["keys", "issue", "Acme"]);
+    for (n, email) in ["ana@example.com", "ben@example.com"].into_iter().enumerate() {
+        server.post("/v1/invite", &key, sign_up(email)).await.good();
+        server.confirm(i64::try_from(n).unwrap() + 1).await;
+    }
+    root(&["members", "erase", "ana@example.com"]);
+    root(&["keys", "issue", "Acme", "--test"]);
+    root(&["backup", "data/night"]);
+    root(&["backup", "beside"]);
+    root(&["restore", "beside", "--data", "data/second"]);
+    let service = std::fs::metadata(server.data()).unwrap();
+    let made = [walk(&server.data()), vec![folder.join("beside")]].concat();
+    for name in ["erasures", "sandbox.db", "night", "second/secret", "second/unionhall.db"] {
+        assert!(made.contains(&server.data().join(name)), "{name} is not there: {made:?}");
+    }
+    for path in made {
+        let found = std::fs::metadata(&path).unwrap();
+        assert_eq!((found.uid(), found.gid()), (service.uid(), service.gid()), "{}", path.display());
+        assert_eq!(found.mode() & 0o077, 0, "{}", path.display());
+    }
+    // A folder that is neither the service's nor in its own is root's business.
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(elsewhere.path(), Some(4242), Some(4242)).unwrap();
+    let night = elsewhere.path().join("night");
+    root(&["backup", night.to_str().unwrap()]);
+    assert_eq!(std::fs::metadata(night).unwrap().uid(), 0, "nobody else is given the records");
 
-        let mut ben = Browser::new(&server, 1);
-        ben.sign_in("ben@example.com").await;
-        let erased = ben.act("/me/erase", &[]).await;
-        assert_eq!(erased.header("location"), "/me/erased", "{}", server.log());
-        assert_eq!(std::fs::read_to_string(server.data().join("erasures")).unwrap().lines().count(), 2);
-    });
+    let mut ben = Browser::member(&server, 1, "ben@example.com").await;
+    let erased = ben.act("/me/erase", &[]).await;
+    assert_eq!(erased.header("location"), "/me/erased", "{}", server.log());
+    assert_eq!(std::fs::read_to_string(server.data().join("erasures")).unwrap().lines().count(), 2);
 }

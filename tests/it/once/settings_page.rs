@@ -2,10 +2,9 @@
 //!
 //! After a setting was changed: `UPDATE_DOCS=1 cargo test --test it settings_page`.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::Path;
 
+use crate::prelude::*;
 use clap::{Arg, Command};
 use unionhall::cli::command_line;
 

@@ -1,7 +1,6 @@
 //! Rust source as data for the guards: a tree of files, the tokens of their code, and the paths and types they name.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use crate::prelude::*;
 
 /// The text of each file by its path from the root of the repository.
 pub(super) type Tree = BTreeMap<String, String>;

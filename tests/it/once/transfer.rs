@@ -1,14 +1,8 @@
 //! `unionhall move`: everything arrives, once, and nothing is taken in afterwards where nobody would look.
 
-use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
 use rusqlite::Connection;
 
-use crate::database::Database;
-use crate::server::{Server, block_on, sign_up, unionhall, wait_for};
+use crate::prelude::*;
 use unionhall::store::transfer::TABLES;
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
@@ -48,8 +42,7 @@ fn everything(file: &Path) -> Vec<String> {
 
 /// A server that has seen some life: keys, a member, a referred one, one who declined, mail that waits.
 async fn lived_in() -> Server {
-    let server = Server::start_with(&["--store", "sqlite:", "--mail", "hold"]);
-    let key = server.key();
+    let (server, key) = Server::with_key(&["--store", "sqlite:", "--mail", "hold"]);
     for n in 0..30 {
         let comments = "it's \u{1f600}\n\"quoted\"";
         let body =
@@ -81,136 +74,121 @@ async fn lived_in() -> Server {
     server
 }
 
-#[test]
-fn records_go_to_postgres_and_back_and_are_the_same() {
+#[tokio::test(flavor = "multi_thread")]
+async fn records_go_to_postgres_and_back_and_are_the_same() {
     needs!(Postgres);
-    block_on(async {
-        let server = lived_in().await;
-        // The end writes down how often keys were used.
-        let data = server.data();
-        let (_, folder) = server.stop();
-        let before = everything(&data.join("unionhall.db"));
-        let database = Database::make().await;
-        let told = moves(folder.path(), "sqlite:", &database.url());
-        assert!(
-            told.contains("people                  30  ") && told.contains("UNIONHALL_SECRET_FILE=data/secret"),
-            "{told}"
-        );
-        let client = database.client().await;
-        let row = client.query_one("SELECT nextval('outbox_id_seq'), nextval('people_id_seq')", &[]).await.unwrap();
-        assert_eq!([row.get::<_, i64>(0), row.get(1)], [31, 31], "no number comes back, even of mail that has gone");
+    let server = lived_in().await;
+    // The end writes down how often keys were used.
+    let data = server.data();
+    let (_, folder) = server.stop();
+    let before = everything(&data.join("unionhall.db"));
+    let database = Database::make().await;
+    let told = moves(folder.path(), "sqlite:", &database.url());
+    assert!(
+        told.contains("people                  30  ") && told.contains("UNIONHALL_SECRET_FILE=data/secret"),
+        "{told}"
+    );
+    let client = database.client().await;
+    let row = client.query_one("SELECT nextval('outbox_id_seq'), nextval('people_id_seq')", &[]).await.unwrap();
+    assert_eq!([row.get::<_, i64>(0), row.get(1)], [31, 31], "no number comes back, even of mail that has gone");
 
-        let told = moves(folder.path(), &database.url(), "sqlite:back.db");
-        assert!(told.contains("Nothing in the database test_"), "{told}");
-        assert_eq!(everything(&folder.path().join("back.db")), before);
-        let back = Connection::open(folder.path().join("back.db")).unwrap();
-        let next: i64 =
-            back.query_row("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'", [], |row| row.get(0)).unwrap();
-        assert_eq!(next, 31);
-        use std::os::unix::fs::PermissionsExt;
-        let mode = std::fs::metadata(folder.path().join("back.db")).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "addresses are in it");
-        let keys = run(folder.path(), &["keys", "list", "--store", "sqlite:back.db"]);
-        assert!(String::from_utf8_lossy(&keys.stdout).contains("revoked"));
-        database.drop().await;
-    });
+    holds(&moves(folder.path(), &database.url(), "sqlite:back.db"), &["Nothing in the database test_"]);
+    assert_eq!(everything(&folder.path().join("back.db")), before);
+    let back = Connection::open(folder.path().join("back.db")).unwrap();
+    let next: i64 =
+        back.query_row("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'", [], |row| row.get(0)).unwrap();
+    assert_eq!(next, 31);
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(folder.path().join("back.db")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "addresses are in it");
+    let keys = run(folder.path(), &["keys", "list", "--store", "sqlite:back.db"]);
+    assert!(String::from_utf8_lossy(&keys.stdout).contains("revoked"));
 }
 
-#[test]
-fn the_old_place_takes_nothing_any_more_even_from_a_running_service() {
+#[tokio::test(flavor = "multi_thread")]
+async fn the_old_place_takes_nothing_any_more_even_from_a_running_service() {
     needs!(Postgres);
-    block_on(async {
-        let server = lived_in().await;
-        let database = Database::make().await;
-        let key = server.key();
-        server.run(&["signups", "resume"]);
-        let told = server.run(&["move", "--from", "sqlite:", "--to", &database.url()]);
-        assert!(told.contains("The records are now in the database"), "{told}");
-        server.post("/v1/invite", &key, sign_up("late@example.com")).await.refused(500, "save_failed");
-        server.get("/v1/negotiate-categories").await.good();
-        wait_for!(async || { server.log().contains("these records were moved to another store") }).await;
+    let server = lived_in().await;
+    let database = Database::make().await;
+    let key = server.key();
+    server.run(&["signups", "resume"]);
+    let told = server.run(&["move", "--from", "sqlite:", "--to", &database.url()]);
+    assert!(told.contains("The records are now in the database"), "{told}");
+    server.post("/v1/invite", &key, sign_up("late@example.com")).await.refused(500, "save_failed");
+    server.get("/v1/negotiate-categories").await.good();
+    wait_for!(async || { server.log().contains("these records were moved to another store") }).await;
 
-        let (_, folder) = server.stop();
-        let again = refusal(&run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]));
-        assert!(again.contains("data/unionhall.db were moved to the database test_"), "{again}");
-
-        // And the other way.
-        moves(folder.path(), &database.url(), "sqlite:back.db");
-        let error = database.client().await.batch_execute("UPDATE people SET email = email").await.unwrap_err();
-        assert!(error.as_db_error().unwrap().message().contains("moved to another store"));
-        let secret = ["--secret-file", "data/secret", "--store", &database.url()];
-        let again = refusal(&run(folder.path(), &[&["serve", "--listen", "127.0.0.1:0"], &secret[..]].concat()));
-        assert!(again.contains("were moved to back.db"), "{again}");
-        database.drop().await;
-    });
+    let (_, folder) = server.stop();
+    let told = refusal(&run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]));
+    assert!(told.contains("data/unionhall.db were moved to the database test_"), "{told}");
+    // And the other way.
+    moves(folder.path(), &database.url(), "sqlite:back.db");
+    let error = database.client().await.batch_execute("UPDATE people SET email = email").await.unwrap_err();
+    assert!(error.as_db_error().unwrap().message().contains("moved to another store"));
+    let secret = ["--secret-file", "data/secret", "--store", &database.url()];
+    let told = refusal(&run(folder.path(), &[&["serve", "--listen", "127.0.0.1:0"], &secret[..]].concat()));
+    assert!(told.contains("were moved to back.db"), "{told}");
 }
 
-#[test]
-fn a_target_in_use_is_refused_and_nothing_changes() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_in_use_is_refused_and_nothing_changes() {
     needs!(Postgres);
-    block_on(async {
-        let server = lived_in().await;
-        let (_, folder) = server.stop();
-        let database = Database::make().await;
-        let key = run(folder.path(), &["keys", "issue", "Other", "--new", "--store", &database.url()]);
-        assert!(key.status.success());
-        let before = everything(&folder.path().join("data/unionhall.db"));
-        let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", &database.url()]));
-        assert!(told.contains("the target is not empty: there are rows in partners"), "{told}");
-        assert_eq!(everything(&folder.path().join("data/unionhall.db")), before);
-        let same = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:data/unionhall.db"]));
-        assert!(same.contains("are the same"), "{same}");
-        let nothing = refusal(&run(folder.path(), &["move", "--from", "sqlite:none.db", "--to", &database.url()]));
-        assert!(nothing.contains("there are no records at none.db"), "{nothing}");
-        assert!(!folder.path().join("none.db").exists());
-        let wrong = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "mysql://u:hunter2@h/d"]));
-        assert!(wrong.contains("--to: the store is not understood") && !wrong.contains("hunter2"), "{wrong}");
-        run(folder.path(), &["serve", "--help"]);
-        database.drop().await;
-    });
+    let server = lived_in().await;
+    let (_, folder) = server.stop();
+    let database = Database::make().await;
+    let key = run(folder.path(), &["keys", "issue", "Other", "--new", "--store", &database.url()]);
+    assert!(key.status.success());
+    let before = everything(&folder.path().join("data/unionhall.db"));
+    let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", &database.url()]));
+    assert!(told.contains("the target is not empty: there are rows in partners"), "{told}");
+    assert_eq!(everything(&folder.path().join("data/unionhall.db")), before);
+    let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:data/unionhall.db"]));
+    assert!(told.contains("are the same"), "{told}");
+    let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:none.db", "--to", &database.url()]));
+    assert!(told.contains("there are no records at none.db"), "{told}");
+    assert!(!folder.path().join("none.db").exists());
+    let wrong = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "mysql://u:hunter2@h/d"]));
+    assert!(wrong.contains("--to: the store is not understood") && !wrong.contains("hunter2"), "{wrong}");
+    run(folder.path(), &["serve", "--help"]);
 }
 
 /// Ended in the middle, by whatever it may be: the source still serves, and the next run does it all.
-#[test]
-fn a_move_that_was_interrupted_is_simply_run_again() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_that_was_interrupted_is_simply_run_again() {
     needs!(Postgres);
-    block_on(async {
-        let server = lived_in().await;
-        Connection::open(server.data().join("unionhall.db"))
-            .unwrap()
-            .execute_batch(
-                "WITH RECURSIVE n (i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
-                 INSERT INTO people (id, email, email_normalized, mailbox, code, state, created_at)
-                 SELECT i, i || '@x.example', i || '@x.example', i || '@x.example', printf('%012d', i), 'invited', 1 FROM n",
-            )
-            .unwrap();
-        let (_, folder) = server.stop();
-        let database = Database::make().await;
-        for target in [database.url(), "sqlite:copy.db".to_owned()] {
-            let mut process = interruptible(folder.path(), &target);
-            let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
-            lines.find(|line| line.as_ref().unwrap().starts_with("copying people")).unwrap().unwrap();
-            process.kill().unwrap();
-            process.wait().unwrap();
-            assert!(!folder.path().join("copy.db").exists(), "half a copy is no copy");
-        }
-        let left = database.client().await.query_one("SELECT count(*) FROM people", &[]).await.unwrap();
-        assert_eq!(left.get::<_, i64>(0), 0);
-        moves(folder.path(), "sqlite:", "sqlite:copy.db");
-        // Ended between the last two steps: the copy is whole, and the source does not know yet.
-        Connection::open(folder.path().join("data/unionhall.db")).unwrap().execute_batch(&still_in_use()).unwrap();
-        let unsaid = "DROP TRIGGER audit_refuse_delete; DELETE FROM audit WHERE command = 'move';
-                      UPDATE sqlite_sequence SET seq = seq - 1 WHERE name = 'audit';
-                      CREATE TRIGGER audit_refuse_delete BEFORE DELETE ON audit
-                      BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END";
-        Connection::open(folder.path().join("copy.db")).unwrap().execute_batch(unsaid).unwrap();
-        let told = moves(folder.path(), "sqlite:", "sqlite:copy.db");
-        assert!(told.contains("The records are now in copy.db"), "{told}");
-        moves(folder.path(), "sqlite:copy.db", &database.url());
-        let there = database.client().await.query_one("SELECT count(*) FROM people", &[]).await.unwrap();
-        assert_eq!(there.get::<_, i64>(0), 59_031);
-        database.drop().await;
-    });
+    let server = lived_in().await;
+    Connection::open(server.data().join("unionhall.db"))
+        .unwrap()
+        .execute_batch(
+            "WITH RECURSIVE n (i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
+             INSERT INTO people (id, email, email_normalized, mailbox, code, state, created_at)
+             SELECT i, i || '@x.example', i || '@x.example', i || '@x.example', printf('%012d', i), 'invited', 1 FROM n",
+        )
+        .unwrap();
+    let (_, folder) = server.stop();
+    let database = Database::make().await;
+    for target in [database.url(), "sqlite:copy.db".to_owned()] {
+        let mut process = interruptible(folder.path(), &target);
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        lines.find(|line| line.as_ref().unwrap().starts_with("copying people")).unwrap().unwrap();
+        process.kill().unwrap();
+        process.wait().unwrap();
+        assert!(!folder.path().join("copy.db").exists(), "half a copy is no copy");
+    }
+    let left = database.client().await.query_one("SELECT count(*) FROM people", &[]).await.unwrap();
+    assert_eq!(left.get::<_, i64>(0), 0);
+    moves(folder.path(), "sqlite:", "sqlite:copy.db");
+    // Ended between the last two steps: the copy is whole, and the source does not know yet.
+    Connection::open(folder.path().join("data/unionhall.db")).unwrap().execute_batch(&still_in_use()).unwrap();
+    let unsaid = "DROP TRIGGER audit_refuse_delete; DELETE FROM audit WHERE command = 'move';
+                  UPDATE sqlite_sequence SET seq = seq - 1 WHERE name = 'audit';
+                  CREATE TRIGGER audit_refuse_delete BEFORE DELETE ON audit
+                  BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END";
+    Connection::open(folder.path().join("copy.db")).unwrap().execute_batch(unsaid).unwrap();
+    holds(&moves(folder.path(), "sqlite:", "sqlite:copy.db"), &["The records are now in copy.db"]);
+    moves(folder.path(), "sqlite:copy.db", &database.url());
+    let there = database.client().await.query_one("SELECT count(*) FROM people", &[]).await.unwrap();
+    assert_eq!(there.get::<_, i64>(0), 59_031);
 }
 
 fn interruptible(folder: &Path, target: &str) -> std::process::Child {
@@ -228,89 +206,78 @@ fn still_in_use() -> String {
 }
 
 /// A table that a migration adds must be copied too; and both engines have the same columns, which `move` reads from them.
-#[test]
-fn no_table_and_no_column_is_forgotten() {
+#[tokio::test(flavor = "multi_thread")]
+async fn no_table_and_no_column_is_forgotten() {
     needs!(Postgres);
-    block_on(async {
-        let database = Database::make().await;
-        let folder = tempfile::tempdir().unwrap();
-        assert!(run(folder.path(), &["keys", "issue", "Acme", "--new"]).status.success());
-        assert!(run(folder.path(), &["keys", "issue", "Acme", "--new", "--store", &database.url()]).status.success());
-        let sqlite = Connection::open(folder.path().join("data/unionhall.db")).unwrap();
-        let mut statement = sqlite
-            .prepare(
-                "SELECT t.name || '.' || c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
-                 WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name <> 'unionhall_schema' ORDER BY 1",
-            )
-            .unwrap();
-        let of_sqlite: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-        let tables: BTreeSet<_> = of_sqlite.iter().filter_map(|column| Some(column.split_once('.')?.0)).collect();
-        assert_eq!(tables, TABLES.iter().map(|table| table.name).collect());
-        let rows = database
-            .client()
-            .await
-            .query(
-                "SELECT (table_name || '.' || column_name) COLLATE \"C\" FROM information_schema.columns
-                 WHERE table_schema = 'public' AND table_name <> 'unionhall_schema' ORDER BY 1",
-                &[],
-            )
-            .await
-            .unwrap();
-        let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-        assert_eq!(columns, of_sqlite);
-        database.drop().await;
-    });
+    let database = Database::make().await;
+    let folder = tempfile::tempdir().unwrap();
+    assert!(run(folder.path(), &["keys", "issue", "Acme", "--new"]).status.success());
+    assert!(run(folder.path(), &["keys", "issue", "Acme", "--new", "--store", &database.url()]).status.success());
+    let sqlite = Connection::open(folder.path().join("data/unionhall.db")).unwrap();
+    let mut statement = sqlite
+        .prepare(
+            "SELECT t.name || '.' || c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
+             WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name <> 'unionhall_schema' ORDER BY 1",
+        )
+        .unwrap();
+    let of_sqlite: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let tables: BTreeSet<_> = of_sqlite.iter().filter_map(|column| Some(column.split_once('.')?.0)).collect();
+    assert_eq!(tables, TABLES.iter().map(|table| table.name).collect());
+    let rows = database
+        .client()
+        .await
+        .query(
+            "SELECT (table_name || '.' || column_name) COLLATE \"C\" FROM information_schema.columns
+             WHERE table_schema = 'public' AND table_name <> 'unionhall_schema' ORDER BY 1",
+            &[],
+        )
+        .await
+        .unwrap();
+    let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(columns, of_sqlite);
 }
 
-#[test]
-fn what_cannot_be_carried_whole_is_not_carried_at_all() {
-    block_on(async {
-        let (_, folder) = lived_in().await.stop();
-        let file = folder.path().join("data/unionhall.db");
-        // The key of the last row of a page, in bytes that are no text.
-        Connection::open(&file)
-            .unwrap()
-            .execute_batch(
-                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1997)
-                 INSERT INTO mailboxes (mailbox) SELECT printf('%05d@x.example', i) FROM n;
-                 INSERT INTO mailboxes (mailbox) VALUES (CAST(x'e0ff' AS TEXT)), (CAST(x'f0ff' AS TEXT))",
-            )
-            .unwrap();
-        let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:copy.db"]));
-        assert!(told.contains("the source, at mailboxes") && told.contains("utf-8"), "{told}");
-        assert!(!folder.path().join("copy.db").exists());
-        Connection::open(&file).unwrap().execute_batch("DELETE FROM mailboxes").expect("still in use");
-
-        // What an earlier database of that name left behind would be read into the copy.
-        std::fs::write(folder.path().join("copy.db-wal"), "left behind").unwrap();
-        let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:copy.db"]));
-        assert!(told.contains("copy.db-wal is left of another database"), "{told}");
-    });
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_carried_whole_is_not_carried_at_all() {
+    let (_, folder) = lived_in().await.stop();
+    let file = folder.path().join("data/unionhall.db");
+    // The key of the last row of a page, in bytes that are no text.
+    Connection::open(&file)
+        .unwrap()
+        .execute_batch(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1997)
+             INSERT INTO mailboxes (mailbox) SELECT printf('%05d@x.example', i) FROM n;
+             INSERT INTO mailboxes (mailbox) VALUES (CAST(x'e0ff' AS TEXT)), (CAST(x'f0ff' AS TEXT))",
+        )
+        .unwrap();
+    let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:copy.db"]));
+    assert!(told.contains("the source, at mailboxes") && told.contains("utf-8"), "{told}");
+    assert!(!folder.path().join("copy.db").exists());
+    Connection::open(&file).unwrap().execute_batch("DELETE FROM mailboxes").expect("still in use");
+    // What an earlier database of that name left behind would be read into the copy.
+    std::fs::write(folder.path().join("copy.db-wal"), "left behind").unwrap();
+    let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:copy.db"]));
+    assert!(told.contains("copy.db-wal is left of another database"), "{told}");
 }
 
-#[test]
-fn a_database_without_our_tables_is_no_source_and_gets_none_by_looking() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_without_our_tables_is_no_source_and_gets_none_by_looking() {
     needs!(Postgres);
-    block_on(async {
-        let database = Database::make().await;
-        let folder = tempfile::tempdir().unwrap();
-        for arguments in [
-            &["keys", "list", "--store", &database.url()][..],
-            &["signups", "pause", "--store", &database.url()],
-            &["move", "--from", &database.url(), "--to", "sqlite:copy.db"],
-        ] {
-            let told = refusal(&run(folder.path(), arguments));
-            assert!(told.contains("there are no records in it; is this the right database?"), "{told}");
-        }
-        let client = database.client().await;
-        let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
-        assert_eq!(client.query_one(tables, &[]).await.unwrap().get::<_, i64>(0), 0);
-
-        // A schema that is newer, though it serves us, may hold what we would leave behind.
-        assert!(run(folder.path(), &["keys", "issue", "Acme", "--new", "--store", &database.url()]).status.success());
-        client.batch_execute("INSERT INTO unionhall_schema VALUES (99, 1, 'x')").await.unwrap();
-        let told = refusal(&run(folder.path(), &["move", "--from", &database.url(), "--to", "sqlite:copy.db"]));
-        assert!(told.contains("by a newer unionhall (schema 99"), "{told}");
-        database.drop().await;
-    });
+    let database = Database::make().await;
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["keys", "list", "--store", &database.url()][..],
+        &["signups", "pause", "--store", &database.url()],
+        &["move", "--from", &database.url(), "--to", "sqlite:copy.db"],
+    ] {
+        holds(&refusal(&run(folder.path(), arguments)), &["there are no records in it; is this the right database?"]);
+    }
+    let client = database.client().await;
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+    assert_eq!(client.query_one(tables, &[]).await.unwrap().get::<_, i64>(0), 0);
+    // A schema that is newer, though it serves us, may hold what we would leave behind.
+    assert!(run(folder.path(), &["keys", "issue", "Acme", "--new", "--store", &database.url()]).status.success());
+    client.batch_execute("INSERT INTO unionhall_schema VALUES (99, 1, 'x')").await.unwrap();
+    let told = refusal(&run(folder.path(), &["move", "--from", &database.url(), "--to", "sqlite:copy.db"]));
+    assert!(told.contains("by a newer unionhall (schema 99"), "{told}");
 }

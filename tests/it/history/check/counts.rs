@@ -1,9 +1,8 @@
 //! How many members there are: each person once, and never a figure that was not possible at that moment.
 
-use std::collections::HashMap;
-
 use super::{Case, Findings, Rule, normalized};
 use crate::history::events::{Deed, Time};
+use crate::prelude::*;
 
 pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     let records = case.records;
@@ -12,7 +11,6 @@ pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     found.unless(same, Rule::CountWrong, || {
         format!("{members} members, {} in the records, {} answered", records.member_count, records.stats)
     });
-
     // For each person, when they may have become a member first, and when they surely were one.
     let mut joined: HashMap<String, (Time, Time)> = HashMap::new();
     for event in case.history.iter().filter(|event| event.may_have_happened()) {

@@ -1,9 +1,8 @@
 //! Confirming and declining: a sign-up is decided once, for good, and only by its person.
 
-use std::collections::{HashMap, HashSet};
-
 use super::{Case, Findings, Rule};
 use crate::history::events::{Decision, Deed, Event};
+use crate::prelude::*;
 
 pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     for event in case.history {

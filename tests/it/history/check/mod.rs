@@ -8,61 +8,39 @@ mod switches;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-
-use unionhall::domain::email::EmailAddress;
-
 use super::events::{Deed, Event, Outcome, SignUp, Time, Why};
 use super::snapshot::{Person, SignUpRow, Snapshot};
+use crate::prelude::*;
 
 /// What must hold. Each is told by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Rule {
-    /// Somebody was acknowledged and is not there.
     PersonLost,
-    /// Somebody is there whom nobody named.
     PersonFromNowhere,
-    /// An address was answered another code than it has.
     CodeChanged,
-    /// A sign-up was acknowledged and is not there.
     SignUpLost,
-    /// A sign-up is there that nobody sent.
     SignUpFromNowhere,
-    /// A request that was good in every way was refused.
     RefusedForNothing,
-    /// A partner has two undecided sign-ups of one person.
     TwoPending,
-    /// A sign-up's answers are not what was sent last.
     AnswersWrong,
     /// A sign-up was said to be attributed and could not be, or the other way round.
     AttributionWrong,
-    /// A confirmation was acknowledged and its person is no member.
     MemberLost,
-    /// Somebody is a member and nobody confirmed.
     MemberFromNowhere,
     /// Somebody else is credited with a member than their sign-up names.
     CreditWrong,
     /// A sign-up is decided otherwise than was told.
     DecisionChanged,
-    /// A sign-up is decided and nobody decided it.
     DecisionFromNowhere,
     /// Somebody declined and their mailbox is not left in peace.
     PeaceBroken,
-    /// The count is not the number of members.
     CountWrong,
-    /// A count was answered that was not possible then.
     CountImpossible,
-    /// A revoked key worked.
     RevokedKeyWorked,
-    /// A good key did not.
     GoodKeyRefused,
-    /// A sign-up was taken during a pause.
     PauseIgnored,
-    /// A sign-up was refused for a pause that was not.
     PauseMadeUp,
-    /// An undecided sign-up has no mail waiting.
     MailLost,
-    /// A sign-up has two mails waiting.
     MailTwice,
     /// A decided sign-up has a mail waiting, or a mail is about nobody's.
     MailPointless,

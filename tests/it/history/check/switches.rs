@@ -1,9 +1,8 @@
 //! What the operator switches: revoked keys and pauses, each seen within two seconds of real time.
 
-use std::collections::HashMap;
-
 use super::{Case, Findings, Rule};
 use crate::history::events::{Deed, Event, Outcome, Time, Why};
+use crate::prelude::*;
 
 /// How long what the operator changed may go unseen.
 const SEEN_WITHIN: Time = 2_000_000;

@@ -1,11 +1,7 @@
 //! What the operator asks costs the same at two million people.
 
-use std::process::{Command, Stdio};
-use std::time::Duration;
-
+use crate::prelude::*;
 use rusqlite::Connection;
-
-use crate::server::{Server, block_on, sign_up};
 
 const PEOPLE: u64 = 2_000_000;
 
@@ -46,8 +42,7 @@ fn processor_time(server: &Server, arguments: &[&str]) -> f64 {
 
 #[test]
 fn figures_and_export_at_two_million_people() {
-    let server = Server::start_with(&["--store", "sqlite:", "--mail", "hold"]);
-    let key = server.key();
+    let (server, key) = Server::with_key(&["--store", "sqlite:", "--mail", "hold"]);
     block_on(server.post("/v1/invite", &key, sign_up("first@example.com"))).good();
     let (_, home) = server.stop();
     Connection::open(home.path().join("data/unionhall.db")).unwrap().execute_batch(FILL).unwrap();
@@ -58,12 +53,11 @@ fn figures_and_export_at_two_million_people() {
         println!("stats --by {by}: {took:.2} s of CPU");
         assert!(took < 1.0, "stats --by {by} took {took:.2} s");
     }
-    let stats: serde_json::Value = serde_json::from_str(&server.run(&["stats", "--json"])).unwrap();
+    let stats = server.json(&["stats", "--json"]);
     assert_eq!(stats["members"], PEOPLE / 5 * 4);
     assert_eq!(stats["funnel"]["confirmed"], PEOPLE / 5 * 4);
     assert_eq!(stats["funnel"]["signedUp"], PEOPLE + 1);
-    let demand: serde_json::Value =
-        serde_json::from_str(&server.run(&["stats", "--by", "state", "--category", "internet", "--json"])).unwrap();
+    let demand = server.json(&["stats", "--by", "state", "--category", "internet", "--json"]);
     let all: u64 = demand.as_array().unwrap().iter().map(|cell| cell["members"].as_u64().unwrap()).sum();
     assert_eq!(all, PEOPLE / 5 * 4);
 

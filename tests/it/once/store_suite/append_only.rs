@@ -1,9 +1,6 @@
 //! Tables that only grow, whoever opens the database.
 
-use unionhall::domain::union::notice::Notice;
-
 use super::*;
-use unionhall::membership::records::KeepNotice;
 
 /// Each with a column of text, and a row of it.
 const APPEND_ONLY: [(&str, &str, &str); 6] = [
@@ -68,7 +65,7 @@ pub(super) async fn append_only_tables_take_rows_and_change_none(fixture: &Fixtu
     }
     let notice = |words: &str| Notice { hash: "n".into(), words: words.into() };
     for words in ["first", "second"] {
-        fixture.store.run(KeepNotice(notice(words), NOW)).await.unwrap();
+        fixture.run(KeepNotice(notice(words), NOW)).await;
     }
     assert_eq!(fixture.records.rows("SELECT text FROM notices WHERE hash = 'n'"), [["first"]], "kept once");
 }

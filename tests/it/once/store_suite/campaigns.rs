@@ -2,24 +2,12 @@
 
 use super::*;
 use unionhall::campaigns::negotiation::{AddOfferDraft, AddRound};
-use unionhall::campaigns::participation::PressButton;
-use unionhall::campaigns::records::{FindCampaign, FindCampaignsVersion, ListOfferDrafts, ListRounds};
-use unionhall::campaigns::states::{EditCampaign, MakeCampaign, StepByDate, StepCampaign};
-use unionhall::campaigns::{Edited, Made, Noted, Pressed, Stepped, TakenStep, worker};
-use unionhall::domain::campaign::draft::CampaignDraft;
-use unionhall::domain::campaign::offer::Offer;
-use unionhall::domain::campaign::participation::{BadPress, ParticipationState, Press};
+use unionhall::campaigns::records::{FindCampaignsVersion, ListOfferDrafts, ListRounds};
+use unionhall::campaigns::states::{EditCampaign, StepByDate};
+use unionhall::campaigns::{Edited, Made, Noted, worker};
+use unionhall::domain::campaign::CampaignState;
+use unionhall::domain::campaign::participation::BadPress;
 use unionhall::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
-use unionhall::domain::campaign::{CampaignSlug, CampaignState, CampaignStep};
-use unionhall::domain::catalog::ReferralTerms;
-use unionhall::domain::person::AccountId;
-use unionhall::domain::secret::mark::AddressMarker;
-use unionhall::domain::secret::session::Nonce;
-use unionhall::people::leave::{Erase, Leave};
-use unionhall::people::sign_in::{AskSignIn, FindCampaignOfSignIn, TryCode, UseSignIn};
-use unionhall::store::Store;
-
-const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// NOW is 2027-01-15.
 pub(super) fn definition(slug: &str, states: &str) -> String {
@@ -45,15 +33,13 @@ pub(super) fn slug(text: &str) -> CampaignSlug {
 impl Fixture {
     pub(super) async fn make_campaign(&self, slug: &str, states: &str) -> Made {
         let text = definition(slug, states);
-        self.store
-            .run(MakeCampaign {
-                draft: CampaignDraft::parse(&text).unwrap(),
-                definition: text,
-                who: "op".to_owned(),
-                now: NOW,
-            })
-            .await
-            .unwrap()
+        self.run(MakeCampaign {
+            draft: CampaignDraft::parse(&text).unwrap(),
+            definition: text,
+            who: "op".to_owned(),
+            now: NOW,
+        })
+        .await
     }
 
     pub(super) async fn step(&self, of: &str, step: CampaignStep, now: Timestamp) -> Stepped {
@@ -62,10 +48,7 @@ impl Fixture {
             CampaignStep::Activate => TakenStep::Activate(TERMS),
             step => TakenStep::Plain(step),
         };
-        self.store
-            .run(StepCampaign { slug: slug(of), step, who: "op".to_owned(), note: (String::new(), true), now })
-            .await
-            .unwrap()
+        self.run(StepCampaign { slug: slug(of), step, who: "op".to_owned(), note: (String::new(), true), now }).await
     }
 
     /// A member with those answers, who is signed in.
@@ -86,27 +69,12 @@ impl Fixture {
         let email = EmailAddress::parse(email).unwrap();
         let file = self.file_at(email.normalized(), NOW).await.unwrap();
         let sign_up = of_entry(file.sign_ups.last().unwrap());
-        assert!(matches!(self.store.confirm(sign_up, SeenPage::default(), NOW).await, Ok(Confirmation::Joined(_))));
+        assert!(matches!(self.confirm_at(sign_up, NOW).await, Confirmation::Joined(_)));
         let browser = format!("browser {}", email.normalized());
-        self.store
-            .run(AskSignIn {
-                email_normalized: email.normalized(),
-                mailbox: email.mailbox(),
-                browser: browser.clone(),
-                campaign: None,
-                lane: Lane::of(b"x"),
-                now: NOW,
-            })
-            .await
-            .unwrap();
-        let asked = self.store.run(TryCode(browser, NOW)).await.unwrap().pop().unwrap();
+        self.run(asking(&email, &browser, None, NOW)).await;
+        let asked = self.run(TryCode(browser, NOW)).await.pop().unwrap();
         let nonce = Nonce::from_random(&[n; 16]);
-        self.store
-            .run(UseSignIn { sign_in: asked, by_code: false, session: nonce, now: NOW })
-            .await
-            .unwrap()
-            .unwrap()
-            .session
+        self.run(UseSignIn { sign_in: asked, by_code: false, session: nonce, now: NOW }).await.unwrap().session
     }
 
     async fn parts(&self, email: &str) -> Vec<(String, ParticipationState)> {
@@ -116,7 +84,7 @@ impl Fixture {
     }
 
     async fn campaign(&self, of: &str) -> CampaignRecord {
-        self.store.run(FindCampaign(slug(of))).await.unwrap().unwrap().campaign
+        self.run(FindCampaign(slug(of))).await.unwrap().campaign
     }
 }
 
@@ -125,39 +93,24 @@ pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fix
     assert_eq!(fixture.make_campaign("internet-2027", "\"CA\", \"OR\"").await, Made::Done);
     assert_eq!(fixture.make_campaign("internet-2027", "").await, Made::SlugTaken);
     assert_eq!(fixture.step("nothing", CampaignStep::Open, NOW).await, Stepped::Unknown);
-    let version = store.run(FindCampaignsVersion).await.unwrap();
+    let version = fixture.run(FindCampaignsVersion).await;
     let ana = fixture.member("ana@example.com", Some(UsState::CA), "internet", 1).await;
-    let press = |session: &Nonce, what, us_state, now| {
-        store.run(PressButton { session: session.clone(), slug: slug("internet-2027"), press: what, us_state, now })
-    };
+    let press =
+        |session: &Nonce, what, us_state, now| store.run(pressing(session, "internet-2027", what, us_state, now));
     assert_eq!(press(&ana, Press::In, None, NOW).await, Ok(Pressed::Unknown), "nobody sees a draft");
     assert_eq!(fixture.step("internet-2027", CampaignStep::Open, NOW).await, Stepped::Done(CampaignState::Gathering));
-    assert_ne!(store.run(FindCampaignsVersion).await.unwrap(), version);
+    assert_ne!(fixture.run(FindCampaignsVersion).await, version);
     assert!(matches!(fixture.step("internet-2027", CampaignStep::Open, NOW).await, Stepped::Refused(_)));
     let (later, browser) = (NOW.plus(HOUR), "browser".to_owned());
-    let email = EmailAddress::parse("ana@example.com").unwrap();
-    store
-        .run(AskSignIn {
-            email_normalized: email.normalized(),
-            mailbox: email.mailbox(),
-            browser: browser.clone(),
-            campaign: Some(slug("internet-2027")),
-            lane: Lane::of(b"x"),
-            now: later,
-        })
-        .await
-        .unwrap();
-    let asked = store.run(TryCode(browser, later)).await.unwrap().pop().unwrap();
+    let email = email("ana@example.com");
+    fixture.run(asking(&email, &browser, Some(slug("internet-2027")), later)).await;
+    let asked = fixture.run(TryCode(browser, later)).await.pop().unwrap();
     assert!(
-        store
-            .run(UseSignIn { sign_in: asked, by_code: false, session: ana.clone(), now: later })
-            .await
-            .unwrap()
-            .is_some()
+        fixture.run(UseSignIn { sign_in: asked, by_code: false, session: ana.clone(), now: later }).await.is_some()
     );
     assert_eq!(
-        store.run(FindCampaignOfSignIn(asked)).await,
-        Ok(Some(slug("internet-2027"))),
+        fixture.run(FindCampaignOfSignIn(asked)).await,
+        Some(slug("internet-2027")),
         "also of one that was used"
     );
     let done = |state| Ok(Pressed::Done(Some(state)));
@@ -172,12 +125,11 @@ pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fix
     assert_eq!((file.participations[0].in_at, file.participations[0].accepted_at), (Some(NOW), None));
     let nobody = Nonce::from_random(&[9; 16]);
     assert_eq!(press(&nobody, Press::In, None, NOW).await, Ok(Pressed::NotAMember));
-
     // The day of gathering ends everywhere in the US before it is over.
     let over = "2027-01-21T10:00:00Z".parse().unwrap();
-    assert_eq!(store.run(StepByDate(NOW.plus(5 * DAY))).await, Ok(0));
-    assert_eq!(store.run(StepByDate(over)).await, Ok(1));
-    assert_eq!(store.run(StepByDate(over)).await, Ok(0));
+    assert_eq!(fixture.run(StepByDate(NOW.plus(5 * DAY))).await, 0);
+    assert_eq!(fixture.run(StepByDate(over)).await, 1);
+    assert_eq!(fixture.run(StepByDate(over)).await, 0);
     let edited = definition("internet-2027", "\"CA\", \"OR\"").replace("Less.", "Much less.");
     let edit = |text: &str| {
         store.run(EditCampaign {
@@ -201,7 +153,7 @@ pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fix
     assert_eq!(fixture.campaign("internet-2027").await.active_at, Some(decided));
     assert_eq!(press(&zoe, Press::Accept, None, decided).await, done(ParticipationState::Accepted), "open for longer");
     fixture.step("internet-2027", CampaignStep::Close, decided.plus(DAY)).await;
-    let kept = store.run(FindCampaign(slug("internet-2027"))).await.unwrap().unwrap();
+    let kept = fixture.run(FindCampaign(slug("internet-2027"))).await.unwrap();
     assert_eq!((kept.campaign.closed_at, kept.counts.accepted), (Some(decided.plus(DAY)), 2));
     let steps: Vec<_> =
         kept.history.iter().map(|step| (step.who.as_str(), step.to.name(), step.note.as_str())).collect();
@@ -219,7 +171,6 @@ pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fix
     assert_eq!(kinds, ["campaign_opened", "campaign_offer", "campaign_result"]);
 }
 
-/// A person, as the model knows them.
 struct Actor {
     email: String,
     session: Nonce,
@@ -229,14 +180,9 @@ struct Actor {
 
 /// Any presses and steps, in any order: what is answered and what is kept is what a model says that knows nothing of the code.
 pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
-    let store = &fixture.store;
     let marker = AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap());
     for case in 0..25_u64 {
-        let mut random = case * 7919 + 17;
-        let mut pick = |most: usize| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) as usize % most
-        };
+        let mut pick = picker(case * 7919 + 17);
         let (some, all) = (format!("some-{case}"), format!("all-{case}"));
         fixture.make_campaign(&some, "\"CA\", \"OR\"").await;
         fixture.make_campaign(&all, "").await;
@@ -257,16 +203,7 @@ pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
                     let what = Press::ALL[pick(4)];
                     let named = [None, Some(UsState::OR), Some(UsState::TX)][pick(3)];
                     told.push(format!("{now}: {who} presses {} at {name}, naming {named:?}", what.name()));
-                    let done = store
-                        .run(PressButton {
-                            session: people[who].session.clone(),
-                            slug: slug(name),
-                            press: what,
-                            us_state: named,
-                            now,
-                        })
-                        .await
-                        .unwrap();
+                    let done = fixture.run(pressing(&people[who].session, name, what, named, now)).await;
                     let us_state = people[who].us_state.or(named);
                     let fits = which == 1 || us_state.is_some_and(|state| ["CA", "OR"].contains(&state.code()));
                     let day = |text: &str| now < text.parse().unwrap();
@@ -337,7 +274,7 @@ pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
                 10 => {
                     now = now.plus(DAY * pick(3) as u32);
                     told.push(format!("{now}: the days act"));
-                    store.run(StepByDate(now)).await.unwrap();
+                    fixture.run(StepByDate(now)).await;
                     let is_over = now >= "2027-01-21T10:00:00Z".parse().unwrap();
                     for (_, state, _) in &mut model {
                         if *state == "gathering" && is_over {
@@ -355,10 +292,9 @@ pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
                     let email_normalized = email.normalized();
                     if erases {
                         let marks = marker.marks(&email);
-                        let _erased =
-                            store.run(Erase { email_normalized, marks, account, waiver: None, now }).await.unwrap();
+                        let _erased = fixture.run(Erase { email_normalized, marks, account, waiver: None, now }).await;
                     } else {
-                        let _left = store.run(Leave { email_normalized, account, now }).await.unwrap();
+                        let _left = fixture.run(Leave { email_normalized, account, now }).await;
                     }
                     people[who].is_member = false;
                     for (_, state, parts) in &mut model {
@@ -407,11 +343,7 @@ pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixtur
             (states[n as usize % 4], ["internet", "internet,mortgage", "mobile_bills"][n as usize % 3]);
         people.push(fixture.member(&format!("p{n}@example.com"), us_state, bills, n + 1).await);
     }
-    let mut random = 4711_u64;
-    let mut pick = |most: usize| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) as usize % most
-    };
+    let mut pick = picker(4711);
     let (mut now, mut last, mut changed) = (NOW, seen(store, "all").await, HashSet::new());
     let mut sheets = 0;
     for round in 0..400 {
@@ -421,10 +353,7 @@ pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixtur
         let before = part(&fixture.file_at(format!("p{who}@example.com"), now).await.unwrap());
         // In turns they come, and a few come and go.
         let what = if (round / 100) % 2 == 0 || pick(4) > 0 { Press::In } else { Press::Out };
-        store
-            .run(PressButton { session: people[who].clone(), slug: slug("all"), press: what, us_state: None, now })
-            .await
-            .unwrap();
+        fixture.run(pressing(&people[who], "all", what, None, now)).await;
         if part(&fixture.file_at(format!("p{who}@example.com"), now).await.unwrap()) != before {
             changed.insert(who);
         }
@@ -458,17 +387,14 @@ pub(super) async fn a_negotiators_notes_are_bounded_and_kept(fixture: &Fixture) 
         asked: "A better price?".to_owned(),
         answered: "No.".to_owned(),
     };
-    assert_eq!(
-        store.run(AddRound { slug: slug("all"), round: round(0) }).await,
-        Ok(Noted::NotNow(CampaignState::Draft))
-    );
-    assert_eq!(store.run(AddRound { slug: slug("none"), round: round(0) }).await, Ok(Noted::Unknown));
+    assert_eq!(fixture.run(AddRound { slug: slug("all"), round: round(0) }).await, Noted::NotNow(CampaignState::Draft));
+    assert_eq!(fixture.run(AddRound { slug: slug("none"), round: round(0) }).await, Noted::Unknown);
     fixture.step("all", CampaignStep::Open, NOW).await;
     for n in 0..NegotiationRound::MOST {
-        assert_eq!(store.run(AddRound { slug: slug("all"), round: round(n) }).await, Ok(Noted::Done(u64::from(n) + 1)));
+        assert_eq!(fixture.run(AddRound { slug: slug("all"), round: round(n) }).await, Noted::Done(u64::from(n) + 1));
     }
-    assert_eq!(store.run(AddRound { slug: slug("all"), round: round(0) }).await, Ok(Noted::Full));
-    let rounds = store.run(ListRounds(slug("all"))).await.unwrap();
+    assert_eq!(fixture.run(AddRound { slug: slug("all"), round: round(0) }).await, Noted::Full);
+    let rounds = fixture.run(ListRounds(slug("all"))).await;
     assert_eq!((rounds.len(), &rounds[7]), (200, &round(7)));
     let propose = || {
         store.run(AddOfferDraft { slug: slug("all"), client: "Helper".to_owned(), file: OFFER.to_owned(), now: NOW })
@@ -477,5 +403,5 @@ pub(super) async fn a_negotiators_notes_are_bounded_and_kept(fixture: &Fixture) 
         assert_eq!(propose().await, Ok(Noted::Done(u64::from(n) + 1)));
     }
     assert_eq!(propose().await, Ok(Noted::Full));
-    assert_eq!(store.run(ListOfferDrafts(slug("all"))).await.unwrap()[0].file, OFFER);
+    assert_eq!(fixture.run(ListOfferDrafts(slug("all"))).await[0].file, OFFER);
 }

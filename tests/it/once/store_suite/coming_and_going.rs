@@ -1,36 +1,17 @@
 //! What every store makes of people who come and go, held to a naive model; and of those whose time is up (retention).
 
-use std::collections::BTreeMap;
-
 use unionhall::domain::email::disposable::DisposableDomains;
-use unionhall::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
-use unionhall::domain::person::{AccountId, PersonState};
-use unionhall::domain::secret::mark::{AddressMarker, tombstone};
-use unionhall::domain::secret::session::Nonce;
-use unionhall::domain::secret::token::{Purpose, TokenMaker};
+use unionhall::domain::secret::mark::tombstone;
 use unionhall::domain::sign_in::SignInRef;
-use unionhall::domain::sign_up::{Channel, SilenceChange};
+use unionhall::domain::sign_up::Channel;
 use unionhall::domain::union::notice::Notices;
 use unionhall::mail::Delivery;
 use unionhall::membership::{Application, Membership, SignUpContext};
-use unionhall::people::People;
-use unionhall::people::erasures::ErasureLog;
 use unionhall::people::retention::Walk;
 
 use super::*;
-use unionhall::figures::ListSources;
-use unionhall::figures::rollup::RollUp;
-use unionhall::keys::records::ListKeys;
-use unionhall::mail::outbox::settle::Settle;
-use unionhall::mail::sources::ListSourceStatuses;
-use unionhall::membership::code::CreateCode;
-use unionhall::membership::decline::{ChooseSilence, Decline, TakeBack};
-use unionhall::membership::mail_report::NoteReport;
-use unionhall::membership::records::{FindSignUp, KeepNotice};
 use unionhall::people::choices::EndSessions;
-use unionhall::people::forget::Retain;
-use unionhall::people::leave::Leave;
-use unionhall::people::sign_in::{AskSignIn, EnterByJoining, FindCampaignOfSignIn, FindSignIn, TryCode, UseSignIn};
+use unionhall::people::sign_in::FindSignIn;
 
 fn secret() -> Secret {
     Secret::new(&"s".repeat(32)).unwrap()
@@ -49,25 +30,27 @@ impl Rooms {
     fn above(fixture: &Fixture) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let notice = Notices::of("Consumer Union", "https://union.example");
-        let store = Store::clone(&fixture.store);
+        let (store, disposable) = (Store::clone(&fixture.store), DisposableDomains::default());
         Self {
-            membership: Membership::new(
-                store,
-                &secret(),
-                Delivery::Held,
-                Arc::default(),
-                DisposableDomains::default(),
-                notice,
-            ),
-            people: People::new(
-                Store::clone(&fixture.store),
-                AddressMarker::new(&secret()),
-                ErasureLog::beside(folder.path()),
-            ),
+            membership: Membership::new(store.clone(), &secret(), Delivery::Held, Arc::default(), disposable, notice),
+            people: People::new(store, AddressMarker::new(&secret()), ErasureLog::beside(folder.path())),
             tokens: TokenMaker::new(&secret()),
             marker: AddressMarker::new(&secret()),
             _folder: folder,
         }
+    }
+
+    async fn sign_up(
+        &self,
+        fixture: &Fixture,
+        email: EmailAddress,
+        ref_code: Option<ReferralCode>,
+        now: Timestamp,
+    ) -> SignedUp {
+        let application = Application { email, answers: Default::default(), ref_code };
+        let (channel, lane) = (Channel::Rest, Lane::of(b"x"));
+        let context = SignUpContext { channel, client: None, lane, proven: false, language: None, request: None };
+        self.membership.sign_up(&application, Some(&fixture.partner), context, now).await.unwrap()
     }
 }
 
@@ -86,7 +69,6 @@ struct Modelled {
 
 const ADDRESSES: [&str; 6] = ["a", "a+x", "b", "b+x", "c", "d"];
 
-/// Whose mailbox an address is.
 fn mailbox(who: usize) -> usize {
     if who < 4 { who / 2 } else { who }
 }
@@ -96,11 +78,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(fi
     let rooms = Rooms::above(fixture);
     for case in 0..40_u64 {
         let before = fixture.members().await;
-        let mut random = case * 7919 + 17;
-        let mut pick = |most: usize| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) as usize % most
-        };
+        let mut pick = picker(case * 7919 + 17);
         let emails = ADDRESSES.map(|name| {
             // The case goes before the tag, so that every case has people of its own.
             let (name, tag) =
@@ -116,21 +94,8 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(fi
                 0..=2 => {
                     let referrer = Some(pick(6)).filter(|other| people[*other].code.is_some());
                     told.push(format!("{} signs up, referred by {referrer:?}", ADDRESSES[who]));
-                    let application = Application {
-                        email: emails[who].clone(),
-                        answers: Default::default(),
-                        ref_code: referrer.and_then(|other| people[other].code),
-                    };
-                    let context = SignUpContext {
-                        channel: Channel::Rest,
-                        client: None,
-                        lane: Lane::of(b"x"),
-                        proven: false,
-                        language: None,
-                        request: None,
-                    };
-                    let partner = Some(&fixture.partner);
-                    let done = rooms.membership.sign_up(&application, partner, context, now).await.unwrap();
+                    let code = referrer.and_then(|other| people[other].code);
+                    let done = rooms.sign_up(fixture, emails[who].clone(), code, now).await;
                     let person = &mut people[who];
                     assert_eq!(person.code.unwrap_or(done.code), done.code, "case {case}: {told:#?}");
                     person.code = Some(done.code);
@@ -214,27 +179,25 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(fi
     }
 }
 
-fn account(n: u32) -> AccountId {
-    let mut random = [0; AccountId::ENTROPY];
-    random[..4].copy_from_slice(&n.to_be_bytes());
-    AccountId::from_random(&random)
+fn day(days: u32) -> Timestamp {
+    after(DAY * days)
 }
 
 /// Walks over everybody, as retention does.
 pub(super) async fn walk(fixture: &Fixture, now: Timestamp) {
     let mut walk = Walk::new(&secret(), TIMES);
-    while !fixture.store.run(Retain { times: TIMES, now }).await.unwrap().is_nothing() {}
+    while !fixture.run(Retain { times: TIMES, now }).await.is_nothing() {}
     fixture.roll(now).await;
     while walk.step(&fixture.store, now).await.unwrap() {}
 }
 
 impl Fixture {
     async fn roll(&self, now: Timestamp) {
-        while self.store.run(RollUp { now }).await.unwrap() {}
+        while self.run(RollUp { now }).await {}
     }
 
     async fn state_of(&self, address: &str) -> Option<PersonState> {
-        let email_normalized = EmailAddress::parse(address).unwrap().normalized();
+        let email_normalized = email(address).normalized();
         self.file_at(email_normalized, NOW).await.map(|file| file.person.state)
     }
 }
@@ -248,7 +211,6 @@ pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their
     let referred = fixture.refer("friend@example.com", code).await;
     assert!(referred.attributed);
     fixture.confirm(3).await;
-    let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
     walk(fixture, day(89)).await;
     assert_eq!(fixture.state_of("never@example.com").await, Some(PersonState::Invited));
     // Whoever was heard of since is kept.
@@ -263,20 +225,7 @@ pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their
     // Their code is known, and their own again.
     let later = fixture.refer("other@example.com", code).await;
     assert!(later.attributed, "a link that they passed on leads to them");
-    let application = Application {
-        email: EmailAddress::parse("never@example.com").unwrap(),
-        answers: Default::default(),
-        ref_code: None,
-    };
-    let context = SignUpContext {
-        channel: Channel::Rest,
-        client: None,
-        lane: Lane::of(b"x"),
-        proven: false,
-        language: None,
-        request: None,
-    };
-    let back = rooms.membership.sign_up(&application, Some(&fixture.partner), context, day(200)).await.unwrap();
+    let back = rooms.sign_up(fixture, email("never@example.com"), None, day(200)).await;
     assert_eq!(back.code, code);
     let file = fixture.file_at("never@example.com".to_owned(), day(200)).await.unwrap();
     assert_eq!(file.referrals.members, 1, "and so is what they are credited for");
@@ -294,7 +243,7 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(fixture:
         }
         fixture.sign_up(plain).await;
         let file = fixture.file_at(email.normalized(), NOW).await.unwrap();
-        fixture.store.confirm(of_entry(&file.sign_ups[0]), SeenPage::default(), NOW).await.unwrap();
+        fixture.confirm_at(of_entry(&file.sign_ups[0]), NOW).await;
         rooms.people.erase(&email, None, NOW.plus(MINUTE)).await.unwrap();
         if n == 2 {
             done(fixture.store.run(CreateCode { person: fixture.person(&tagged), now: NOW.plus(HOUR) })).await.unwrap();
@@ -304,7 +253,7 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(fixture:
     let sent = fixture.send_due(NOW.plus(HOUR * 2)).await;
     assert!(sent.is_empty(), "{sent:?}");
     // To the day alone: by the moment the audit log would tell who a tombstone was.
-    let key = tombstone(&rooms.marker.address(&EmailAddress::parse("kim@example.com").unwrap()));
+    let key = tombstone(&rooms.marker.address(&email("kim@example.com")));
     let tombstone = fixture.file_at(key, NOW).await.unwrap();
     assert_eq!(tombstone.person.erased_at.unwrap().as_millis() % 86_400_000, 0);
     // A member who shares the mailbox is not silenced with them.
@@ -312,9 +261,9 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(fixture:
     fixture.sign_up("zoe@example.com").await;
     for address in ["zoe+a@example.com", "zoe@example.com"] {
         let file = fixture.file_at(address.to_owned(), NOW).await.unwrap();
-        fixture.store.confirm(of_entry(&file.sign_ups[0]), SeenPage::default(), NOW).await.unwrap();
+        fixture.confirm_at(of_entry(&file.sign_ups[0]), NOW).await;
     }
-    let zoe = EmailAddress::parse("zoe@example.com").unwrap();
+    let zoe = email("zoe@example.com");
     let erased = rooms.people.erase(&zoe, None, NOW.plus(MINUTE)).await.unwrap().unwrap();
     assert!(erased.mailbox_is_shared);
     fixture.store.sign_up(fixture.new_sign_up("zoe+a@example.com"), NOW.plus(HOUR)).await.unwrap();
@@ -346,24 +295,13 @@ pub(super) async fn posts_that_nobody_was_mailed_about_leave_nothing(fixture: &F
 pub(super) async fn a_reminder_goes_where_a_mail_left_and_counts(fixture: &Fixture) {
     let browser = "b".to_owned();
     let ask = async |address: &str, now| {
-        let email = EmailAddress::parse(address).unwrap();
-        fixture
-            .store
-            .run(AskSignIn {
-                email_normalized: email.normalized(),
-                mailbox: email.mailbox(),
-                browser: browser.clone(),
-                campaign: None,
-                lane: Lane::of(b"x"),
-                now,
-            })
-            .await
-            .unwrap();
+        let email = email(address);
+        fixture.run(asking(&email, &browser, None, now)).await;
     };
     fixture.sign_up("ana@example.com").await;
     assert_eq!(fixture.send_due(NOW).await, ["ana@example.com"]);
     let reputation = async || {
-        let sources = fixture.store.run(ListSourceStatuses(NOW)).await.unwrap();
+        let sources = fixture.run(ListSourceStatuses(NOW)).await;
         sources.iter().map(|source| (source.source.clone(), source.reputation.mailed_today)).collect::<Vec<_>>()
     };
     let before = reputation().await;
@@ -372,9 +310,9 @@ pub(super) async fn a_reminder_goes_where_a_mail_left_and_counts(fixture: &Fixtu
     ask("ana@example.com", later).await;
     let due = fixture.lease("w", later).await;
     assert_eq!(due.iter().map(|mail| (mail.kind, mail.is_reminder)).collect::<Vec<_>>(), [(MailKind::Confirm, true)]);
-    fixture.store.run(Settle { mail: due[0].clone(), outcome: MailOutcome::Sent, now: later }).await.unwrap();
+    fixture.run(Settle { mail: due[0].clone(), outcome: MailOutcome::Sent, now: later }).await;
     assert_eq!((before[0].1, reputation().await[0].1), (1, 2), "it counts against the budget");
-    let asked = fixture.store.run(ListSources(0)).await.unwrap()[0].1.mailed;
+    let asked = fixture.run(ListSources(0)).await[0].1.mailed;
     assert_eq!(asked, 1, "what the partner asked to be confirmed");
 }
 
@@ -384,12 +322,7 @@ pub(super) async fn whoever_left_is_forgotten_a_year_later(fixture: &Fixture) {
     }
     fixture.confirm(1).await;
     fixture.confirm(2).await;
-    let leave = async |address: &str, now| {
-        let email = EmailAddress::parse(address).unwrap();
-        fixture.store.run(Leave { email_normalized: email.normalized(), account: account(1), now }).await.unwrap();
-    };
-    let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
-    leave("ana@example.com", day(1)).await;
+    fixture.run(leaving("ana@example.com", day(1))).await;
     walk(fixture, day(365)).await;
     assert_eq!(fixture.state_of("ana@example.com").await, Some(PersonState::Left));
     // A stranger's sign-up holds it up only as long as it can be confirmed.
@@ -401,7 +334,7 @@ pub(super) async fn whoever_left_is_forgotten_a_year_later(fixture: &Fixture) {
     let ben = fixture.person("ben@example.com").code;
     fixture.refer("ana+new@example.com", ben).await;
     let file = fixture.file_at("ana+new@example.com".to_owned(), day(400)).await.unwrap();
-    fixture.store.confirm(of_entry(&file.sign_ups[0]), SeenPage::default(), NOW).await.unwrap();
+    fixture.confirm_at(of_entry(&file.sign_ups[0]), NOW).await;
     let file = fixture.file_at("ana+new@example.com".to_owned(), day(400)).await.unwrap();
     assert_eq!((file.person.state, file.person.referrer, file.person.uncredited), (PersonState::Member, None, true));
 }
@@ -411,23 +344,15 @@ pub(super) async fn spent_sign_ups_and_mailboxes_are_forgotten(fixture: &Fixture
     fixture.sign_up("ana@example.com").await;
     fixture.confirm(1).await;
     fixture.sign_up("ana@example.com").await;
-    assert_eq!(
-        fixture.store.run(Decline { sign_up: linked(2), how: DecidedHow::OneClick, silence: None, now: NOW }).await,
-        Ok(Declining::Declined)
-    );
+    assert_eq!(fixture.run(one_click(linked(2), NOW)).await, Declining::Declined);
     fixture.sign_up("silent@example.com").await;
-    fixture
-        .store
-        .run(Decline { sign_up: linked(3), how: DecidedHow::OneClick, silence: None, now: NOW })
-        .await
-        .unwrap();
-    let declined = async || fixture.store.run(ListKeys).await.unwrap()[0].1.declined;
+    fixture.run(one_click(linked(3), NOW)).await;
+    let declined = async || fixture.run(ListKeys).await[0].1.declined;
     let kept = async |address: &str| {
         let file = fixture.file_at(address.to_owned(), NOW).await;
         file.map(|file| (file.sign_ups.len(), file.mailbox.suppressed_until.is_some()))
     };
     let before = declined().await;
-    let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
     walk(fixture, day(29)).await;
     assert_eq!(kept("silent@example.com").await, Some((1, true)), "a silence lasts as long as was promised");
     walk(fixture, day(31)).await;
@@ -440,18 +365,16 @@ pub(super) async fn spent_sign_ups_and_mailboxes_are_forgotten(fixture: &Fixture
     assert_eq!(fixture.members().await, 1);
 }
 
-/// A complaint outlasts the mailbox's last mail by a year.
 pub(super) async fn a_complaint_is_remembered_for_a_year(fixture: &Fixture) {
     use unionhall::domain::mail::report::{MailReport, ReportKind, ReportedMail};
     fixture.sign_up("ana@example.com").await;
     fixture.confirm(1).await;
     let report = MailReport { mail: ReportedMail::OfSignUp(linked(1)), kind: ReportKind::Complaint, once: None };
-    fixture.store.run(NoteReport { report, now: NOW }).await.unwrap();
+    fixture.run(NoteReport { report, now: NOW }).await;
     let complained = async || {
         let file = fixture.file_at("ana@example.com".to_owned(), NOW).await.unwrap();
         file.mailbox.complained_at.is_some()
     };
-    let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
     walk(fixture, day(364)).await;
     assert!(complained().await);
     walk(fixture, day(366)).await;
@@ -462,7 +385,7 @@ pub(super) async fn a_complaint_is_remembered_for_a_year(fixture: &Fixture) {
 pub(super) async fn notices_are_kept_once(fixture: &Fixture) {
     let notice = Notices::of("Consumer Union", "https://union.example").all()[0].clone();
     for now in [NOW, NOW.plus(HOUR)] {
-        fixture.store.run(KeepNotice(notice.clone(), now)).await.unwrap();
+        fixture.run(KeepNotice(notice.clone(), now)).await;
     }
     let new = NewSignUp {
         evidence: unionhall::domain::sign_up::Evidence { notice: Arc::clone(&notice.hash), ..evidence() },
@@ -478,67 +401,44 @@ pub(super) async fn notices_are_kept_once(fixture: &Fixture) {
 pub(super) async fn an_old_link_is_not_about_whoever_has_its_id_now(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
     let (store, before) = (&fixture.store, linked_at(1, NOW.minus(HOUR)));
-    assert_eq!(store.run(FindSignUp(before, NOW)).await, Ok(None));
+    assert_eq!(fixture.run(FindSignUp(before, NOW)).await, None);
     assert_eq!(store.confirm(before, SeenPage::default(), NOW).await, Ok(Confirmation::Unknown));
+    assert_eq!(fixture.run(declining(before, None, NOW)).await, Declining::Unknown);
+    assert!(!fixture.run(ChooseSilence { sign_up: before, silence: SilenceChange::default(), now: NOW }).await);
     assert_eq!(
-        store.run(Decline { sign_up: before, how: DecidedHow::Button, silence: None, now: NOW }).await,
-        Ok(Declining::Unknown)
-    );
-    assert_eq!(
-        store.run(ChooseSilence { sign_up: before, silence: SilenceChange::default(), now: NOW }).await,
-        Ok(false)
-    );
-    assert_eq!(
-        store.run(TakeBack { sign_up: before, seen: SeenPage::default(), now: NOW }).await,
-        Ok(Confirmation::Unknown)
+        fixture.run(TakeBack { sign_up: before, seen: SeenPage::default(), now: NOW }).await,
+        Confirmation::Unknown
     );
     let report = MailReport { mail: ReportedMail::OfSignUp(before), kind: ReportKind::Complaint, once: None };
-    assert_eq!(store.run(NoteReport { report, now: NOW }).await, Ok(ReportOutcome::Unknown));
+    assert_eq!(fixture.run(NoteReport { report, now: NOW }).await, ReportOutcome::Unknown);
     assert!(matches!(fixture.confirm(1).await, Confirmation::Joined(_)), "nothing of it was done");
-    assert_eq!(store.run(EnterByJoining(before, Nonce::from_random(&[7; 16]))).await, Ok(None));
+    assert_eq!(fixture.run(EnterByJoining(before, Nonce::from_random(&[7; 16]))).await, None);
 
-    store
-        .run(AskSignIn {
-            email_normalized: (EmailAddress::parse("ana@example.com").unwrap()).normalized(),
-            mailbox: (EmailAddress::parse("ana@example.com").unwrap()).mailbox(),
-            browser: "browser".to_owned(),
-            campaign: None,
-            lane: Lane::of(b"x"),
-            now: NOW,
-        })
-        .await
-        .unwrap();
-    let asked = store.run(TryCode("browser".to_owned(), NOW)).await.unwrap()[0];
+    fixture.run(asking(&email("ana@example.com"), "browser", None, NOW)).await;
+    let asked = fixture.run(TryCode("browser".to_owned(), NOW)).await[0];
     let before = SignInRef { created_at: NOW.minus(HOUR), ..asked };
     let session = || Nonce::from_random(&[7; 16]);
-    assert_eq!(store.run(FindSignIn(before, NOW)).await, Ok(None));
-    assert_eq!(store.run(FindCampaignOfSignIn(asked)).await, Ok(None), "of none");
-    assert_eq!(store.run(UseSignIn { sign_in: before, by_code: false, session: session(), now: NOW }).await, Ok(None));
+    assert_eq!(fixture.run(FindSignIn(before, NOW)).await, None);
+    assert_eq!(fixture.run(FindCampaignOfSignIn(asked)).await, None, "of none");
+    assert_eq!(fixture.run(UseSignIn { sign_in: before, by_code: false, session: session(), now: NOW }).await, None);
     assert_eq!(
-        store.run(UseSignIn { sign_in: asked, by_code: false, session: session(), now: NOW }).await,
-        Ok(Some(SignedIn { session: session(), campaign: None }))
+        fixture.run(UseSignIn { sign_in: asked, by_code: false, session: session(), now: NOW }).await,
+        Some(SignedIn { session: session(), campaign: None })
     );
 }
 
 /// Whoever joined is signed in by the sign-up that they confirmed, with the one session of theirs, for as long as they are a
 /// member.
 pub(super) async fn whoever_joined_is_signed_in_by_the_sign_up_that_they_confirmed(fixture: &Fixture) {
-    let (store, session) = (&fixture.store, |byte| Nonce::from_random(&[byte; 16]));
+    let session = |byte| Nonce::from_random(&[byte; 16]);
     fixture.sign_up("ana@example.com").await;
     let sign_up = linked(1);
-    assert_eq!(store.run(EnterByJoining(sign_up, session(1))).await, Ok(None), "it is not confirmed");
+    assert_eq!(fixture.run(EnterByJoining(sign_up, session(1))).await, None, "it is not confirmed");
     assert!(matches!(fixture.confirm(1).await, Confirmation::Joined(_)));
-    assert_eq!(store.run(EnterByJoining(sign_up, session(1))).await, Ok(Some(session(1))));
-    assert_eq!(store.run(EnterByJoining(sign_up, session(2))).await, Ok(Some(session(1))), "a person has one");
-    assert_eq!(store.run(EndSessions(session(1), session(3))).await, Ok(true));
-    assert_eq!(store.run(EnterByJoining(sign_up, session(2))).await, Ok(Some(session(3))));
-    store
-        .run(Leave {
-            email_normalized: (EmailAddress::parse("ana@example.com").unwrap()).normalized(),
-            account: account(1),
-            now: NOW,
-        })
-        .await
-        .unwrap();
-    assert_eq!(store.run(EnterByJoining(sign_up, session(2))).await, Ok(None), "they left");
+    assert_eq!(fixture.run(EnterByJoining(sign_up, session(1))).await, Some(session(1)));
+    assert_eq!(fixture.run(EnterByJoining(sign_up, session(2))).await, Some(session(1)), "a person has one");
+    assert!(fixture.run(EndSessions(session(1), session(3))).await);
+    assert_eq!(fixture.run(EnterByJoining(sign_up, session(2))).await, Some(session(3)));
+    fixture.run(leaving("ana@example.com", NOW)).await;
+    assert_eq!(fixture.run(EnterByJoining(sign_up, session(2))).await, None, "they left");
 }

@@ -1,10 +1,6 @@
 //! What every store makes of confirmations that come at once, whatever shares a commit.
 
-use unionhall::domain::language::Language;
-
 use super::*;
-use crate::server::together;
-use unionhall::membership::decline::Decline;
 
 /// What the records say of confirmations, with one row for each thing that a confirmation changes.
 const SUMS: &str = "
@@ -59,11 +55,7 @@ pub(super) async fn confirmations_at_once_are_each_done_as_if_alone(fixture: &Fi
     fixture.by_form("both@example.com", NOW).await;
     note("both by form".to_owned());
     let id = |name: &str| linked(ids[name]);
-    fixture
-        .store
-        .run(Decline { sign_up: id("declined"), how: DecidedHow::Button, silence: None, now: NOW })
-        .await
-        .unwrap();
+    fixture.run(declining(id("declined"), None, NOW)).await;
     fixture.records.execute(
         "INSERT INTO mailboxes (mailbox, complained_at) VALUES ('form1@example.com', 1), ('b@example.com', 1)",
     );
@@ -165,16 +157,13 @@ pub(super) async fn a_new_member_is_told_with_the_answers_that_count(fixture: &F
 }
 
 /// The same where each has a transaction of its own.
-#[test]
-fn confirmations_at_once_on_postgres_without_batches() {
+#[tokio::test(flavor = "multi_thread")]
+async fn confirmations_at_once_on_postgres_without_batches() {
     needs!(Postgres);
-    block_on(async {
-        let database = Database::migrated().await;
-        let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());
-        let records = Records::Postgres { store: database.url(), limits: String::new() };
-        let fixture = Fixture::new(store, records).await;
-        confirmations_at_once_are_each_done_as_if_alone(&fixture).await;
-        fixture.store.close().await.unwrap();
-        database.drop().await;
-    });
+    let database = Database::migrated().await;
+    let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());
+    let records = Records::Postgres { store: database.url(), limits: String::new() };
+    let fixture = Fixture::new(store, records).await;
+    confirmations_at_once_are_each_done_as_if_alone(&fixture).await;
+    fixture.store.close().await.unwrap();
 }

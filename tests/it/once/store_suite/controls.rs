@@ -1,34 +1,21 @@
 //! What every store does when the operator stops a partner, gives it a mail budget of its own, or ends what a key signed up.
 
-use unionhall::domain::api_key::{KeyStatus, Mode};
-use unionhall::domain::mail::budget::SourceStatus;
-use unionhall::domain::partner::endpoint::DeliveryOutcome;
 use unionhall::domain::sign_up::PendingPlace;
-use unionhall::domain::webhook::DISABLED_AFTER;
 use unionhall::keys::{Keys, NewKey};
 use unionhall::membership::withdraw::{Withdraw, withdraw_sign_ups};
 use unionhall::partners::Partners;
-use unionhall::store::audit::{Act, AuditPlace, ListAuditAfter};
 
 use super::*;
-use unionhall::figures::ListSources;
-use unionhall::keys::records::{FindKey, ListKeys, RevokeKey};
 use unionhall::mail::outbox::hold::ReleaseSuspended;
-use unionhall::mail::outbox::lease::Lease;
-use unionhall::mail::outbox::{DropHeld, ListMail, ReleaseHeld, RetryMail};
-use unionhall::mail::sources::ListSourceStatuses;
-use unionhall::membership::records::FindSignUp;
-use unionhall::partners::endpoints::{ListDueEndpoints, ListEndpoints};
-use unionhall::partners::records::{ListPartners, ResumePartner, SetMailsADay, SuspendPartner};
-use unionhall::sandbox::inbox::ListInboxPartners;
+use unionhall::partners::records::SetMailsADay;
 
 impl Fixture {
     async fn held(&self) -> usize {
-        self.store.run(ListMail).await.unwrap().iter().filter(|mail| mail.held_at.is_some()).count()
+        self.run(ListMail).await.iter().filter(|mail| mail.held_at.is_some()).count()
     }
 
     async fn resume(&self, now: Timestamp) -> u64 {
-        assert!(self.store.run(ResumePartner(self.partner.id, now)).await.unwrap());
+        assert!(self.run(ResumePartner(self.partner.id, now)).await);
         self.release_suspended(now).await
     }
 
@@ -47,12 +34,12 @@ pub(super) async fn a_key_is_believed_for_less_than_two_seconds(fixture: &Fixtur
     let at = |millis| after(Duration::from_millis(millis));
     let works = async |millis| keys.recognize(Some(header.as_bytes()), at(millis)).await.is_ok();
     assert!(works(0).await && works(999).await);
-    fixture.store.run(SuspendPartner(partner, NOW)).await.unwrap();
+    fixture.run(SuspendPartner(partner, NOW)).await;
     assert!(works(999).await, "what was read is believed for a second");
     assert!(!works(1000).await && !works(1000).await);
-    fixture.store.run(ResumePartner(partner, NOW)).await.unwrap();
+    fixture.run(ResumePartner(partner, NOW)).await;
     assert!(works(2000).await);
-    fixture.store.run(RevokeKey(key.id(), NOW)).await.unwrap();
+    fixture.run(RevokeKey(key.id(), NOW)).await;
     // While somebody reads it anew, others use what is known: until then, even if the first one went away.
     let reading = keys.recognize(Some(header.as_bytes()), at(3000));
     let _went_away = tokio::time::timeout(Duration::ZERO, reading).await;
@@ -61,22 +48,22 @@ pub(super) async fn a_key_is_believed_for_less_than_two_seconds(fixture: &Fixtur
 
 pub(super) async fn a_suspended_partner_is_stopped_and_comes_back(fixture: &Fixture) {
     let Partner { id, key: issued, .. } = fixture.partner;
-    let status = async |key| fixture.store.run(FindKey(key)).await.unwrap().unwrap().status(after(HOUR));
+    let status = async |key| fixture.run(FindKey(key)).await.unwrap().status(after(HOUR));
     let revoked = issue(&fixture.store, key(2, "Acme")).await.key;
     let zoe = issue(&fixture.store, key(3, "Zoe")).await;
-    fixture.store.run(RevokeKey(revoked, NOW)).await.unwrap();
-    assert!(!fixture.store.run(ResumePartner(id, NOW)).await.unwrap(), "it was not suspended");
-    assert!(fixture.store.run(SuspendPartner(id, NOW)).await.unwrap());
-    assert!(!fixture.store.run(SuspendPartner(id, after(HOUR))).await.unwrap(), "twice is once");
-    let listed = fixture.store.run(ListPartners).await.unwrap();
+    fixture.run(RevokeKey(revoked, NOW)).await;
+    assert!(!fixture.run(ResumePartner(id, NOW)).await, "it was not suspended");
+    assert!(fixture.run(SuspendPartner(id, NOW)).await);
+    assert!(!fixture.run(SuspendPartner(id, after(HOUR))).await, "twice is once");
+    let listed = fixture.run(ListPartners).await;
     assert_eq!(
         listed.iter().map(|partner| (partner.name.as_str(), partner.suspended_at)).collect::<Vec<_>>(),
         [("Acme", Some(NOW)), ("Zoe", None)]
     );
     assert_eq!((status(issued).await, status(revoked).await), (KeyStatus::Suspended, KeyStatus::Revoked));
     assert_eq!(status(zoe.key).await, KeyStatus::Valid);
-    assert_eq!(fixture.store.run(ListKeys).await.unwrap()[0].0.status(NOW), KeyStatus::Suspended);
-    let inboxes = fixture.store.run(ListInboxPartners(NOW)).await.unwrap();
+    assert_eq!(fixture.run(ListKeys).await[0].0.status(NOW), KeyStatus::Suspended);
+    let inboxes = fixture.run(ListInboxPartners(NOW)).await;
     assert_eq!(inboxes.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["Zoe"]);
 
     for n in 0..3 {
@@ -90,15 +77,14 @@ pub(super) async fn a_suspended_partner_is_stopped_and_comes_back(fixture: &Fixt
     assert_eq!(fixture.send_due(NOW).await, ["zoes@example.com"]);
     assert_eq!(fixture.held().await, 4);
     for now in [NOW, after(HOUR)] {
-        assert_eq!(fixture.store.run(ReleaseHeld(HeldMail::All, now)).await, Ok(0), "who means all means other mail");
-        assert_eq!(fixture.store.run(DropHeld(HeldMail::All, now)).await, Ok(0));
+        assert_eq!(fixture.run(ReleaseHeld(HeldMail::All, now)).await, 0, "who means all means other mail");
+        assert_eq!(fixture.run(DropHeld(HeldMail::All, now)).await, 0);
     }
     let suspended = |status: &SourceStatus| status.source == "Acme" && status.is_suspended && status.held == 4;
-    assert!(fixture.store.run(ListSourceStatuses(NOW)).await.unwrap().iter().any(suspended));
-
+    assert!(fixture.run(ListSourceStatuses(NOW)).await.iter().any(suspended));
     // One goes by the operator's decision, the others when the suspension is lifted; a revoked key stays one.
-    let first = fixture.store.run(ListMail).await.unwrap()[0].id;
-    assert!(fixture.store.run(RetryMail(first, after(HOUR))).await.unwrap());
+    let first = fixture.run(ListMail).await[0].id;
+    assert!(fixture.run(RetryMail(first, after(HOUR))).await);
     assert_eq!(fixture.send_due(after(HOUR)).await, ["user0@example.com"]);
     let late = after(PENDING_FOR - HOUR);
     assert_eq!(fixture.resume(late).await, 3);
@@ -107,26 +93,20 @@ pub(super) async fn a_suspended_partner_is_stopped_and_comes_back(fixture: &Fixt
     sent.sort();
     assert_eq!(sent, ["user1@example.com", "user2@example.com"]);
     assert_eq!(fixture.held().await, 1, "what the revoked key asked for");
-    let again = fixture.store.run(FindSignUp(linked(2), after(2 * PENDING_FOR - 2 * HOUR))).await.unwrap().unwrap();
+    let again = fixture.run(FindSignUp(linked(2), after(2 * PENDING_FOR - 2 * HOUR))).await.unwrap();
     assert_eq!(again.state, SignUpState::Pending, "a week from when it was let go");
     assert_eq!(fixture.release_suspended(late).await, 0, "and once");
 }
 
 pub(super) async fn lifting_a_suspension_releases_what_it_held_and_no_more(fixture: &Fixture) {
     let budget = MailBudget { form_a_day: 1, key_a_day: 1 };
-    let lease = async |now| {
-        fixture
-            .store
-            .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: Some(budget), now })
-            .await
-            .unwrap()
-    };
+    let lease = async |now| fixture.run(Lease { budget: Some(budget), ..lease_of("w", 100, now) }).await;
     fixture.sign_up("first@example.com").await;
     fixture.sign_up("second@example.com").await;
     let leased = lease(NOW).await;
     assert_eq!((leased.mails.len(), leased.held.len(), fixture.held().await), (1, 1, 1), "past the budget");
     fixture.settle(&leased.mails[0], MailOutcome::Sent, NOW).await;
-    fixture.store.run(SuspendPartner(fixture.partner.id, NOW)).await.unwrap();
+    fixture.run(SuspendPartner(fixture.partner.id, NOW)).await;
     for n in 0..700 {
         fixture.sign_up(&format!("user{n}@example.com")).await;
     }
@@ -134,15 +114,7 @@ pub(super) async fn lifting_a_suspension_releases_what_it_held_and_no_more(fixtu
     assert_eq!(fixture.held().await, 701);
     assert!(lease(NOW).await.held.is_empty(), "a suspension is no flood that the log tells of");
     // A worker that had read before may hold one after all were released; the next call finds it.
-    assert_eq!(
-        fixture
-            .store
-            .run(ReleaseSuspended { partner: fixture.partner.id, after: MailId(0), now: NOW })
-            .await
-            .unwrap()
-            .1,
-        499
-    );
+    assert_eq!(fixture.run(ReleaseSuspended { partner: fixture.partner.id, after: MailId(0), now: NOW }).await.1, 499);
     assert_eq!(fixture.resume(NOW).await, 201);
     assert_eq!(fixture.held().await, 1, "what was past the budget before waits for the operator");
     while lease(NOW).await.deferred {}
@@ -157,13 +129,13 @@ pub(super) async fn webhooks_of_a_suspended_partner_wait_and_are_not_disabled_fo
     let fails = |at| DeliveryOutcome::Retry { at, cause: "it answered 500".to_owned() };
     let one = &fixture.due(endpoint, NOW).await[0];
     assert!(!fixture.settled(endpoint, one, fails(after(HOUR)), NOW).await);
-    let has_due = async |now| !fixture.store.run(ListDueEndpoints(now)).await.unwrap().is_empty();
+    let has_due = async |now| !fixture.run(ListDueEndpoints(now)).await.is_empty();
     assert!(has_due(after(HOUR)).await);
-    fixture.store.run(SuspendPartner(fixture.partner.id, after(HOUR))).await.unwrap();
+    fixture.run(SuspendPartner(fixture.partner.id, after(HOUR))).await;
     fixture.sign_up_named("ben@example.com", "two", after(HOUR)).await;
-    fixture.store.confirm(linked_at(2, after(HOUR)), SeenPage::default(), after(HOUR)).await.unwrap();
+    fixture.confirm_at(linked_at(2, after(HOUR)), after(HOUR)).await;
     assert!(!has_due(after(2 * DISABLED_AFTER)).await);
-    let listed = &fixture.store.run(ListEndpoints(None)).await.unwrap()[0];
+    let listed = &fixture.run(ListEndpoints(None)).await[0];
     assert_eq!((listed.waiting, listed.endpoint.suspended_at), (2, Some(after(HOUR))), "events wait");
 
     let lifted = after(HOUR).plus(2 * DISABLED_AFTER);
@@ -183,20 +155,15 @@ pub(super) async fn webhooks_of_a_suspended_partner_wait_and_are_not_disabled_fo
 pub(super) async fn a_partner_has_a_mail_budget_of_its_own(fixture: &Fixture) {
     let budget = MailBudget { form_a_day: 5, key_a_day: 1 };
     let send = async |now| {
-        let mails = fixture
-            .store
-            .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: Some(budget), now })
-            .await
-            .unwrap()
-            .mails;
+        let mails = fixture.run(Lease { budget: Some(budget), ..lease_of("w", 100, now) }).await.mails;
         for mail in &mails {
             fixture.settle(mail, MailOutcome::Sent, now).await;
         }
         (mails.len(), fixture.held().await)
     };
-    fixture.store.run(SetMailsADay(fixture.partner.id, Some(3))).await.unwrap();
-    assert_eq!(fixture.store.run(ListPartners).await.unwrap()[0].mails_a_day, Some(3));
-    let statuses = fixture.store.run(ListSourceStatuses(NOW)).await.unwrap();
+    fixture.run(SetMailsADay(fixture.partner.id, Some(3))).await;
+    assert_eq!(fixture.run(ListPartners).await[0].mails_a_day, Some(3));
+    let statuses = fixture.run(ListSourceStatuses(NOW)).await;
     assert_eq!(
         (statuses.len(), statuses[0].source.as_str(), statuses[0].fixed),
         (1, "Acme", Some(3)),
@@ -206,11 +173,11 @@ pub(super) async fn a_partner_has_a_mail_budget_of_its_own(fixture: &Fixture) {
         fixture.sign_up(&format!("user{n}@example.com")).await;
     }
     assert_eq!(send(NOW).await, (3, 2), "more than the general rule lets it");
-    fixture.store.run(SetMailsADay(fixture.partner.id, Some(0))).await.unwrap();
+    fixture.run(SetMailsADay(fixture.partner.id, Some(0))).await;
     fixture.sign_up_at("none@example.com", after(DAY)).await;
     assert_eq!(send(after(DAY)).await, (0, 3), "0 is no mail");
-    fixture.store.run(SetMailsADay(fixture.partner.id, None)).await.unwrap();
-    assert_eq!(fixture.store.run(ReleaseHeld(HeldMail::All, after(DAY))).await, Ok(3));
+    fixture.run(SetMailsADay(fixture.partner.id, None)).await;
+    assert_eq!(fixture.run(ReleaseHeld(HeldMail::All, after(DAY))).await, 3);
     assert_eq!(send(after(DAY)).await, (3, 0));
     for n in 0..2 {
         fixture.sign_up_at(&format!("later{n}@example.com"), after(2 * DAY)).await;
@@ -232,9 +199,7 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
     // The last key that asked for it is the one that counts.
     fixture.store.sign_up(with("again@example.com"), NOW).await.unwrap();
     fixture.sign_up_at("again@example.com", NOW).await;
-    let step = async |after| {
-        fixture.store.run(Withdraw { key: leaked.key, since: NOW, after, now: self::after(HOUR) }).await.unwrap()
-    };
+    let step = async |after| fixture.run(Withdraw { key: leaked.key, since: NOW, after, now: self::after(HOUR) }).await;
     let (next, ended) = step(PendingPlace::START).await;
     assert!((1..=500).contains(&ended) && next.is_some(), "{ended}");
 
@@ -250,16 +215,11 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
     assert_eq!(withdraw(after(HOUR)).await, 1000 - ended.saturating_sub(100), "only what was asked for since");
     assert_eq!(withdraw(NOW).await, 100_u64.saturating_sub(ended), "then the rest");
     assert_eq!(withdraw(NOW).await, 0, "and nothing twice");
-    let rows = fixture
-        .store
-        .run(ListAuditAfter { after: AuditPlace::start_of(NOW), until: after(DAY), most: 100 })
-        .await
-        .unwrap()
-        .len();
+    let rows =
+        fixture.run(ListAuditAfter { after: AuditPlace::start_of(NOW), until: after(DAY), most: 100 }).await.len();
     assert_eq!(rows, 1 + usize::from(ended < 100), "each command that changed something once");
 
-    let state =
-        async |id, now| fixture.store.run(FindSignUp(linked_at(id, now), after(HOUR))).await.unwrap().unwrap().state;
+    let state = async |id, now| fixture.run(FindSignUp(linked_at(id, now), after(HOUR))).await.unwrap().state;
     assert_eq!((state(1, NOW).await, state(2, NOW).await), (SignUpState::Pending, SignUpState::Pending));
     assert_eq!(state(3, NOW).await, SignUpState::Confirmed);
     assert_eq!((state(4, NOW).await, state(1103, after(HOUR)).await), (SignUpState::Expired, SignUpState::Expired));
@@ -267,8 +227,7 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
     let mut sent = fixture.send_due(after(HOUR)).await;
     sent.sort();
     assert_eq!(sent, ["again@example.com", "form@example.com", "other@example.com"], "nobody else is mailed");
-    let acme =
-        fixture.store.run(ListSources(0)).await.unwrap().into_iter().find(|(source, _)| source == "Acme").unwrap().1;
+    let acme = fixture.run(ListSources(0)).await.into_iter().find(|(source, _)| source == "Acme").unwrap().1;
     assert_eq!(acme.lapsed, 1100);
     let file = fixture.file("user7@example.com").await.unwrap();
     assert_eq!(file.sign_ups[0].evidence.decided_how.as_deref(), Some("operator"));

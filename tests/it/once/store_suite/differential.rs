@@ -1,16 +1,8 @@
 //! One history, done in four ways: by the unit, one request after the other, on SQLite and on PostgreSQL, and many at once, which
 //! share commits on both and on PostgreSQL go through the statements of a batch. Every answer and every row is the same.
 
-use unionhall::domain::language::Language;
-use unionhall::domain::sign_up::{Silence, SilenceChange};
-
 use super::partners::name;
-use super::people::{account_of, email, marks};
 use super::*;
-use unionhall::installation::PauseSignUps;
-use unionhall::membership::decline::Decline;
-use unionhall::people::forget::Retain;
-use unionhall::people::leave::{Erase, Leave};
 
 /// Histories of a run, and turns of each.
 const CASES: u64 = 3;
@@ -18,17 +10,8 @@ const TURNS: usize = 40;
 
 /// The tables that sign-ups and confirmations read or change.
 const TABLES: [&str; 11] = [
-    "people",
-    "sign_ups",
-    "outbox",
-    "mailboxes",
-    "idempotency_keys",
-    "partner_events",
-    "webhook_deliveries",
-    "source_days",
-    "installation",
-    "member_changes",
-    "requalifications",
+    "people", "sign_ups", "outbox", "mailboxes", "idempotency_keys", "partner_events", "webhook_deliveries",
+    "source_days", "installation", "member_changes", "requalifications",
 ];
 
 /// People: of each two, the second is another spelling of the mailbox.
@@ -140,28 +123,11 @@ impl Way {
             }
             Turn::Leave(who, now) => {
                 let address = address(*who);
-                vec![format!(
-                    "{:?}",
-                    store
-                        .run(Leave {
-                            email_normalized: (email(&address)).normalized(),
-                            account: account_of(&address),
-                            now: *now
-                        })
-                        .await
-                )]
+                vec![format!("{:?}", store.run(leaving(&address, *now)).await)]
             }
             Turn::Erase(who, now) => {
                 let address = address(*who);
-                let erased = store
-                    .run(Erase {
-                        email_normalized: (email(&address)).normalized(),
-                        marks: marks(&address),
-                        account: account_of(&address),
-                        waiver: None,
-                        now: *now,
-                    })
-                    .await;
+                let erased = store.run(erasing(&address, None, *now)).await;
                 vec![format!("{}", erased.unwrap().is_some())]
             }
             Turn::Pause(paused) => vec![format!("{:?}", store.run(PauseSignUps(*paused)).await)],
@@ -435,8 +401,5 @@ async fn compare(case: u64) {
     }
     for way in ways {
         way.fixture.store.close().await.unwrap();
-    }
-    for database in databases {
-        database.drop().await;
     }
 }

@@ -1,50 +1,85 @@
 //! What every store must do, whatever it is made of. Times are passed in; nothing here waits.
 
-use std::collections::{HashMap, HashSet};
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::panic::Location;
 
 use proptest::prelude::*;
-use proptest::strategy::{Union, ValueTree};
+use proptest::strategy::Union;
 
-use crate::database::Database;
+use crate::history::number_from;
 use crate::once::{evidence, tombstone};
-use crate::open_store::{NotDone, OpenStore, done};
-use crate::records::Records;
-use crate::server::{block_on, together};
-use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord, MAX_ENDING_KEYS};
+use crate::open_store::{NotDone, done};
+use crate::prelude::*;
+use unionhall::campaigns::participation::PressButton;
+use unionhall::campaigns::records::FindCampaign;
+use unionhall::campaigns::states::{MakeCampaign, StepCampaign};
+use unionhall::campaigns::{Pressed, Stepped, TakenStep};
+use unionhall::domain::api_key::{IssuedKey, KeyRecord, KeyStatus, MAX_ENDING_KEYS, Mode};
+use unionhall::domain::campaign::draft::CampaignDraft;
+use unionhall::domain::campaign::offer::Offer;
+use unionhall::domain::campaign::participation::{ParticipationState, Press};
+use unionhall::domain::campaign::{CampaignSlug, CampaignStep};
+use unionhall::domain::catalog::ReferralTerms;
 use unionhall::domain::catalog::category::{Category, CategorySet};
-use unionhall::domain::email::EmailAddress;
-use unionhall::domain::mail::budget::{MailBudget, day_of};
+use unionhall::domain::language::Language;
+use unionhall::domain::mail::budget::{FORM, MailBudget, SourceStatus, day_of};
 use unionhall::domain::mail::lane::Lane;
+use unionhall::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
 use unionhall::domain::mail::{
     DueMail, HeldMail, MAIL_LEASE, MailAbout, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR,
 };
+use unionhall::domain::partner::endpoint::DeliveryOutcome;
 use unionhall::domain::partner::name::PartnerId;
-use unionhall::domain::person::{RetentionTimes, SignUpEntry};
+use unionhall::domain::person::{AccountId, PersonState, RetentionTimes, SignUpEntry, Waiver};
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
-use unionhall::domain::secret::Secret;
+use unionhall::domain::reward::payout::PayoutRecord;
+use unionhall::domain::reward::settlement::Settlement;
+use unionhall::domain::secret::mark::AddressMarker;
+use unionhall::domain::secret::session::Nonce;
 use unionhall::domain::sign_up::{
-    Confirmation, DecidedHow, Declining, NamedPerson, NewMember, NewSignUp, PENDING_FOR, POSTS_PENDING, Partner,
-    Refused, SUPPRESSED_FOR, SeenPage, SignUpAnswers, SignUpId, SignUpRecord, SignUpRef, SignUpState, SignUpsOf,
-    SignedUp,
+    Confirmation, DecidedHow, Declining, NamedPerson, NewMember, PENDING_FOR, POSTS_PENDING, Partner, Refused,
+    SUPPRESSED_FOR, SeenPage, SignUpAnswers, SignUpId, SignUpRecord, SignUpState, SignUpsOf, SignedUp, Silence,
+    SilenceChange,
 };
 use unionhall::domain::text::Comments;
-use unionhall::domain::time::Timestamp;
+use unionhall::domain::union::notice::Notice;
 use unionhall::domain::us_state::UsState;
+use unionhall::domain::webhook::{DISABLED_AFTER, EventKind};
+use unionhall::figures::rollup::RollUp;
+use unionhall::figures::{CountReferredMembers, ListSources};
 use unionhall::installation::{Claim, ClaimSecret, CompareSecret, FindLatestRecord, PauseSignUps};
 use unionhall::keys::records::{
     FindKey, IssueKey, KeyFigures, KeyUse, ListKeys, RevokeKey, RotateKey, RotatedKey, TouchKey,
 };
+use unionhall::mail::outbox::lease::Lease;
+use unionhall::mail::outbox::settle::Settle;
+use unionhall::mail::outbox::{DropHeld, ListMail, ReleaseHeld, RetryMail};
+use unionhall::mail::sources::{FindMailFigures, ListSourceStatuses};
+use unionhall::membership::code::{CreateCode, FindCode, Revive};
+use unionhall::membership::decline::{ChooseSilence, Decline, TakeBack};
+use unionhall::membership::mail_report::NoteReport;
+use unionhall::membership::records::{FindSignUp, IsCodeKnown, KeepNotice};
 use unionhall::partners::changes::{ListUsage, UsageDay};
-use unionhall::people::fill;
-use unionhall::people::forget::{Retain, Retained};
-use unionhall::people::sign_in::SignedIn;
-use unionhall::store::migration::Prepare;
-use unionhall::store::postgres::PostgresStore;
+use unionhall::partners::deliveries::SettleDelivery;
+use unionhall::partners::endpoints::{
+    EmptyEndpoint, FindEndpoint, ListDueEndpoints, ListEndpoints, RemoveEndpoint, ResendEvent,
+};
+use unionhall::partners::idempotency::CloseSignUps;
+use unionhall::partners::records::{ListPartners, ResumePartner, SuspendPartner};
+use unionhall::people::erasures::ErasureLog;
+use unionhall::people::forget::{ListPeopleToForget, Retain, Retained};
+use unionhall::people::leave::{Erase, Leave, Unsuppress};
+use unionhall::people::records::FindPerson;
+use unionhall::people::sign_in::{AskSignIn, EnterByJoining, FindCampaignOfSignIn, SignedIn, TryCode, UseSignIn};
+use unionhall::people::{People, fill};
+use unionhall::rewards::group::VoidPerson;
+use unionhall::rewards::payout::{BeginBatch, FillBatch, ListPayouts};
+use unionhall::rewards::settle::SettlePayouts;
+use unionhall::rewards::standing::ListRewardAccounts;
+use unionhall::rewards::{RewardAdmin, Voided, worker};
+use unionhall::sandbox::inbox::ListInboxPartners;
+use unionhall::store::audit::{Act, AuditPlace, ListAuditAfter};
+use unionhall::store::sql::Unit;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Store, StoreError};
 
 mod append_only;
 mod campaign_mail;
@@ -85,11 +120,6 @@ use reward_histories::*;
 use rewards::*;
 use sandbox::*;
 use sources::*;
-use unionhall::mail::outbox::ListMail;
-use unionhall::mail::outbox::lease::Lease;
-use unionhall::mail::outbox::settle::Settle;
-use unionhall::membership::code::{CreateCode, FindCode};
-use unionhall::membership::records::FindSignUp;
 
 /// Runs every case on every store, each on one of its own.
 macro_rules! suite {
@@ -115,7 +145,6 @@ macro_rules! suite {
                     let fixture = super::Fixture::on_postgres(&database).await;
                     super::$case(&fixture).await;
                     fixture.store.close().await.unwrap();
-                    database.drop().await;
                 });
             })*
         }
@@ -347,7 +376,7 @@ impl Fixture {
     }
 
     async fn confirm(&self, id: i64) -> Confirmation {
-        let done = self.store.confirm(linked(id), SeenPage::default(), NOW).await.unwrap();
+        let done = self.confirm_at(linked(id), NOW).await;
         if let Confirmation::Joined(member) = &done {
             self.check_new_member(linked(id), member, NOW).await;
         }
@@ -356,11 +385,23 @@ impl Fixture {
 
     /// What their page shows is what it shows whenever they look again.
     async fn check_new_member(&self, sign_up: SignUpRef, member: &NewMember, now: Timestamp) {
-        let found = self.store.run(FindSignUp(sign_up, now)).await.unwrap().unwrap();
+        let found = self.run(FindSignUp(sign_up, now)).await.unwrap();
         let SignUpRecord { code, language, answers, campaign, is_member: true, .. } = found else {
             panic!("they are no member")
         };
         assert_eq!(*member, NewMember { code, language, answers, campaign });
+    }
+
+    /// The same where only its time is of interest.
+    async fn confirm_at(&self, sign_up: SignUpRef, now: Timestamp) -> Confirmation {
+        self.store.confirm(sign_up, SeenPage::default(), now).await.unwrap()
+    }
+
+    /// Runs a unit that the store has to do.
+    #[track_caller]
+    fn run<U: Unit<Done: Unpin>>(&self, unit: U) -> impl Future<Output = U::Done> {
+        let (reply, at) = (self.store.run(unit), Location::caller());
+        async move { reply.await.unwrap_or_else(|error| panic!("{at}: {error:?}")) }
     }
 
     async fn members(&self) -> u64 {
@@ -368,15 +409,11 @@ impl Fixture {
     }
 
     async fn lease(&self, worker: &str, now: Timestamp) -> Vec<DueMail> {
-        self.store
-            .run(Lease { worker: worker.to_owned(), most: 100, busy: Vec::new(), budget: Some(MailBudget::NONE), now })
-            .await
-            .unwrap()
-            .mails
+        self.run(lease_of(worker, 100, now)).await.mails
     }
 
     async fn settle(&self, mail: &DueMail, outcome: MailOutcome, now: Timestamp) {
-        self.store.run(Settle { mail: mail.clone(), outcome, now }).await.unwrap();
+        self.run(Settle { mail: mail.clone(), outcome, now }).await;
     }
 
     /// Takes what is due at that time and sends it; says to whom.
@@ -397,6 +434,42 @@ impl Fixture {
             .await
             .unwrap()
     }
+}
+
+/// What a worker asks for where no budget is spent.
+fn lease_of(worker: &str, most: usize, now: Timestamp) -> Lease {
+    Lease { worker: worker.to_owned(), most, busy: Vec::new(), budget: Some(MailBudget::NONE), now }
+}
+
+fn erasing(address: &str, waiver: Option<Waiver>, now: Timestamp) -> Erase {
+    let (email_normalized, account) = (email(address).normalized(), account_of(address));
+    Erase { email_normalized, marks: marks(address), account, waiver, now }
+}
+
+fn declining(sign_up: SignUpRef, silence: Option<SilenceChange>, now: Timestamp) -> Decline {
+    Decline { sign_up, how: DecidedHow::Button, silence, now }
+}
+
+fn one_click(sign_up: SignUpRef, now: Timestamp) -> Decline {
+    Decline { sign_up, how: DecidedHow::OneClick, silence: None, now }
+}
+
+fn leaving(address: &str, now: Timestamp) -> Leave {
+    Leave { email_normalized: email(address).normalized(), account: account_of(address), now }
+}
+
+fn asking(email: &EmailAddress, browser: &str, campaign: Option<CampaignSlug>, now: Timestamp) -> AskSignIn {
+    let (email_normalized, mailbox) = (email.normalized(), email.mailbox());
+    AskSignIn { email_normalized, mailbox, browser: browser.to_owned(), campaign, lane: Lane::of(b"x"), now }
+}
+
+fn pressing(session: &Nonce, of: &str, press: Press, us_state: Option<UsState>, now: Timestamp) -> PressButton {
+    PressButton { session: session.clone(), slug: slug(of), press, us_state, now }
+}
+
+fn voiding(address: &str, of: &str, now: Timestamp) -> VoidPerson {
+    let (reason, who) = ("twins".to_owned(), "op".to_owned());
+    VoidPerson { email_normalized: address.to_owned(), campaign: slug(of), reason, who, now }
 }
 
 fn answers(us_state: Option<UsState>, categories: Option<CategorySet>, comments: Option<&str>) -> SignUpAnswers {
@@ -439,6 +512,14 @@ fn unused(IssuedKey { id, partner, hash, per_minute, created_at, expires_at }: I
         revoked_at,
         replaced_by,
         suspended_at,
+    }
+}
+
+/// Numbers below the one that is asked for, as if by chance and the same each time.
+fn picker(mut random: u64) -> impl FnMut(usize) -> usize {
+    move |most| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % most
     }
 }
 
@@ -523,18 +604,15 @@ async fn a_sign_up_expires(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
     fixture.sign_up("ben@example.com").await;
     let last = after(PENDING_FOR - Duration::from_millis(1));
-    assert!(matches!(fixture.store.confirm(linked(1), SeenPage::default(), last).await, Ok(Confirmation::Joined(_))));
-    assert_eq!(
-        fixture.store.confirm(linked(2), SeenPage::default(), after(PENDING_FOR)).await,
-        Ok(Confirmation::Expired)
-    );
-    fixture.store.run(Retain { times: TIMES, now: after(PENDING_FOR) }).await.unwrap();
+    assert!(matches!(fixture.confirm_at(linked(1), last).await, Confirmation::Joined(_)));
+    assert_eq!(fixture.confirm_at(linked(2), after(PENDING_FOR)).await, Confirmation::Expired);
+    fixture.run(Retain { times: TIMES, now: after(PENDING_FOR) }).await;
     assert_eq!(fixture.confirm(2).await, Confirmation::Expired, "for good");
     let again = fixture.store.sign_up(fixture.new_sign_up("ben@example.com"), after(PENDING_FOR)).await.unwrap();
     assert_eq!(again.code, fixture.kept_code("ben@example.com").await.unwrap());
     assert!(matches!(
-        fixture.store.confirm(linked_at(3, after(PENDING_FOR)), SeenPage::default(), after(PENDING_FOR)).await,
-        Ok(Confirmation::Joined(_))
+        fixture.confirm_at(linked_at(3, after(PENDING_FOR)), after(PENDING_FOR)).await,
+        Confirmation::Joined(_)
     ));
     assert_eq!(fixture.members().await, 2);
 }
@@ -545,10 +623,7 @@ async fn a_partner_replaces_its_own_pending_sign_up(fixture: &Fixture) {
     fixture.store.sign_up(fixture.new_sign_up("ANA@example.com"), later).await.unwrap();
     assert_eq!(fixture.confirm(2).await, Confirmation::Unknown, "no second sign-up was made");
     // The time to confirm runs from the newer one.
-    assert!(matches!(
-        fixture.store.confirm(linked(1), SeenPage::default(), after(PENDING_FOR + HOUR)).await,
-        Ok(Confirmation::Joined(_))
-    ));
+    assert!(matches!(fixture.confirm_at(linked(1), after(PENDING_FOR + HOUR)).await, Confirmation::Joined(_)));
 }
 
 /// A request of the test below, by its choices.
@@ -644,7 +719,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(fixture: &Fixture
     }
     let mut found: HashMap<_, Vec<Kept>> = HashMap::new();
     for entry in fixture.sign_ups().await.iter().filter(|entry| entry.id >= SignUpId(3)) {
-        let record = fixture.store.run(FindSignUp(of_entry(entry), NOW)).await.unwrap().unwrap();
+        let record = fixture.run(FindSignUp(of_entry(entry), NOW)).await.unwrap();
         let SignUpRecord { answers: SignUpAnswers { us_state, categories, comments, .. }, referrer, state, .. } =
             record;
         if state == SignUpState::Pending {
@@ -661,18 +736,15 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(fixture: &Fixture
 }
 
 /// The same where each sign-up has a transaction of its own.
-#[test]
-fn repeats_merge_on_postgres_without_batches() {
+#[tokio::test(flavor = "multi_thread")]
+async fn repeats_merge_on_postgres_without_batches() {
     needs!(Postgres);
-    block_on(async {
-        let database = Database::migrated().await;
-        let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());
-        let records = Records::Postgres { store: database.url(), limits: String::new() };
-        let fixture = Fixture::new(store, records).await;
-        repeats_merge_in_their_order_whatever_shares_a_commit(&fixture).await;
-        fixture.store.close().await.unwrap();
-        database.drop().await;
-    });
+    let database = Database::migrated().await;
+    let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap());
+    let records = Records::Postgres { store: database.url(), limits: String::new() };
+    let fixture = Fixture::new(store, records).await;
+    repeats_merge_in_their_order_whatever_shares_a_commit(&fixture).await;
+    fixture.store.close().await.unwrap();
 }
 
 async fn two_partners_sign_ups_of_one_person_count_once(fixture: &Fixture) {
@@ -690,8 +762,8 @@ async fn two_partners_sign_ups_of_one_person_count_once(fixture: &Fixture) {
 
 async fn paused_sign_ups_change_nothing(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
-    assert_eq!(fixture.store.run(PauseSignUps(true)).await, Ok(true));
-    assert_eq!(fixture.store.run(PauseSignUps(true)).await, Ok(false));
+    assert!(fixture.run(PauseSignUps(true)).await);
+    assert!(!fixture.run(PauseSignUps(true)).await);
     let ben = || fixture.new_sign_up("ben@example.com");
     assert_eq!(fixture.store.sign_up(ben(), NOW).await, Err(NotDone::Refused(Refused::Paused)));
     assert_eq!(
@@ -704,7 +776,7 @@ async fn paused_sign_ups_change_nothing(fixture: &Fixture) {
     );
     assert_eq!(fixture.members().await, 0, "the count stays readable");
     assert!(matches!(fixture.confirm(1).await, Confirmation::Joined(_)), "who was mailed may still confirm");
-    assert_eq!(fixture.store.run(PauseSignUps(false)).await, Ok(true));
+    assert!(fixture.run(PauseSignUps(false)).await);
     assert_eq!(fixture.kept_code("ben@example.com").await, None);
     fixture.sign_up("ben@example.com").await;
 }
@@ -766,12 +838,7 @@ async fn sign_ups_at_once_are_each_done_as_if_alone(fixture: &Fixture) {
     // In portions, as a worker does.
     let mut due = Vec::new();
     loop {
-        let more = fixture
-            .store
-            .run(Lease { worker: "w".to_owned(), most: 16, busy: Vec::new(), budget: Some(MailBudget::NONE), now })
-            .await
-            .unwrap()
-            .mails;
+        let more = fixture.run(lease_of("w", 16, now)).await.mails;
         if more.is_empty() {
             break;
         }
@@ -813,84 +880,60 @@ async fn keys_are_kept_listed_touched_and_revoked(fixture: &Fixture) {
     let zoe = issue(store, full.clone()).await.id;
     assert!(store.run(IssueKey(full.clone())).await.is_err(), "an id is used once");
     let kept = unused(full.clone(), zoe);
-    assert_eq!(store.run(FindKey(full.id)).await, Ok(Some(kept.clone())));
-    assert_eq!(store.run(FindKey(key(9, "x").id)).await, Ok(None));
+    assert_eq!(fixture.run(FindKey(full.id)).await, Some(kept.clone()));
+    assert_eq!(fixture.run(FindKey(key(9, "x").id)).await, None);
     assert_eq!(
-        store.run(ListKeys).await,
-        Ok(vec![(unused(key(1, "Acme"), fixture.partner.id), KeyFigures::default()), (kept, KeyFigures::default())])
+        fixture.run(ListKeys).await,
+        vec![(unused(key(1, "Acme"), fixture.partner.id), KeyFigures::default()), (kept, KeyFigures::default())]
     );
 
     let used = KeyUse { requests: 3, sign_ups: 1 };
-    store.run(TouchKey { id: full.id, used, now: after(HOUR) }).await.unwrap();
-    store.run(TouchKey { id: full.id, used, now: NOW }).await.unwrap();
-    store.run(TouchKey { id: key(9, "x").id, used, now: NOW }).await.unwrap();
+    fixture.run(TouchKey { id: full.id, used, now: after(HOUR) }).await;
+    fixture.run(TouchKey { id: full.id, used, now: NOW }).await;
+    fixture.run(TouchKey { id: key(9, "x").id, used, now: NOW }).await;
     let today = day_of(NOW);
     let used = UsageDay { day: today, requests: 6, sign_ups: 2, confirmations: 0 };
-    assert_eq!(store.run(ListUsage { partner: zoe, from: today - 1, to: today }).await, Ok(vec![used]));
-    assert_eq!(store.run(ListUsage { partner: zoe, from: today - 2, to: today - 1 }).await, Ok(vec![]));
+    assert_eq!(fixture.run(ListUsage { partner: zoe, from: today - 1, to: today }).await, vec![used]);
+    assert_eq!(fixture.run(ListUsage { partner: zoe, from: today - 2, to: today - 1 }).await, vec![]);
     assert_eq!(
-        store.run(ListUsage { partner: fixture.partner.id, from: today, to: today }).await,
-        Ok(vec![]),
+        fixture.run(ListUsage { partner: fixture.partner.id, from: today, to: today }).await,
+        vec![],
         "another's"
     );
-    let touched = store.run(FindKey(full.id)).await.unwrap().unwrap();
+    let touched = fixture.run(FindKey(full.id)).await.unwrap();
     assert_eq!(touched.last_used_at, Some(after(HOUR)), "never backwards");
 
-    let revoked = store.run(RevokeKey(full.id, after(HOUR))).await.unwrap().unwrap();
+    let revoked = fixture.run(RevokeKey(full.id, after(HOUR))).await.unwrap();
     assert_eq!((revoked.key.revoked_at, revoked.was_last), (Some(after(HOUR)), true));
-    let again = store.run(RevokeKey(full.id, after(HOUR * 9))).await.unwrap().unwrap();
+    let again = fixture.run(RevokeKey(full.id, after(HOUR * 9))).await.unwrap();
     assert_eq!(again.key.revoked_at, Some(after(HOUR)), "the first time stays");
-    assert_eq!(store.run(RevokeKey(key(9, "x").id, NOW)).await, Ok(None));
+    assert_eq!(fixture.run(RevokeKey(key(9, "x").id, NOW)).await, None);
 }
 
 async fn keys_rotate(fixture: &Fixture) {
-    let store = &fixture.store;
+    let rotate = |old, end, successor, by_partner| fixture.run(RotateKey { old, end, successor, by_partner });
     let old = key(1, "Acme");
-    assert_eq!(
-        store.run(RotateKey { old: old.id, end: after(HOUR), successor: key(4, "Acme"), by_partner: false }).await,
-        Ok(RotatedKey::Done)
-    );
-    assert_eq!(store.run(FindKey(old.id)).await.unwrap().unwrap().expires_at, Some(after(HOUR)));
-    assert_eq!(store.run(FindKey(key(4, "Acme").id)).await, Ok(Some(unused(key(4, "Acme"), fixture.partner.id))));
-    let again =
-        store.run(RotateKey { old: old.id, end: after(HOUR), successor: key(5, "Acme"), by_partner: true }).await;
-    assert_eq!(again, Ok(RotatedKey::Replaced(key(4, "Acme").id)), "a partner rotates a key once");
-    assert_eq!(
-        store.run(RotateKey { old: old.id, end: after(HOUR * 9), successor: key(5, "Acme"), by_partner: false }).await,
-        Ok(RotatedKey::Done)
-    );
-    assert_eq!(store.run(FindKey(old.id)).await.unwrap().unwrap().expires_at, Some(after(HOUR)), "never later");
-    assert_eq!(
-        store.run(RotateKey { old: key(9, "x").id, end: NOW, successor: key(6, "x"), by_partner: false }).await,
-        Ok(RotatedKey::Over)
-    );
-    assert!(!store.run(RevokeKey(old.id, NOW)).await.unwrap().unwrap().was_last, "its successors work");
-    assert_eq!(
-        store.run(RotateKey { old: old.id, end: NOW, successor: key(6, "Acme"), by_partner: false }).await,
-        Ok(RotatedKey::Over)
-    );
+    assert_eq!(rotate(old.id, after(HOUR), key(4, "Acme"), false).await, RotatedKey::Done);
+    assert_eq!(fixture.run(FindKey(old.id)).await.unwrap().expires_at, Some(after(HOUR)));
+    assert_eq!(fixture.run(FindKey(key(4, "Acme").id)).await, Some(unused(key(4, "Acme"), fixture.partner.id)));
+    let again = rotate(old.id, after(HOUR), key(5, "Acme"), true).await;
+    assert_eq!(again, RotatedKey::Replaced(key(4, "Acme").id), "a partner rotates a key once");
+    assert_eq!(rotate(old.id, after(HOUR * 9), key(5, "Acme"), false).await, RotatedKey::Done);
+    assert_eq!(fixture.run(FindKey(old.id)).await.unwrap().expires_at, Some(after(HOUR)), "never later");
+    assert_eq!(rotate(key(9, "x").id, NOW, key(6, "x"), false).await, RotatedKey::Over);
+    assert!(!fixture.run(RevokeKey(old.id, NOW)).await.unwrap().was_last, "its successors work");
+    assert_eq!(rotate(old.id, NOW, key(6, "Acme"), false).await, RotatedKey::Over);
     // A chain of rotations does not multiply keys.
     let mut last = key(5, "Acme");
     for n in 0..MAX_ENDING_KEYS {
         let next = key(20 + n as u8, "Acme");
-        assert_eq!(
-            store.run(RotateKey { old: last.id, end: after(HOUR), successor: next.clone(), by_partner: true }).await,
-            Ok(RotatedKey::Done),
-            "{n}"
-        );
+        assert_eq!(rotate(last.id, after(HOUR), next.clone(), true).await, RotatedKey::Done, "{n}");
         last = next;
     }
-    assert_eq!(
-        store.run(RotateKey { old: last.id, end: after(HOUR), successor: key(40, "Acme"), by_partner: true }).await,
-        Ok(RotatedKey::TooMany)
-    );
+    assert_eq!(rotate(last.id, after(HOUR), key(40, "Acme"), true).await, RotatedKey::TooMany);
     let later = IssuedKey { created_at: after(HOUR), ..key(40, "Acme") };
-    assert_eq!(
-        store.run(RotateKey { old: last.id, end: after(HOUR * 2), successor: later, by_partner: true }).await,
-        Ok(RotatedKey::Done),
-        "those have ended"
-    );
-    assert_eq!(store.run(FindKey(key(6, "x").id)).await, Ok(None), "nothing done");
+    assert_eq!(rotate(last.id, after(HOUR * 2), later, true).await, RotatedKey::Done, "those have ended");
+    assert_eq!(fixture.run(FindKey(key(6, "x").id)).await, None, "nothing done");
 }
 
 async fn the_secret_is_claimed_once(fixture: &Fixture) {
@@ -908,13 +951,13 @@ async fn the_secret_is_claimed_once(fixture: &Fixture) {
 }
 
 async fn the_time_of_the_latest_record_is_known(fixture: &Fixture) {
-    let before = fixture.store.run(FindLatestRecord).await.unwrap();
+    let before = fixture.run(FindLatestRecord).await;
     assert!(before <= Some(NOW), "{before:?}");
     fixture.sign_up_at("ana@example.com", after(HOUR)).await;
-    assert_eq!(fixture.store.run(FindLatestRecord).await, Ok(Some(after(HOUR))));
+    assert_eq!(fixture.run(FindLatestRecord).await, Some(after(HOUR)));
     let late = IssuedKey { created_at: after(HOUR * 2), ..key(7, "Late") };
-    fixture.store.run(IssueKey(late)).await.unwrap();
-    assert_eq!(fixture.store.run(FindLatestRecord).await, Ok(Some(after(HOUR * 2))));
+    fixture.run(IssueKey(late)).await;
+    assert_eq!(fixture.run(FindLatestRecord).await, Some(after(HOUR * 2)));
 }
 
 async fn a_closed_store_says_so(fixture: &Fixture) {
@@ -939,15 +982,15 @@ async fn old_sign_ups_expire_and_their_answers_are_deleted(fixture: &Fixture) {
         .unwrap();
     fixture.sign_up("cleo@example.com").await;
     fixture.confirm(3).await;
-    let retain = async |span| fixture.store.run(Retain { times: TIMES, now: after(span) }).await.unwrap();
+    let retain = async |span| fixture.run(Retain { times: TIMES, now: after(span) }).await;
     assert_eq!(retain(PENDING_FOR - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 });
     assert_eq!(retain(PENDING_FOR).await, Retained { expired: 2, purged: 0, sign_ins: 0, named: 0 });
-    assert_eq!(fixture.store.run(ListMail).await.unwrap(), [], "their mail is gone too");
+    assert_eq!(fixture.run(ListMail).await, [], "their mail is gone too");
     assert_eq!(retain(TIMES.answers - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 });
-    assert!(fixture.store.run(FindSignUp(linked(2), NOW)).await.unwrap().unwrap().answers.comments.is_some());
+    assert!(fixture.run(FindSignUp(linked(2), NOW)).await.unwrap().answers.comments.is_some());
     assert_eq!(retain(TIMES.answers).await, Retained { expired: 0, purged: 2, sign_ins: 0, named: 0 });
     assert_eq!(retain(TIMES.answers * 2).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 }, "once");
-    let purged = fixture.store.run(FindSignUp(linked(2), NOW)).await.unwrap().unwrap();
+    let purged = fixture.run(FindSignUp(linked(2), NOW)).await.unwrap();
     assert_eq!(purged.answers, SignUpAnswers::default());
     assert_eq!(fixture.kept_code("ana@example.com").await, Some(code), "codes stay");
     assert_eq!(fixture.members().await, 1);
@@ -958,11 +1001,11 @@ async fn a_sign_up_without_a_partner_is_its_own(fixture: &Fixture) {
     fixture.store.sign_up(alone(), NOW).await.unwrap();
     let first = about(&fixture.lease("w", NOW).await[0]);
     fixture.store.sign_up(alone(), NOW).await.unwrap();
-    assert_eq!(fixture.store.run(ListMail).await.unwrap().len(), 2, "each post stands for itself");
+    assert_eq!(fixture.run(ListMail).await.len(), 2, "each post stands for itself");
     fixture.sign_up("ana@example.com").await;
-    assert_eq!(fixture.store.run(ListMail).await.unwrap().len(), 3, "the partner's stands beside them");
-    assert_eq!(fixture.store.run(FindSignUp(first, NOW)).await.unwrap().unwrap().partner, None);
-    assert!(matches!(fixture.store.confirm(first, SeenPage::default(), NOW).await, Ok(Confirmation::Joined(_))));
+    assert_eq!(fixture.run(ListMail).await.len(), 3, "the partner's stands beside them");
+    assert_eq!(fixture.run(FindSignUp(first, NOW)).await.unwrap().partner, None);
+    assert!(matches!(fixture.confirm_at(first, NOW).await, Confirmation::Joined(_)));
 }
 
 /// A thief's post replaced the owner's referrer and comments, unseen.
@@ -982,7 +1025,7 @@ async fn a_post_of_the_form_touches_no_other(fixture: &Fixture) {
     for n in 1..=6 {
         fixture.store.sign_up(post(thief, "theirs"), after(MINUTE * n)).await.unwrap();
     }
-    let shown = fixture.store.run(FindSignUp(about(own), after(MINUTE * 7))).await.unwrap().unwrap();
+    let shown = fixture.run(FindSignUp(about(own), after(MINUTE * 7))).await.unwrap();
     assert_eq!(
         (shown.state, shown.answers.comments.unwrap().as_str(), shown.referrer.map(|named| named.code)),
         (SignUpState::Pending, "mine", Some(friend))
@@ -990,41 +1033,27 @@ async fn a_post_of_the_form_touches_no_other(fixture: &Fixture) {
     let of_ana = async || {
         let mut pending = 0;
         for entry in fixture.file("ana@example.com").await.unwrap().sign_ups {
-            let record = fixture.store.run(FindSignUp(of_entry(&entry), after(MINUTE * 7))).await.unwrap().unwrap();
+            let record = fixture.run(FindSignUp(of_entry(&entry), after(MINUTE * 7))).await.unwrap();
             pending += usize::from(record.state == SignUpState::Pending);
         }
         pending
     };
     assert_eq!(of_ana().await, POSTS_PENDING, "whose mail has left is kept, and two more wait");
     // Credit follows the button that is pressed.
-    assert!(matches!(
-        fixture.store.confirm(about(own), SeenPage::default(), after(MINUTE * 7)).await,
-        Ok(Confirmation::Joined(_))
-    ));
+    assert!(matches!(fixture.confirm_at(about(own), after(MINUTE * 7)).await, Confirmation::Joined(_)));
 }
 
 async fn only_what_was_seen_is_confirmed(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
-    let shown = fixture.store.run(FindSignUp(linked(1), NOW)).await.unwrap().unwrap();
+    let shown = fixture.run(FindSignUp(linked(1), NOW)).await.unwrap();
     assert_eq!(shown.updated_at, NOW);
     fixture.sign_up_at("ana@example.com", after(MINUTE)).await;
-    assert_eq!(
-        fixture
-            .store
-            .confirm(linked(1), SeenPage { answers: Some(shown.updated_at), ..SeenPage::default() }, after(MINUTE))
-            .await,
-        Ok(Confirmation::Changed)
-    );
+    let press = async |seen| {
+        let seen = SeenPage { answers: Some(seen), ..SeenPage::default() };
+        fixture.store.confirm(linked(1), seen, after(MINUTE)).await.unwrap()
+    };
+    assert_eq!(press(shown.updated_at).await, Confirmation::Changed);
     assert_eq!(fixture.members().await, 0);
-    assert!(matches!(
-        fixture
-            .store
-            .confirm(linked(1), SeenPage { answers: Some(after(MINUTE)), ..SeenPage::default() }, after(MINUTE))
-            .await,
-        Ok(Confirmation::Joined(_))
-    ));
-    assert_eq!(
-        fixture.store.confirm(linked(1), SeenPage { answers: Some(NOW), ..SeenPage::default() }, after(MINUTE)).await,
-        Ok(Confirmation::AlreadyMember)
-    );
+    assert!(matches!(press(after(MINUTE)).await, Confirmation::Joined(_)));
+    assert_eq!(press(NOW).await, Confirmation::AlreadyMember);
 }

@@ -2,8 +2,6 @@
 
 use super::*;
 use unionhall::clock::Moment;
-use unionhall::domain::api_key::Mode;
-use unionhall::domain::time::Tick;
 use unionhall::operator::Operator;
 use unionhall::operator::overview::{KeptOverview, Overview};
 

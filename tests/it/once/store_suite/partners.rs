@@ -1,32 +1,21 @@
 //! Requests that name themselves, what their partners may know, and what they are told.
 
-use unionhall::domain::api_key::KeyStatus;
 use unionhall::domain::partner::SignUpStatus;
 use unionhall::domain::partner::change::{ChangeKind, ClaimedChange};
-use unionhall::domain::partner::endpoint::{DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, NotAdded};
+use unionhall::domain::partner::endpoint::{DueDelivery, ENDPOINTS_OF_ONE, EndpointId, NotAdded};
 use unionhall::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest, MOST_KEYS};
-use unionhall::domain::person::AccountId;
-use unionhall::domain::sign_up::{DecidedHow, SilenceChange};
-use unionhall::domain::webhook::{DISABLED_AFTER, EventKind};
-use unionhall::store::audit::Act;
 
 use super::*;
-use unionhall::installation::{AreSignUpsPaused, PauseSignUps};
-use unionhall::keys::records::{FindKey, IssueKey, RevokeKey, RotateKey};
-use unionhall::membership::code::{CreateCode, IdempotentCode};
-use unionhall::membership::decline::{Decline, TakeBack};
+use unionhall::installation::AreSignUpsPaused;
+use unionhall::membership::code::IdempotentCode;
 use unionhall::partners::changes::{ClaimChange, LeaseChanges, NoteMailed, UnclaimChange};
-use unionhall::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
+use unionhall::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries};
 use unionhall::partners::endpoints::{
-    AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, FindRemovedEndpoint, LeaseToNotify, ListDueEndpoints,
-    ListEndpoints, NoteNotified, RecoverEvents, RemoveEndpoint, ResendEvent, RetireEndpoint, RotateEndpoint,
+    AddEndpoint, EnableEndpoint, FindRemovedEndpoint, LeaseToNotify, NoteNotified, RecoverEvents, RetireEndpoint,
+    RotateEndpoint,
 };
-use unionhall::partners::idempotency::CloseSignUps;
-use unionhall::partners::records::{FindStatus, ListPartners, ListStatuses, ResumePartner, SetContact, SuspendPartner};
-use unionhall::people::forget::{ForgetPeople, ListPeopleToForget, Retain};
-use unionhall::people::leave::Erase;
-
-const DAY: Duration = Duration::from_secs(24 * 3600);
+use unionhall::partners::records::{FindStatus, ListStatuses, SetContact};
+use unionhall::people::forget::ForgetPeople;
 
 pub(super) fn name(key: &str, input: &str) -> IdempotentRequest {
     let key = IdempotencyKey::parse(key).unwrap();
@@ -43,11 +32,7 @@ impl Fixture {
     }
 
     async fn status(&self, key: &str, now: Timestamp) -> Option<SignUpStatus> {
-        let found = self
-            .store
-            .run(FindStatus { partner: self.partner.id, key: IdempotencyKey::parse(key).unwrap() })
-            .await
-            .unwrap();
+        let found = self.run(FindStatus { partner: self.partner.id, key: IdempotencyKey::parse(key).unwrap() }).await;
         found.map(|named| named.status(now))
     }
 
@@ -60,10 +45,8 @@ impl Fixture {
     }
 
     pub(super) async fn due(&self, endpoint: EndpointId, now: Timestamp) -> Vec<DueDelivery> {
-        self.store
-            .run(LeaseDeliveries { id: endpoint, worker: "w".to_owned(), most: 100, until: now.plus(MINUTE), now })
+        self.run(LeaseDeliveries { id: endpoint, worker: "w".to_owned(), most: 100, until: now.plus(MINUTE), now })
             .await
-            .unwrap()
     }
 
     pub(super) async fn settled(
@@ -73,11 +56,9 @@ impl Fixture {
         outcome: DeliveryOutcome,
         now: Timestamp,
     ) -> bool {
-        self.store.run(SettleDelivery { id, delivery: delivery.clone(), outcome, status: None, now }).await.unwrap()
+        self.run(SettleDelivery { id, delivery: delivery.clone(), outcome, status: None, now }).await
     }
 }
-
-const MINUTE: Duration = Duration::from_secs(60);
 
 fn told(due: &[DueDelivery]) -> Vec<(EventKind, &str)> {
     let mut told: Vec<_> = due.iter().map(|delivery| (delivery.kind, delivery.key.as_str())).collect();
@@ -86,10 +67,10 @@ fn told(due: &[DueDelivery]) -> Vec<(EventKind, &str)> {
 }
 
 pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(fixture: &Fixture) {
-    fixture.store.run(PauseSignUps(true)).await.unwrap();
+    fixture.run(PauseSignUps(true)).await;
     let refused = fixture.store.sign_up(fixture.named("ana@example.com", "one"), NOW).await.unwrap_err();
     assert_eq!(refused, NotDone::Refused(Refused::Paused));
-    fixture.store.run(PauseSignUps(false)).await.unwrap();
+    fixture.run(PauseSignUps(false)).await;
 
     let first = fixture.sign_up_named("ana@example.com", "one", NOW).await;
     assert_eq!(first.replayed, None, "an error was not kept");
@@ -102,11 +83,11 @@ pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(
     assert_eq!((replayed.link, replayed.savings), (first.code.link("https://union.example"), 300));
     assert!(!fixture.send_due(after(DAY)).await.contains(&"ana@example.com".to_owned()), "no second mail");
 
-    fixture.store.run(PauseSignUps(true)).await.unwrap();
+    fixture.run(PauseSignUps(true)).await;
     assert!(fixture.sign_up_named("ana@example.com", "one", after(DAY)).await.replayed.is_some(), "paused or not");
     let new = fixture.store.sign_up(fixture.named("dan@example.com", "dan"), NOW).await;
     assert_eq!(new.unwrap_err(), NotDone::Refused(Refused::Paused));
-    fixture.store.run(PauseSignUps(false)).await.unwrap();
+    fixture.run(PauseSignUps(false)).await;
     let other = NewSignUp { request: Some(name("one", "another input")), ..fixture.new_sign_up("ana@example.com") };
     assert_eq!(fixture.store.sign_up(other, NOW).await.unwrap_err(), NotDone::Refused(Refused::KeyReused));
     let link = |key: &str, input: &str| {
@@ -126,14 +107,13 @@ pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(
     assert_eq!(link("two", "x").await.unwrap().replayed.unwrap().link, first.code.link("https://union.example"));
     assert_eq!(link("two", "y").await.unwrap_err(), NotDone::Refused(Refused::KeyReused));
     assert_eq!(fixture.status("two", NOW).await, None, "nobody was signed up");
-
     // Another partner's names are its own.
     let zoe = issue(&fixture.store, key(2, "Zoe")).await;
     let of_zoe = zoe.id;
     let theirs = NewSignUp { partner: Some(zoe), ..fixture.named("ana@example.com", "one") };
     assert_eq!(fixture.store.sign_up(theirs, NOW).await.unwrap().replayed, None);
     let key = IdempotencyKey::parse("two").unwrap();
-    assert_eq!(fixture.store.run(FindStatus { partner: of_zoe, key }).await.unwrap(), None);
+    assert_eq!(fixture.run(FindStatus { partner: of_zoe, key }).await, None);
 }
 
 pub(super) async fn named_requests_at_once_are_one(fixture: &Fixture) {
@@ -190,50 +170,36 @@ pub(super) async fn every_open_name_of_a_sign_up_is_confirmed_and_told(fixture: 
     // The seventh day of the first name passes; the sign-up itself waits on, for it was sent again.
     let eighth = after(7 * DAY);
     assert_eq!(fixture.status("early", eighth).await, Some(SignUpStatus::Closed));
-    assert!(matches!(
-        fixture.store.confirm(linked(1), SeenPage::default(), eighth).await.unwrap(),
-        Confirmation::Joined(_)
-    ));
+    assert!(matches!(fixture.confirm_at(linked(1), eighth).await, Confirmation::Joined(_)));
     assert_eq!(fixture.status("early", eighth).await, Some(SignUpStatus::Closed), "for good");
     assert_eq!(fixture.status("late", eighth).await, Some(SignUpStatus::Confirmed));
     assert_eq!(told(&fixture.due(endpoint, eighth).await), [(EventKind::Confirmed, "late")]);
-
     // Declined, lapsed or a member already: all close alike.
     fixture.sign_up_named("ana@example.com", "member", after(DAY)).await;
-    fixture
-        .store
-        .run(Decline {
-            sign_up: linked(2),
-            how: DecidedHow::Button,
-            silence: Some(SilenceChange::default()),
-            now: after(2 * DAY),
-        })
-        .await
-        .unwrap();
+    fixture.run(declining(linked(2), Some(SilenceChange::default()), after(2 * DAY))).await;
     let before = after(8 * DAY).minus(Duration::from_millis(1));
-    fixture.store.run(CloseSignUps(before)).await.unwrap();
+    fixture.run(CloseSignUps(before)).await;
     for key in ["ben", "member"] {
         assert_eq!(fixture.status(key, before).await, Some(SignUpStatus::Pending));
         assert_eq!(fixture.status(key, after(8 * DAY)).await, Some(SignUpStatus::Closed));
     }
-    fixture.store.run(CloseSignUps(after(8 * DAY))).await.unwrap();
+    fixture.run(CloseSignUps(after(8 * DAY))).await;
     let due = fixture.due(endpoint, after(8 * DAY)).await;
     let closed = |key| (EventKind::Closed, key);
     let expected = [closed("ben"), closed("early"), (EventKind::Confirmed, "late"), closed("member")];
     assert_eq!(told(&due), expected, "the lease of the first has ended");
     assert_eq!(due.iter().find(|one| one.key.as_str() == "ben").unwrap().at, after(8 * DAY));
     assert!(fixture.due(others, after(8 * DAY)).await.is_empty(), "another partner hears nothing");
-    fixture.store.run(CloseSignUps(after(9 * DAY))).await.unwrap();
+    fixture.run(CloseSignUps(after(9 * DAY))).await;
     assert!(fixture.due(endpoint, after(8 * DAY)).await.is_empty(), "once");
 }
 
 pub(super) async fn a_declined_sign_up_that_is_taken_back_is_told(fixture: &Fixture) {
     let endpoint = fixture.endpoint("Acme").await;
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
-    fixture.store.run(Decline { sign_up: linked(1), how: DecidedHow::Button, silence: None, now: NOW }).await.unwrap();
+    fixture.run(declining(linked(1), None, NOW)).await;
     assert_eq!(fixture.status("one", NOW).await, Some(SignUpStatus::Pending), "a decline is not told");
-    let taken_back =
-        fixture.store.run(TakeBack { sign_up: linked(1), seen: SeenPage::default(), now: after(HOUR) }).await.unwrap();
+    let taken_back = fixture.run(TakeBack { sign_up: linked(1), seen: SeenPage::default(), now: after(HOUR) }).await;
     assert!(matches!(taken_back, Confirmation::Joined(_)));
     assert_eq!(fixture.status("one", after(HOUR)).await, Some(SignUpStatus::Confirmed));
     assert_eq!(told(&fixture.due(endpoint, after(HOUR)).await), [(EventKind::Confirmed, "one")]);
@@ -242,35 +208,32 @@ pub(super) async fn a_declined_sign_up_that_is_taken_back_is_told(fixture: &Fixt
 /// As if a node that knows nothing of names had confirmed it.
 const BY_AN_OLDER_NODE: &str = "UPDATE sign_ups SET state = 'confirmed', decided_at = 1800000000000";
 
-#[test]
-fn an_older_nodes_confirmation_is_told_when_the_name_closes() {
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_nodes_confirmation_is_told_when_the_name_closes() {
     needs!(Postgres);
-    block_on(async {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("unionhall.db");
-        let fixture = Fixture::on_sqlite(folder.path()).await;
-        confirmed_by_an_older_node(&fixture, async || {
-            rusqlite::Connection::open(&path).unwrap().execute_batch(BY_AN_OLDER_NODE).unwrap();
-        })
-        .await;
-        let database = Database::migrated().await;
-        let fixture = Fixture::on_postgres(&database).await;
-        confirmed_by_an_older_node(&fixture, async || {
-            database.client().await.batch_execute(BY_AN_OLDER_NODE).await.unwrap();
-        })
-        .await;
-        fixture.store.close().await.unwrap();
-        database.drop().await;
-    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("unionhall.db");
+    let fixture = Fixture::on_sqlite(folder.path()).await;
+    confirmed_by_an_older_node(&fixture, async || {
+        rusqlite::Connection::open(&path).unwrap().execute_batch(BY_AN_OLDER_NODE).unwrap();
+    })
+    .await;
+    let database = Database::migrated().await;
+    let fixture = Fixture::on_postgres(&database).await;
+    confirmed_by_an_older_node(&fixture, async || {
+        database.client().await.batch_execute(BY_AN_OLDER_NODE).await.unwrap();
+    })
+    .await;
+    fixture.store.close().await.unwrap();
 }
 
 async fn confirmed_by_an_older_node(fixture: &Fixture, confirm: impl AsyncFnOnce()) {
     let endpoint = fixture.endpoint("Acme").await;
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
     confirm().await;
-    fixture.store.run(CloseSignUps(after(6 * DAY))).await.unwrap();
+    fixture.run(CloseSignUps(after(6 * DAY))).await;
     assert!(fixture.due(endpoint, after(6 * DAY)).await.is_empty());
-    fixture.store.run(CloseSignUps(after(7 * DAY))).await.unwrap();
+    fixture.run(CloseSignUps(after(7 * DAY))).await;
     assert_eq!(fixture.status("one", after(8 * DAY)).await, Some(SignUpStatus::Confirmed));
     let due = fixture.due(endpoint, after(8 * DAY)).await;
     assert_eq!((told(&due), due[0].at), (vec![(EventKind::Confirmed, "one")], NOW));
@@ -285,37 +248,19 @@ pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(fi
     }))
     .await;
     link.unwrap();
-    let email = EmailAddress::parse("ana@example.com").unwrap();
-    let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
-    fixture
-        .store
-        .run(Erase {
-            email_normalized: email.normalized(),
-            marks: marks("ana@example.com"),
-            account,
-            waiver: None,
-            now: NOW,
-        })
-        .await
-        .unwrap()
-        .unwrap()
-        .unwrap();
+    fixture.run(erasing("ana@example.com", None, NOW)).await.unwrap().unwrap();
     let again = fixture.store.sign_up(fixture.named("ana@example.com", "one"), NOW).await;
     assert!(again.unwrap().replayed.is_some(), "a repeat does not tell that they were erased");
     assert_eq!(fixture.status("one", NOW).await, Some(SignUpStatus::Pending), "nothing is told of it");
     assert_eq!(fixture.status("one", after(7 * DAY)).await, Some(SignUpStatus::Closed));
-
     // Whoever is forgotten in time is answered for like a member: what a repeat gets tells nothing of them.
     fixture.sign_up_named("ben@example.com", "ben", NOW).await;
-    let email = EmailAddress::parse("ben@example.com").unwrap();
+    let email = email("ben@example.com");
     let times = RetentionTimes { unconfirmed: DAY, ..TIMES };
-    fixture.store.run(Retain { times, now: after(8 * DAY) }).await.unwrap();
-    let id = fixture.store.run(ListPeopleToForget { after: 0, times, now: after(9 * DAY) }).await.unwrap().forgettable;
+    fixture.run(Retain { times, now: after(8 * DAY) }).await;
+    let id = fixture.run(ListPeopleToForget { after: 0, times, now: after(9 * DAY) }).await.forgettable;
     let marked = id.into_iter().map(|(id, _)| (id, marks("ben@example.com"))).collect();
-    assert_eq!(
-        fixture.store.run(ForgetPeople { people: marked, times, now: after(9 * DAY) }).await.unwrap().forgotten,
-        1
-    );
+    assert_eq!(fixture.run(ForgetPeople { people: marked, times, now: after(9 * DAY) }).await.forgotten, 1);
     assert!(fixture.kept_code(email.as_typed()).await.is_none(), "they are forgotten");
     assert!(fixture.sign_up_named("ben@example.com", "ben", after(9 * DAY)).await.replayed.is_some());
 }
@@ -326,11 +271,7 @@ pub(super) async fn names_are_listed_in_their_order_and_kept_for_thirty_days(fix
         fixture.sign_up_named(&format!("{key}@example.com"), key, now).await;
     }
     let list = async |after_id: i64, since: Timestamp, most: u32| {
-        let listed = fixture
-            .store
-            .run(ListStatuses { partner: fixture.partner.id, after: after_id, since, most })
-            .await
-            .unwrap();
+        let listed = fixture.run(ListStatuses { partner: fixture.partner.id, after: after_id, since, most }).await;
         listed.into_iter().map(|named| (named.id, named.key.as_str().to_owned())).collect::<Vec<_>>()
     };
     let all = list(0, NOW, 10).await;
@@ -339,15 +280,8 @@ pub(super) async fn names_are_listed_in_their_order_and_kept_for_thirty_days(fix
     assert_eq!(names(&list(0, NOW, 2).await), "ab");
     assert_eq!(names(&list(all[0].0, NOW, 2).await), "bc");
     assert_eq!(names(&list(0, after(DAY), 10).await), "bc");
-    assert!(
-        fixture
-            .store
-            .run(ListStatuses { partner: PartnerId(999), after: 0, since: NOW, most: 10 })
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    while !fixture.store.run(Retain { times: TIMES, now: after(31 * DAY) }).await.unwrap().is_nothing() {}
+    assert!(fixture.run(ListStatuses { partner: PartnerId(999), after: 0, since: NOW, most: 10 }).await.is_empty());
+    while !fixture.run(Retain { times: TIMES, now: after(31 * DAY) }).await.is_nothing() {}
     assert_eq!(names(&list(0, NOW, 10).await), "c");
 }
 
@@ -357,20 +291,16 @@ pub(super) async fn deliveries_are_leased_tried_again_and_given_up(fixture: &Fix
         fixture.sign_up_named(&format!("p{n}@example.com"), &format!("k{n}"), NOW).await;
         fixture.confirm(n).await;
     }
-    assert_eq!(fixture.store.run(ListDueEndpoints(NOW)).await.unwrap().len(), 1);
+    assert_eq!(fixture.run(ListDueEndpoints(NOW)).await.len(), 1);
     let two = fixture
-        .store
         .run(LeaseDeliveries { id: endpoint, worker: "w".to_owned(), most: 2, until: after(MINUTE), now: NOW })
-        .await
-        .unwrap();
+        .await;
     let rest = fixture
-        .store
         .run(LeaseDeliveries { id: endpoint, worker: "x".to_owned(), most: 2, until: after(MINUTE), now: NOW })
-        .await
-        .unwrap();
+        .await;
     assert_eq!((two.len(), rest.len()), (2, 1), "each is one worker's");
-    assert!(fixture.store.run(ListDueEndpoints(NOW)).await.unwrap().is_empty());
-    assert_eq!(fixture.store.run(ReleaseDeliveries { worker: "w".to_owned() }).await.unwrap(), 2);
+    assert!(fixture.run(ListDueEndpoints(NOW)).await.is_empty());
+    assert_eq!(fixture.run(ReleaseDeliveries { worker: "w".to_owned() }).await, 2);
     let two = fixture.due(endpoint, NOW).await;
     assert_eq!(two.iter().map(|one| one.attempts).collect::<Vec<_>>(), [2, 2]);
 
@@ -378,69 +308,54 @@ pub(super) async fn deliveries_are_leased_tried_again_and_given_up(fixture: &Fix
     assert!(!fixture.settled(endpoint, &two[0], later.clone(), NOW).await);
     let late = DueDelivery { attempts: 1, ..two[1].clone() };
     fixture.settled(endpoint, &late, DeliveryOutcome::Delivered, NOW).await;
-    assert_eq!(fixture.store.run(ListEndpoints(None)).await.unwrap()[0].waiting, 3, "a late worker changes nothing");
+    assert_eq!(fixture.run(ListEndpoints(None)).await[0].waiting, 3, "a late worker changes nothing");
     fixture.settled(endpoint, &two[1], DeliveryOutcome::GivenUp { cause: "it hangs".to_owned() }, NOW).await;
-    let listed = &fixture.store.run(ListEndpoints(None)).await.unwrap()[0];
+    let listed = &fixture.run(ListEndpoints(None)).await[0];
     assert_eq!((listed.waiting, listed.given_up, listed.endpoint.failing_since), (2, 1, Some(NOW)));
     let again = fixture.due(endpoint, after(HOUR)).await;
     assert_eq!(again.len(), 2, "the lease of the third has ended, too");
     for one in &again {
         fixture.settled(endpoint, one, DeliveryOutcome::Delivered, after(HOUR)).await;
     }
-    let listed = &fixture.store.run(ListEndpoints(None)).await.unwrap()[0];
+    let listed = &fixture.run(ListEndpoints(None)).await[0];
     assert_eq!((listed.waiting, listed.endpoint.failing_since, &listed.endpoint.last_error), (0, None, &None));
-
     // Once more, by name and since a time; what is on its way is left alone.
     let resent = IdempotencyKey::parse(two[1].key.as_str()).unwrap();
-    assert!(fixture.store.run(ResendEvent { id: endpoint, key: resent.clone(), now: after(HOUR) }).await.unwrap());
-    assert!(
-        !fixture
-            .store
-            .run(ResendEvent { id: endpoint, key: IdempotencyKey::parse("none").unwrap(), now: NOW })
-            .await
-            .unwrap()
-    );
+    assert!(fixture.run(ResendEvent { id: endpoint, key: resent.clone(), now: after(HOUR) }).await);
+    assert!(!fixture.run(ResendEvent { id: endpoint, key: IdempotencyKey::parse("none").unwrap(), now: NOW }).await);
     assert_eq!(fixture.due(endpoint, after(HOUR)).await.len(), 1);
-    assert!(
-        fixture.store.run(ResendEvent { id: endpoint, key: resent, now: after(HOUR) }).await.unwrap(),
-        "it is being sent"
-    );
+    assert!(fixture.run(ResendEvent { id: endpoint, key: resent, now: after(HOUR) }).await, "it is being sent");
     assert!(fixture.due(endpoint, after(HOUR)).await.is_empty(), "and by one worker");
-    let (last, all) =
-        fixture.store.run(RecoverEvents { id: endpoint, since: NOW, after: 0, now: after(2 * HOUR) }).await.unwrap();
+    let (last, all) = fixture.run(RecoverEvents { id: endpoint, since: NOW, after: 0, now: after(2 * HOUR) }).await;
     assert_eq!(all, 3);
     let (at, last) = last.unwrap();
+    assert_eq!(fixture.run(RecoverEvents { id: endpoint, since: at, after: last, now: NOW }).await, (None, 0));
     assert_eq!(
-        fixture.store.run(RecoverEvents { id: endpoint, since: at, after: last, now: NOW }).await.unwrap(),
-        (None, 0)
-    );
-    assert_eq!(
-        fixture.store.run(RecoverEvents { id: endpoint, since: after(HOUR), after: 0, now: NOW }).await.unwrap().1,
+        fixture.run(RecoverEvents { id: endpoint, since: after(HOUR), after: 0, now: NOW }).await.1,
         0,
         "nothing since"
     );
     assert_eq!(fixture.due(endpoint, after(2 * HOUR)).await.len(), 3);
-    assert!(fixture.store.run(RemoveEndpoint(endpoint)).await.unwrap());
-    assert!(!fixture.store.run(RemoveEndpoint(endpoint)).await.unwrap());
-    assert!(fixture.store.run(ListEndpoints(None)).await.unwrap().is_empty());
+    assert!(fixture.run(RemoveEndpoint(endpoint)).await);
+    assert!(!fixture.run(RemoveEndpoint(endpoint)).await);
+    assert!(fixture.run(ListEndpoints(None)).await.is_empty());
 }
 
 pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture: &Fixture) {
     let endpoint = fixture.endpoint("Acme").await;
     let add = async |partner: &str, url: String| {
-        fixture.store.run(AddEndpoint { partner: partner.to_owned(), url, now: NOW }).await.unwrap()
+        fixture.run(AddEndpoint { partner: partner.to_owned(), url, now: NOW }).await
     };
     assert_eq!(add("Nobody", "https://x.example/".to_owned()).await, Err(NotAdded::NoPartner));
     assert_eq!(add("Acme", "https://acme.example/hook".to_owned()).await, Err(NotAdded::Known(endpoint)));
     for n in 1..ENDPOINTS_OF_ONE {
         let more = add("Acme", format!("https://acme.example/{n}")).await.unwrap();
-        fixture.store.run(RemoveEndpoint(more)).await.unwrap();
+        fixture.run(RemoveEndpoint(more)).await;
         add("Acme", format!("https://acme.example/{n}")).await.unwrap();
     }
     assert_eq!(add("Acme", "https://acme.example/more".to_owned()).await, Err(NotAdded::Full));
-    for other in fixture.store.run(ListEndpoints(None)).await.unwrap().iter().filter(|one| one.endpoint.id != endpoint)
-    {
-        fixture.store.run(RemoveEndpoint(other.endpoint.id)).await.unwrap();
+    for other in fixture.run(ListEndpoints(None)).await.iter().filter(|one| one.endpoint.id != endpoint) {
+        fixture.run(RemoveEndpoint(other.endpoint.id)).await;
     }
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
     fixture.confirm(1).await;
@@ -453,50 +368,46 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
     let five_days = NOW.plus(DISABLED_AFTER);
     let one = &fixture.due(endpoint, five_days).await[0];
     assert!(fixture.settled(endpoint, one, retry(five_days), five_days).await, "five days of nothing but failure");
-    assert!(fixture.store.run(ListDueEndpoints(after(10 * DAY))).await.unwrap().is_empty());
+    assert!(fixture.run(ListDueEndpoints(after(10 * DAY))).await.is_empty());
     fixture.sign_up_named("ben@example.com", "two", five_days).await;
-    fixture.store.confirm(linked_at(2, five_days), SeenPage::default(), five_days).await.unwrap();
-    assert_eq!(fixture.store.run(ListEndpoints(None)).await.unwrap()[0].waiting, 1, "nothing more is put before it");
-
+    fixture.confirm_at(linked_at(2, five_days), five_days).await;
+    assert_eq!(fixture.run(ListEndpoints(None)).await[0].waiting, 1, "nothing more is put before it");
     // Whom to tell, once.
     let lease = |now: Timestamp| fixture.store.run(LeaseToNotify { since: NOW, until: now.plus(HOUR), now });
     assert!(lease(five_days).await.unwrap().is_empty(), "nobody is known");
-    let contact = EmailAddress::parse("ops@acme.example").unwrap();
-    assert!(fixture.store.run(SetContact { name: "Acme".to_owned(), contact: Some(contact) }).await.unwrap());
-    assert!(!fixture.store.run(SetContact { name: "Nobody".to_owned(), contact: None }).await.unwrap());
+    let contact = email("ops@acme.example");
+    assert!(fixture.run(SetContact { name: "Acme".to_owned(), contact: Some(contact) }).await);
+    assert!(!fixture.run(SetContact { name: "Nobody".to_owned(), contact: None }).await);
     let told = lease(five_days).await.unwrap();
     assert_eq!((told.len(), told[0].1.as_str()), (1, "ops@acme.example"));
     assert_eq!(told[0].0.disabled_why.as_deref(), Some("it answered 500"));
     assert!(lease(five_days).await.unwrap().is_empty(), "another worker is at it");
     assert_eq!(lease(five_days.plus(HOUR)).await.unwrap().len(), 1, "which did not come back");
-    fixture.store.run(NoteNotified(endpoint, five_days)).await.unwrap();
+    fixture.run(NoteNotified(endpoint, five_days)).await;
     assert!(lease(after(6 * DAY)).await.unwrap().is_empty());
 
-    assert!(fixture.store.run(EnableEndpoint(endpoint, after(6 * DAY))).await.unwrap());
-    assert_eq!(
-        fixture.store.run(RecoverEvents { id: endpoint, since: NOW, after: 0, now: after(6 * DAY) }).await.unwrap().1,
-        2
-    );
+    assert!(fixture.run(EnableEndpoint(endpoint, after(6 * DAY))).await);
+    assert_eq!(fixture.run(RecoverEvents { id: endpoint, since: NOW, after: 0, now: after(6 * DAY) }).await.1, 2);
     let due = fixture.due(endpoint, after(6 * DAY)).await;
     assert_eq!(due.len(), 2);
     let gone = || DeliveryOutcome::Gone { cause: "it answered 410".to_owned() };
     // An answer to what was sent before the endpoint was enabled says nothing of it.
-    assert!(fixture.store.run(EnableEndpoint(endpoint, after(6 * DAY))).await.unwrap());
+    assert!(fixture.run(EnableEndpoint(endpoint, after(6 * DAY))).await);
     assert!(!fixture.settled(endpoint, &due[0], gone(), after(6 * DAY)).await, "late");
-    assert_eq!(fixture.store.run(ListEndpoints(None)).await.unwrap()[0].endpoint.disabled_at, None);
+    assert_eq!(fixture.run(ListEndpoints(None)).await[0].endpoint.disabled_at, None);
     let due = fixture.due(endpoint, after(6 * DAY)).await;
     assert_eq!(due.len(), 2, "they go again");
     // Nothing goes to a partner whose last key was revoked.
-    fixture.store.run(EnableEndpoint(endpoint, after(6 * DAY))).await.unwrap();
-    let has_due = async || !fixture.store.run(ListDueEndpoints(after(6 * DAY))).await.unwrap().is_empty();
+    fixture.run(EnableEndpoint(endpoint, after(6 * DAY))).await;
+    let has_due = async || !fixture.run(ListDueEndpoints(after(6 * DAY))).await.is_empty();
     assert!(has_due().await);
-    fixture.store.run(RevokeKey(fixture.partner.key, after(6 * DAY))).await.unwrap();
+    fixture.run(RevokeKey(fixture.partner.key, after(6 * DAY))).await;
     assert!(!has_due().await);
     issue(&fixture.store, key(3, "Acme")).await;
     assert!(has_due().await);
     let due = fixture.due(endpoint, after(6 * DAY)).await;
     assert!(fixture.settled(endpoint, &due[0], gone(), after(6 * DAY)).await, "at once");
-    let partners = fixture.store.run(ListPartners).await.unwrap();
+    let partners = fixture.run(ListPartners).await;
     assert_eq!((partners.len(), partners[0].name.as_str(), partners[0].endpoints), (1, "Acme", 1));
 }
 
@@ -504,25 +415,21 @@ pub(super) async fn a_removed_endpoint_is_gone_before_its_deliveries_are(fixture
     let endpoint = fixture.endpoint("Acme").await;
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
     fixture.confirm(1).await;
-    let store = &fixture.store;
-    assert_eq!(store.run(ListEndpoints(Some(fixture.partner.id))).await.unwrap()[0].waiting, 1);
-    assert_eq!(store.run(FindRemovedEndpoint).await, Ok(None));
-    assert!(store.run(RetireEndpoint(endpoint, NOW)).await.unwrap());
-    assert!(!store.run(RetireEndpoint(endpoint, NOW)).await.unwrap(), "once");
-    assert!(store.run(ListEndpoints(Some(fixture.partner.id))).await.unwrap().is_empty());
-    assert!(
-        store.run(ListEndpoints(None)).await.unwrap().is_empty()
-            && store.run(ListDueEndpoints(NOW)).await.unwrap().is_empty()
-    );
-    assert_eq!(store.run(FindEndpoint(endpoint)).await, Ok(None));
-    assert_eq!(store.run(RotateEndpoint { id: endpoint, unless_after: after(DAY), now: NOW }).await, Ok(None));
-    assert!(!store.run(EnableEndpoint(endpoint, NOW)).await.unwrap());
+    assert_eq!(fixture.run(ListEndpoints(Some(fixture.partner.id))).await[0].waiting, 1);
+    assert_eq!(fixture.run(FindRemovedEndpoint).await, None);
+    assert!(fixture.run(RetireEndpoint(endpoint, NOW)).await);
+    assert!(!fixture.run(RetireEndpoint(endpoint, NOW)).await, "once");
+    assert!(fixture.run(ListEndpoints(Some(fixture.partner.id))).await.is_empty());
+    assert!(fixture.run(ListEndpoints(None)).await.is_empty() && fixture.run(ListDueEndpoints(NOW)).await.is_empty());
+    assert_eq!(fixture.run(FindEndpoint(endpoint)).await, None);
+    assert_eq!(fixture.run(RotateEndpoint { id: endpoint, unless_after: after(DAY), now: NOW }).await, None);
+    assert!(!fixture.run(EnableEndpoint(endpoint, NOW)).await);
     // Its address is free, and it is told nothing more.
     assert_ne!(fixture.endpoint("Acme").await, endpoint);
-    assert_eq!(store.run(FindRemovedEndpoint).await, Ok(Some(endpoint)));
-    assert_eq!(store.run(EmptyEndpoint(endpoint, NOW)).await, Ok(1));
-    assert_eq!(store.run(RemoveEndpoint(endpoint)).await, Ok(true));
-    assert_eq!(store.run(FindRemovedEndpoint).await, Ok(None));
+    assert_eq!(fixture.run(FindRemovedEndpoint).await, Some(endpoint));
+    assert_eq!(fixture.run(EmptyEndpoint(endpoint, NOW)).await, 1);
+    assert!(fixture.run(RemoveEndpoint(endpoint)).await);
+    assert_eq!(fixture.run(FindRemovedEndpoint).await, None);
 }
 
 pub(super) async fn changes_of_a_partner_are_bounded_and_mailed_once(fixture: &Fixture) {
@@ -547,7 +454,6 @@ pub(super) async fn changes_of_a_partner_are_bounded_and_mailed_once(fixture: &F
     store.run(UnclaimChange(claims[9])).await.unwrap();
     assert!(is_counted(claim(after(DAY)).await));
     assert!(!is_counted(claim(after(DAY)).await));
-
     // Mailed is what was done, in the transaction that did it, once there is a contact.
     let act = Act {
         who: "partner Acme".to_owned(),
@@ -558,7 +464,7 @@ pub(super) async fn changes_of_a_partner_are_bounded_and_mailed_once(fixture: &F
     };
     let lease =
         async |now: Timestamp| store.run(LeaseChanges { since: NOW, until: now.plus(HOUR), now }).await.unwrap();
-    let contact = EmailAddress::parse("ops@acme.example").unwrap();
+    let contact = email("ops@acme.example");
     store.audited(act).run(SetContact { name: "Acme".to_owned(), contact: Some(contact) }).await.unwrap();
     let leased = lease(NOW).await;
     assert_eq!((leased.len(), leased[0].about.as_str(), leased[0].key), (1, "key x", key));
@@ -575,13 +481,7 @@ pub(super) async fn mail_about_changes_is_shared_among_partners(fixture: &Fixtur
     store.run(IssueKey(key(2, "Zoe"))).await.unwrap();
     let zoe = store.run(FindKey(key(2, "Zoe").id)).await.unwrap().unwrap();
     for partner in ["Acme", "Zoe"] {
-        store
-            .run(SetContact {
-                name: partner.to_owned(),
-                contact: Some(EmailAddress::parse("ops@acme.example").unwrap()),
-            })
-            .await
-            .unwrap();
+        store.run(SetContact { name: partner.to_owned(), contact: Some(email("ops@acme.example")) }).await.unwrap();
     }
     let change = async |partner, key, kind, at| {
         let ClaimedChange::Counted(change) = store.run(ClaimChange { partner, key, kind, now: at }).await.unwrap()
@@ -635,11 +535,7 @@ pub(super) async fn a_partner_has_a_hundred_keys_for_an_address(fixture: &Fixtur
         fixture.sign_up_named("ana@example.com", &format!("k{n}"), NOW).await;
         // Whatever became of the sign-ups.
         if n == 10 {
-            let declined = fixture
-                .store
-                .run(Decline { sign_up: linked(1), how: DecidedHow::Button, silence: None, now: NOW })
-                .await
-                .unwrap();
+            let declined = fixture.run(declining(linked(1), None, NOW)).await;
             assert_eq!(declined, Declining::Declined);
         }
     }
@@ -671,11 +567,10 @@ pub(super) async fn a_partner_has_a_hundred_keys_for_an_address(fixture: &Fixtur
     assert_eq!(another("later", after(7 * DAY - MINUTE)).await.unwrap_err(), NotDone::Refused(Refused::TooManyKeys));
     another("later", after(7 * DAY)).await.unwrap();
     assert!(link(after(7 * DAY)).await.is_ok());
-
     // Confirming tells of all that are open in one statement.
     let mut open = fixture.file("ana@example.com").await.unwrap().sign_ups.into_iter();
     let pending = open.rfind(|entry| entry.state == SignUpState::Pending).unwrap();
-    fixture.store.confirm(of_entry(&pending), SeenPage::default(), after(7 * DAY)).await.unwrap();
+    fixture.confirm_at(of_entry(&pending), after(7 * DAY)).await;
     assert_eq!(told(&fixture.due(endpoint, after(7 * DAY)).await), [(EventKind::Confirmed, "later")]);
 }
 
@@ -688,23 +583,7 @@ pub(super) async fn whoever_has_much_is_erased_in_steps(fixture: &Fixture) {
     let file = fixture.file_at("ana@example.com".to_owned(), end).await.unwrap();
     assert_eq!((file.sign_ups.len(), file.requests.len()), (450, 450), "page by page");
     assert!(file.sign_ups.iter().zip(&file.sign_ups[1..]).all(|(one, next)| one.id < next.id));
-    let email = EmailAddress::parse("ana@example.com").unwrap();
-    let erase = async || {
-        let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
-        fixture
-            .store
-            .run(Erase {
-                email_normalized: email.normalized(),
-                marks: marks("ana@example.com"),
-                account,
-                waiver: None,
-                now: end,
-            })
-            .await
-            .unwrap()
-            .unwrap()
-            .unwrap()
-    };
+    let erase = async || fixture.run(erasing("ana@example.com", None, end)).await.unwrap().unwrap();
     let mut steps = Vec::new();
     loop {
         let step = erase().await;

@@ -1,11 +1,6 @@
 //! An erasure that is refused in the moment after it was written down.
 
-use std::path::PathBuf;
-
-use unionhall::domain::person::Waiver;
-use unionhall::domain::secret::mark::AddressMarker;
-use unionhall::people::erasures::ErasureLog;
-use unionhall::people::{NotErased, People};
+use unionhall::people::NotErased;
 use unionhall::store::sql::{How, Job, JobReply};
 use unionhall::store::{Engine, StoreFigures, StoreReply};
 
@@ -45,29 +40,27 @@ impl Engine for EarningMeanwhile {
     }
 }
 
-#[test]
-fn an_erasure_that_is_refused_is_taken_back_from_the_log() {
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_that_is_refused_is_taken_back_from_the_log() {
     let folder = tempfile::tempdir().unwrap();
-    block_on(async {
-        let fixture = Fixture::on_sqlite(folder.path()).await;
-        fixture.join("ana@example.com").await;
-        fixture.records.execute("UPDATE people SET account = 'ana'");
-        let log = ErasureLog::beside(folder.path());
-        let marker = AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap());
-        let people = |store| People::new(store, marker.clone(), log.clone());
-        let email = EmailAddress::parse("ana@example.com").unwrap();
-        let earning =
-            EarningMeanwhile(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap(), folder.path().to_owned());
-        let earning = Store::new(Arc::new(earning));
-        let refused = people(earning.clone()).erase(&email, None, NOW).await;
-        assert!(matches!(refused, Err(NotErased::RewardsDue(due)) if due.cents == 1), "{refused:?}");
-        let lines = std::fs::read_to_string(log.path()).unwrap();
-        assert!(lines.lines().count() == 2 && lines.ends_with(" refused\n"), "{lines}");
-        assert_eq!(log.all().unwrap(), []);
-        let waived = people(Store::clone(&fixture.store)).erase(&email, Some(Waiver::of_all("op")), NOW).await.unwrap();
-        assert!(waived.is_some_and(|erased| erased.is_whole));
-        assert_eq!(log.all().unwrap().len(), 1);
-        earning.close().await.unwrap();
-        fixture.store.close().await.unwrap();
-    });
+    let fixture = Fixture::on_sqlite(folder.path()).await;
+    fixture.join("ana@example.com").await;
+    fixture.records.execute("UPDATE people SET account = 'ana'");
+    let log = ErasureLog::beside(folder.path());
+    let marker = AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap());
+    let people = |store| People::new(store, marker.clone(), log.clone());
+    let email = EmailAddress::parse("ana@example.com").unwrap();
+    let earning =
+        EarningMeanwhile(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap(), folder.path().to_owned());
+    let earning = Store::new(Arc::new(earning));
+    let refused = people(earning.clone()).erase(&email, None, NOW).await;
+    assert!(matches!(refused, Err(NotErased::RewardsDue(due)) if due.cents == 1), "{refused:?}");
+    let lines = std::fs::read_to_string(log.path()).unwrap();
+    assert!(lines.lines().count() == 2 && lines.ends_with(" refused\n"), "{lines}");
+    assert_eq!(log.all().unwrap(), []);
+    let waived = people(Store::clone(&fixture.store)).erase(&email, Some(Waiver::of_all("op")), NOW).await.unwrap();
+    assert!(waived.is_some_and(|erased| erased.is_whole));
+    assert_eq!(log.all().unwrap().len(), 1);
+    earning.close().await.unwrap();
+    fixture.store.close().await.unwrap();
 }

@@ -1,15 +1,8 @@
 //! A batch whose process is killed between any two steps: nobody is paid twice, and nothing is lost.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
-use unionhall::rewards::payout::{BeginBatch, FillBatch, ListPayouts};
 
 use super::*;
-use unionhall::domain::campaign::CampaignStep;
-use unionhall::domain::reward::payout::PayoutRecord;
-use unionhall::domain::reward::settlement::Settlement;
-use unionhall::rewards::RewardAdmin;
-use unionhall::rewards::settle::SettlePayouts;
 
 /// What the process that dies is to do: where the records are, which task, and after how many steps.
 const TASK: &str = "UNIONHALL_TEST_REWARD_TASK";
@@ -129,7 +122,6 @@ pub(super) async fn a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing(f
     assert_eq!(admin.ask(ListPayouts(batch, 0)).await.unwrap().payouts, page.payouts);
     admin.note_written(batch, NOW).await.unwrap();
     assert_eq!(admin.make_batch("op", NOW).await.unwrap(), None);
-
     // The provider's answer, given again after each crash.
     for steps in 0..=4 {
         fixture.kill_after("settle", steps);

@@ -4,37 +4,15 @@
 //! `UNIONHALL_REWARD_HISTORIES=2000 UNIONHALL_REWARD_SEED=7 ./test.sh rewards_follow` runs more of them. A history that fails is
 //! told, and comes again by its seed.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use super::campaigns::slug;
 use super::reward_oracle::{Line, Oracle, Purse, Terms};
 use super::*;
-use crate::history::number_from;
-use crate::server::together;
-use unionhall::campaigns::participation::PressButton;
-use unionhall::campaigns::states::StepCampaign;
-use unionhall::campaigns::{Pressed, Stepped, TakenStep};
-use unionhall::domain::campaign::CampaignStep;
-use unionhall::domain::campaign::offer::Offer;
-use unionhall::domain::campaign::participation::Press;
-use unionhall::domain::catalog::ReferralTerms;
-use unionhall::domain::person::{AccountId, Waiver};
 use unionhall::domain::reward::report::RewardTotals;
-use unionhall::domain::reward::settlement::Settlement;
-use unionhall::domain::secret::mark::AddressMarker;
-use unionhall::domain::secret::session::Nonce;
 use unionhall::figures::accounts::FindRewardTotals;
-use unionhall::figures::rollup::RollUp;
-use unionhall::membership::code::{CreateCode, Revive};
-use unionhall::people::leave::{Erase, Leave};
-use unionhall::people::records::FindPerson;
-use unionhall::people::sign_in::EnterByJoining;
-use unionhall::rewards::Voided;
-use unionhall::rewards::group::{StepRewards, VoidPerson};
-use unionhall::rewards::payout::{BeginBatch, CloseBatch, FillBatch, NoteWritten};
-use unionhall::rewards::settle::SettlePayouts;
-use unionhall::rewards::standing::ListRewardAccounts;
+use unionhall::rewards::group::StepRewards;
+use unionhall::rewards::payout::{CloseBatch, NoteWritten};
 
 /// Histories that run side by side.
 const AT_ONCE: u64 = 50;
@@ -117,7 +95,6 @@ pub(super) async fn rewards_follow_a_naive_oracle(fixture: &Fixture) {
                 let own = Fixture::on_postgres(&database).await;
                 seen.extend(run_together(&own, seeds).await);
                 own.store.close().await.unwrap();
-                database.drop().await;
             }
         }
     }
@@ -188,9 +165,9 @@ async fn run_together(fixture: &Fixture, seeds: std::ops::Range<u64>) -> BTreeSe
 
 /// The totals that are kept are the sums of all accounts.
 async fn compare_totals(fixture: &Fixture, now: Timestamp) {
-    while fixture.store.run(RollUp { now: now.plus(DAY) }).await.unwrap() {}
+    while fixture.run(RollUp { now: now.plus(DAY) }).await {}
     let mut expected = RewardTotals::default();
-    for account in fixture.store.run(ListRewardAccounts(String::new(), 10_000)).await.unwrap() {
+    for account in fixture.run(ListRewardAccounts(String::new(), 10_000)).await {
         expected.accounts += 1;
         expected.due_cents += account.due_cents.max(0);
         expected.erased_cents += if account.email.is_none() { account.due_cents.max(0) } else { 0 };
@@ -199,7 +176,7 @@ async fn compare_totals(fixture: &Fixture, now: Timestamp) {
         expected.negative_accounts += u64::from(account.due_cents < 0);
         expected.negative_cents += account.due_cents.min(0);
     }
-    assert_eq!(fixture.store.run(FindRewardTotals).await.unwrap(), expected);
+    assert_eq!(fixture.run(FindRewardTotals).await, expected);
 }
 
 fn pick(random: &mut u64, most: usize) -> usize {
@@ -215,7 +192,7 @@ fn new_account(n: u64) -> AccountId {
 
 async fn step(fixture: &Fixture, now: Timestamp) -> bool {
     static USED: AtomicU64 = AtomicU64::new(0);
-    fixture.store.run(StepRewards(new_account(USED.fetch_add(1, Ordering::Relaxed)), now)).await.unwrap()
+    fixture.run(StepRewards(new_account(USED.fetch_add(1, Ordering::Relaxed)), now)).await
 }
 
 /// A batch of all that is due; one whose file was not written is gone on with.
@@ -364,10 +341,7 @@ impl History {
             return;
         };
         self.tell(now, format!("{who} presses {} at {campaign}", press.name()));
-        let done = fixture
-            .store
-            .run(PressButton { session, slug: slug(&self.slugs[campaign]), press, us_state: None, now })
-            .await;
+        let done = fixture.store.run(pressing(&session, &self.slugs[campaign], press, None, now)).await;
         assert!(matches!(done, Ok(Pressed::Done(_))), "{done:?}: {}", self.story());
         let accepted_at = &mut self.oracle.people[who].parts[campaign].accepted_at;
         *accepted_at = (press == Press::Accept).then(|| accepted_at.unwrap_or(now.as_millis()));
@@ -379,13 +353,13 @@ impl History {
         }
         self.tell(now, format!("{who} leaves"));
         let account = self.account_for(who);
-        fixture.store.run(Leave { email_normalized: self.emails[who].normalized(), account, now }).await.unwrap();
+        fixture.run(Leave { email_normalized: self.emails[who].normalized(), account, now }).await;
         self.oracle.leave(who, now.as_millis());
     }
 
     async fn erase(&mut self, fixture: &Fixture, who: usize, now: Timestamp) {
         let email = self.emails[who].clone();
-        let Some(file) = fixture.store.run(FindPerson(email.normalized(), now)).await.unwrap() else { return };
+        let Some(file) = fixture.run(FindPerson(email.normalized(), now)).await else { return };
         if let Some(account) = file.person.account {
             self.accounts.insert(self.oracle.purse(who), account.as_str().to_owned());
         }
@@ -462,13 +436,7 @@ impl History {
         let marker = AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap());
         let email = &self.emails[who];
         let address = if self.oracle.people[who].is_erased { marker.tombstone(email) } else { email.normalized() };
-        let void = fixture.store.run(VoidPerson {
-            email_normalized: address,
-            campaign: slug(&self.slugs[campaign]),
-            reason: "twins".to_owned(),
-            who: "op".to_owned(),
-            now,
-        });
+        let void = fixture.store.run(voiding(&address, &self.slugs[campaign], now));
         let got = match void.await.unwrap() {
             Voided::Done { group, reversed_cents, .. } => Some((group.map(|state| state.name()), reversed_cents)),
             Voided::Already | Voided::NotReferred => None,
@@ -495,11 +463,7 @@ impl History {
             paid_at: is_paid.then_some(now),
             reason: None,
         };
-        let settled = fixture
-            .store
-            .run(SettlePayouts { settlements: vec![settlement], who: "op".to_owned(), now })
-            .await
-            .unwrap();
+        let settled = fixture.run(SettlePayouts { settlements: vec![settlement], who: "op".to_owned(), now }).await;
         assert_eq!(settled.booked == 1, self.oracle.settle(payout, is_paid), "{}", self.story());
     }
 
@@ -652,7 +616,7 @@ impl History {
     /// What everybody is shown of theirs.
     async fn compare_standings(&self, fixture: &Fixture, now: Timestamp) {
         for (who, email) in self.emails.iter().enumerate() {
-            let Some(file) = fixture.store.run(FindPerson(email.normalized(), now)).await.unwrap() else { continue };
+            let Some(file) = fixture.run(FindPerson(email.normalized(), now)).await else { continue };
             let (standing, oracle, purse) = (file.rewards, &self.oracle, self.oracle.purse(who));
             let money = (standing.due_cents, standing.out_cents, standing.paid_cents);
             let expected = (oracle.due(purse), oracle.paid(purse, "out"), oracle.paid(purse, "paid"));

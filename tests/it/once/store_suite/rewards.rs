@@ -2,24 +2,12 @@
 
 use super::campaigns::{TERMS, slug};
 use super::*;
-use unionhall::campaigns::participation::PressButton;
-use unionhall::campaigns::states::StepCampaign;
-use unionhall::campaigns::{Pressed, TakenStep};
-use unionhall::domain::campaign::CampaignStep;
-use unionhall::domain::campaign::participation::{ParticipationState, Press};
-use unionhall::domain::catalog::ReferralTerms;
-use unionhall::domain::person::{AccountId, Waiver};
 use unionhall::domain::reward::GroupState;
 use unionhall::domain::reward::ledger::RewardStanding;
-use unionhall::domain::reward::payout::{PayoutRecord, PayoutState};
-use unionhall::domain::reward::settlement::Settlement;
-use unionhall::domain::secret::session::Nonce;
-use unionhall::people::leave::{Erase, Leave};
-use unionhall::rewards::group::VoidPerson;
-use unionhall::rewards::payout::{FindNextBatch, ListPayouts, ListPayoutsOut};
-use unionhall::rewards::settle::SettlePayouts;
+use unionhall::domain::reward::payout::PayoutState;
+use unionhall::rewards::payout::{FindNextBatch, ListPayoutsOut};
 use unionhall::rewards::standing::FindRewardHistory;
-use unionhall::rewards::{NextBatch, RewardAdmin, SettledPayouts, Voided, form_groups, worker};
+use unionhall::rewards::{NextBatch, SettledPayouts, form_groups};
 
 const CAMPAIGN: &str = "internet-2027";
 
@@ -46,17 +34,7 @@ impl Fixture {
     }
 
     async fn accept(&self, session: &Nonce, now: Timestamp) {
-        let pressed = self
-            .store
-            .run(PressButton {
-                session: session.clone(),
-                slug: slug(CAMPAIGN),
-                press: Press::Accept,
-                us_state: None,
-                now,
-            })
-            .await
-            .unwrap();
+        let pressed = self.run(pressing(session, CAMPAIGN, Press::Accept, None, now)).await;
         assert_eq!(pressed, Pressed::Done(Some(ParticipationState::Accepted)));
     }
 
@@ -110,16 +88,7 @@ pub(super) async fn full_groups_are_rewarded_once_the_hold_is_over(fixture: &Fix
     let standing = fixture.rewards_of("ana@example.com").await;
     assert_eq!((standing.due_cents, standing.out_cents), (0, 20_000));
     // One of the paid group is voided: it is reversed, and netted.
-    let voided = fixture
-        .store
-        .run(VoidPerson {
-            email_normalized: "friend1@example.com".to_owned(),
-            campaign: slug(CAMPAIGN),
-            reason: "twins".to_owned(),
-            who: "op".to_owned(),
-            now: after_hold(),
-        })
-        .await;
+    let voided = fixture.store.run(voiding("friend1@example.com", CAMPAIGN, after_hold())).await;
     let group = Some(GroupState::Reversed);
     assert!(matches!(voided.unwrap(), Voided::Done { group: of, reversed_cents: 10_000, .. } if of == group));
     fixture.reward(after_hold()).await;
@@ -132,14 +101,14 @@ pub(super) async fn full_groups_are_rewarded_once_the_hold_is_over(fixture: &Fix
     assert!(standing.campaigns[0].has_the_most && standing.rewarded_groups == TERMS.max_groups);
     // What each of them takes along.
     let ana = fixture.file_at("ana@example.com".to_owned(), NOW).await.unwrap().person;
-    let history = fixture.store.run(FindRewardHistory(ana.id, ana.account)).await.unwrap();
+    let history = fixture.run(FindRewardHistory(ana.id, ana.account)).await;
     assert_eq!(
         history.ledger.iter().map(|line| line.amount_cents).collect::<Vec<_>>(),
         [10_000, 10_000, -20_000, -10_000]
     );
     assert_eq!((history.payouts[0].amount_cents, history.payouts[0].state), (20_000, PayoutState::Out));
     let friend = fixture.file_at("friend1@example.com".to_owned(), NOW).await.unwrap().person;
-    let history = fixture.store.run(FindRewardHistory(friend.id, friend.account)).await.unwrap();
+    let history = fixture.run(FindRewardHistory(friend.id, friend.account)).await;
     let counted = &history.counted_in[0];
     assert_eq!((counted.counted_at, counted.voided_at), (Some(after_hold()), Some(after_hold().start_of_day())));
 }
@@ -154,25 +123,13 @@ impl Fixture {
         }
         let activate = TakenStep::Activate(ReferralTerms { max_groups: 3, ..TERMS });
         let note = (String::new(), false);
-        self.store
-            .run(StepCampaign { slug: slug(CAMPAIGN), step: activate, who: "op".to_owned(), note, now: active_at() })
-            .await
-            .unwrap();
+        self.run(StepCampaign { slug: slug(CAMPAIGN), step: activate, who: "op".to_owned(), note, now: active_at() })
+            .await;
         self.reward(paying()).await;
     }
 
     async fn void(&self, address: &str) -> Voided {
-        let (reason, who) = ("twins".to_owned(), "op".to_owned());
-        self.store
-            .run(VoidPerson {
-                email_normalized: address.to_owned(),
-                campaign: slug(CAMPAIGN),
-                reason,
-                who,
-                now: paying(),
-            })
-            .await
-            .unwrap()
+        self.run(voiding(address, CAMPAIGN, paying())).await
     }
 
     /// Makes a batch and its file; the payouts in it.
@@ -188,11 +145,7 @@ impl Fixture {
         let external_id = payout.external_id.clone();
         let settlement = Settlement { external_id, is_paid, reference: None, paid_at, reason: None };
         assert_eq!(
-            self.store
-                .run(SettlePayouts { settlements: vec![settlement], who: "op".to_owned(), now: paying() })
-                .await
-                .unwrap()
-                .booked,
+            self.run(SettlePayouts { settlements: vec![settlement], who: "op".to_owned(), now: paying() }).await.booked,
             1
         );
     }
@@ -308,20 +261,7 @@ pub(super) async fn nothing_leads_from_somebody_who_was_erased_to_the_ledger(fix
     let rows = |sql: &str| fixture.records.rows(sql);
     let account = rows("SELECT DISTINCT account FROM reward_ledger")[0][0].clone();
     let erase = async |waived_by: Option<&str>| {
-        let (email, waived_by) = (EmailAddress::parse("ana@example.com").unwrap(), waived_by.map(Waiver::of_all));
-        let (unused, now) = (AccountId::from_random(&[7; AccountId::ENTROPY]), paying());
-        fixture
-            .store
-            .run(Erase {
-                email_normalized: email.normalized(),
-                marks: marks("ana@example.com"),
-                account: unused,
-                waiver: waived_by,
-                now,
-            })
-            .await
-            .unwrap()
-            .unwrap()
+        fixture.run(erasing("ana@example.com", waived_by.map(Waiver::of_all), paying())).await.unwrap()
     };
     // The place of the group that was never paid went to the fourth.
     assert_eq!(erase(None).await.unwrap_err().cents, 30_000);
@@ -369,9 +309,9 @@ pub(super) async fn the_groups_of_one_referrer_are_formed_alone(fixture: &Fixtur
 /// Whoever left a year ago is forgotten, but not while a reward is due to them.
 pub(super) async fn whoever_is_due_a_reward_is_not_forgotten(fixture: &Fixture) {
     fixture.rewarded(1).await;
-    let ana = EmailAddress::parse("ana@example.com").unwrap();
+    let ana = email("ana@example.com");
     let unused = AccountId::from_random(&[7; AccountId::ENTROPY]);
-    fixture.store.run(Leave { email_normalized: ana.normalized(), account: unused, now: paying() }).await.unwrap();
+    fixture.run(Leave { email_normalized: ana.normalized(), account: unused, now: paying() }).await;
     let later = paying().plus(DAY * 400);
     walk(fixture, later).await;
     assert_eq!(fixture.rewards_of("ana@example.com").await.due_cents, 10_000);

@@ -1,21 +1,12 @@
 //! What every store makes of what only a sandbox has: inboxes, mail that spares nobody, and data that does not last.
 
 use unionhall::domain::mail::inbox::{ArrivingMail, INBOX_HOLDS, TEST_DATA_KEPT_FOR};
-use unionhall::domain::sign_up::{Silence, SilenceChange};
 use unionhall::people::retention::TestDataWalk;
-use unionhall::store::postgres::{Address, make_sandbox};
+use unionhall::store::postgres::make_sandbox;
 
 use super::*;
-use unionhall::figures::CountReferredMembers;
-use unionhall::figures::rollup::RollUp;
-use unionhall::keys::records::RevokeKey;
-use unionhall::mail::outbox::ListMail;
-use unionhall::mail::outbox::lease::Lease;
 use unionhall::membership::count::CountSandboxMembers;
-use unionhall::membership::decline::Decline;
-use unionhall::membership::records::IsCodeKnown;
-use unionhall::people::forget::{ListPeopleToForget, Retain};
-use unionhall::sandbox::inbox::{FindInInbox, ListInbox, ListInboxPartners, PutInInbox};
+use unionhall::sandbox::inbox::{FindInInbox, ListInbox, PutInInbox};
 
 fn arriving(partner: PartnerId, n: u32) -> ArrivingMail {
     let text = |what: &str| format!("{what} {n}");
@@ -34,13 +25,13 @@ pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(fixture: &
     let store = &fixture.store;
     let (acme, zoe) = (fixture.partner.id, issue(store, key(2, "Zoe")).await.id);
     for n in 0..5 {
-        store.run(PutInInbox(arriving(acme, n), after(Duration::from_secs(n.into())))).await.unwrap();
+        fixture.run(PutInInbox(arriving(acme, n), after(Duration::from_secs(n.into())))).await;
     }
-    store.run(PutInInbox(arriving(zoe, 9), NOW)).await.unwrap();
+    fixture.run(PutInInbox(arriving(zoe, 9), NOW)).await;
     // The same mail again is there once, as it was.
-    store.run(PutInInbox(ArrivingMail { text: "other".to_owned(), ..arriving(acme, 4) }, after(HOUR))).await.unwrap();
+    fixture.run(PutInInbox(ArrivingMail { text: "other".to_owned(), ..arriving(acme, 4) }, after(HOUR))).await;
     let texts = async |partner: PartnerId, before| {
-        let mails = store.run(ListInbox { partner, before, most: 3 }).await.unwrap();
+        let mails = fixture.run(ListInbox { partner, before, most: 3 }).await;
         mails.into_iter().map(|mail| (mail.id, mail.text)).collect::<Vec<_>>()
     };
     let newest = texts(acme, None).await;
@@ -49,36 +40,29 @@ pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(fixture: &
     assert_eq!(older.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["text 1", "text 0"]);
     assert_eq!(texts(acme, Some(older[1].0)).await, []);
     assert_eq!(texts(PartnerId(999), None).await, []);
-    let one = store.run(FindInInbox(acme, newest[1].0)).await.unwrap().unwrap();
+    let one = fixture.run(FindInInbox(acme, newest[1].0)).await.unwrap();
     assert_eq!((one.to.as_str(), one.from.as_str(), one.subject.as_str()), ("to 3", "from 3", "subject 3"));
     assert_eq!((one.html.as_str(), one.received_at), ("html 3", after(Duration::from_secs(3))));
-    assert_eq!(store.run(FindInInbox(zoe, newest[1].0)).await.unwrap(), None, "another's");
+    assert_eq!(fixture.run(FindInInbox(zoe, newest[1].0)).await, None, "another's");
     let known = [(acme, "Acme".to_owned()), (zoe, "Zoe".to_owned())];
-    assert_eq!(store.run(ListInboxPartners(NOW)).await.unwrap(), known, "whoever has a key");
+    assert_eq!(fixture.run(ListInboxPartners(NOW)).await, known, "whoever has a key");
 
     for n in 5..INBOX_HOLDS + 2 {
-        store.run(PutInInbox(arriving(acme, n), NOW)).await.unwrap();
+        fixture.run(PutInInbox(arriving(acme, n), NOW)).await;
     }
-    let all = store.run(ListInbox { partner: acme, before: None, most: INBOX_HOLDS * 2 }).await.unwrap();
+    let all = fixture.run(ListInbox { partner: acme, before: None, most: INBOX_HOLDS * 2 }).await;
     assert_eq!((all.len(), all.last().map(|mail| mail.text.as_str())), (INBOX_HOLDS as usize, Some("text 2")));
     assert_eq!(texts(zoe, None).await.len(), 1, "nobody else's make way");
-    store.run(RevokeKey(fixture.partner.key, NOW)).await.unwrap();
+    fixture.run(RevokeKey(fixture.partner.key, NOW)).await;
     assert_eq!(
-        store.run(ListInboxPartners(NOW)).await.unwrap(),
+        fixture.run(ListInboxPartners(NOW)).await,
         known[1..],
         "nobody reads the inbox of a partner without keys"
     );
 }
 
 pub(super) async fn mail_of_the_sandbox_has_caps_for_mailboxes_and_none_for_sources(fixture: &Fixture) {
-    let lease = async |now| {
-        fixture
-            .store
-            .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: None, now })
-            .await
-            .unwrap()
-            .mails
-    };
+    let lease = async |now| fixture.run(Lease { budget: None, ..lease_of("w", 100, now) }).await.mails;
     for round in 0..6 {
         let now = after(Duration::from_secs(round));
         for address in ["confirm@simulator.test", "confirm+b@simulator.test", "ana@example.com", "ana+b@example.com"] {
@@ -91,7 +75,7 @@ pub(super) async fn mail_of_the_sandbox_has_caps_for_mailboxes_and_none_for_sour
             fixture.settle(mail, MailOutcome::Sent, now).await;
         }
     }
-    assert!(fixture.store.run(RevokeKey(fixture.partner.key, NOW)).await.unwrap().is_some());
+    assert!(fixture.run(RevokeKey(fixture.partner.key, NOW)).await.is_some());
     fixture.sign_up_at("ben@example.com", NOW).await;
     let to_ben = async |now| {
         let mails = lease(now).await;
@@ -101,23 +85,18 @@ pub(super) async fn mail_of_the_sandbox_has_caps_for_mailboxes_and_none_for_sour
     assert_eq!(mails.len(), 1, "nor is it held with its key");
     // One that is wanted later waits for its time, and is not in trouble.
     fixture.settle(&mails[0], MailOutcome::Wait { at: after(HOUR * 2) }, after(HOUR)).await;
-    let waiting = fixture.store.run(ListMail).await.unwrap();
+    let waiting = fixture.run(ListMail).await;
     let waiting = waiting.iter().find(|waiting| waiting.id == mails[0].id).unwrap();
     assert_eq!((waiting.send_after, &waiting.last_error, waiting.given_up_at), (after(HOUR * 2), &None, None));
     assert_eq!(to_ben(after(HOUR * 2).minus(Duration::from_millis(1))).await.len(), 0);
     assert_eq!(to_ben(after(HOUR * 2)).await[0].attempts, 2);
-
     // What is silenced there is still mailed to an address that acts by itself.
     for (address, others) in [("decline@simulator.test", 1), ("zoe@example.com", 0)] {
         fixture.sign_up_at(address, after(DAY)).await;
         let to_it =
             |mails: Vec<DueMail>| mails.into_iter().filter(|mail| mail.recipient == address).collect::<Vec<_>>();
         let declined = about(&to_it(lease(after(DAY)).await)[0]);
-        fixture
-            .store
-            .run(Decline { sign_up: declined, how: DecidedHow::OneClick, silence: None, now: after(DAY) })
-            .await
-            .unwrap();
+        fixture.run(one_click(declined, after(DAY))).await;
         fixture.sign_up_at(address, after(DAY + HOUR)).await;
         assert_eq!(to_it(lease(after(DAY + HOUR)).await).len(), others, "{address}");
     }
@@ -134,25 +113,25 @@ async fn forget(fixture: &Fixture, now: Timestamp) {
 }
 
 pub(super) async fn test_data_is_deleted_for_real_in_time(fixture: &Fixture) {
-    let (store, acme) = (&fixture.store, fixture.partner.id);
+    let acme = fixture.partner.id;
     let ana = fixture.join("ana@example.com").await;
     fixture.refer("ben@example.com", ana).await;
     let ben = of_entry(&fixture.file("ben@example.com").await.unwrap().sign_ups[0]);
     assert!(matches!(fixture.confirm(ben.id.0).await, Confirmation::Joined(_)));
     fixture.sign_up("declined@example.com").await;
     let declined = of_entry(&fixture.file("declined@example.com").await.unwrap().sign_ups[0]);
-    store.run(Decline { sign_up: declined, how: DecidedHow::OneClick, silence: None, now: NOW }).await.unwrap();
-    store.run(PutInInbox(arriving(acme, 1), NOW)).await.unwrap();
+    fixture.run(one_click(declined, NOW)).await;
+    fixture.run(PutInInbox(arriving(acme, 1), NOW)).await;
     for n in 0..250 {
         fixture.sign_up(&format!("many+{n}@example.com")).await;
     }
-    while store.run(RollUp { now: NOW }).await.unwrap() {}
+    while fixture.run(RollUp { now: NOW }).await {}
     // Somebody who is old and still tried out, and a mail of today.
     let kept = NOW.plus(TEST_DATA_KEPT_FOR);
     fixture.sign_up_at("ben@example.com", kept).await;
-    store.run(PutInInbox(arriving(acme, 2), kept)).await.unwrap();
+    fixture.run(PutInInbox(arriving(acme, 2), kept)).await;
     fixture.sign_up_at("new@example.com", kept).await;
-    let inbox = async || store.run(ListInbox { partner: acme, before: None, most: 10 }).await.unwrap().len();
+    let inbox = async || fixture.run(ListInbox { partner: acme, before: None, most: 10 }).await.len();
     let known = async |address: &str| fixture.file(address).await.map(|file| file.sign_ups.len());
 
     forget(fixture, kept).await;
@@ -167,15 +146,15 @@ pub(super) async fn test_data_is_deleted_for_real_in_time(fixture: &Fixture) {
     assert_eq!(known("new@example.com").await, Some(1));
     let ben = fixture.file("ben@example.com").await.unwrap();
     assert_eq!((ben.sign_ups.len(), ben.person.referrer), (1, None), "what they did since stays");
-    assert!(!store.run(IsCodeKnown(ana)).await.unwrap(), "not even a tombstone");
-    while store.run(RollUp { now: kept }).await.unwrap() {}
+    assert!(!fixture.run(IsCodeKnown(ana)).await, "not even a tombstone");
+    while fixture.run(RollUp { now: kept }).await {}
     let sum = "SELECT CAST(coalesce(sum(members), 0) AS BIGINT) FROM referrers";
-    assert_eq!(store.run(CountReferredMembers).await.unwrap() as i64, fixture.records.number(sum));
+    assert_eq!(fixture.run(CountReferredMembers).await as i64, fixture.records.number(sum));
 
     forget(fixture, kept.plus(TEST_DATA_KEPT_FOR * 2)).await;
     assert_eq!((fixture.members().await, inbox().await), (0, 0));
     assert_eq!((known("ben@example.com").await, known("new@example.com").await), (None, None));
-    assert!(store.run(ListMail).await.unwrap().is_empty());
+    assert!(fixture.run(ListMail).await.is_empty());
     // Whoever comes again is new, and is counted again.
     assert_eq!(fixture.join("ana@example.com").await, ana);
     assert_eq!(fixture.members().await, 1);
@@ -218,7 +197,6 @@ pub(super) async fn people_of_two_sandboxes_never_meet(fixture: &Fixture) {
     assert_eq!(counts().await, (1, 0, 1));
     assert!(matches!(confirm(2).await, Confirmation::Joined(_)), "of the same address, and somebody else");
     assert_eq!(counts().await, (1, 1, 2));
-
     // Codes are known to their own partner alone.
     for (partner, attributed) in [(&acme, true), (&zoe, false)] {
         let ben = sign_up(partner, "ben@example.com", Some(ours.code)).await;
@@ -228,22 +206,16 @@ pub(super) async fn people_of_two_sandboxes_never_meet(fixture: &Fixture) {
     assert_eq!(counts().await, (2, 1, 3));
     let ben = sign_up(&acme, "cleo@example.com", None).await;
     assert_eq!(ben.joined_count, 2);
-
     // What is declined, silenced or capped with one is neither with the other.
     let silence =
         Some(SilenceChange { add: Silence { mailbox: true, ..Silence::default() }, lift: Silence::default() });
-    store.run(Decline { sign_up: linked(1), how: DecidedHow::Button, silence, now: NOW }).await.unwrap();
+    store.run(declining(linked(1), silence, NOW)).await.unwrap();
     sign_up(&acme, "ana@example.com", None).await;
     sign_up(&zoe, "ana@example.com", None).await;
-    let mails = store
-        .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: None, now: NOW })
-        .await
-        .unwrap()
-        .mails;
+    let mails = store.run(Lease { budget: None, ..lease_of("w", 100, NOW) }).await.unwrap().mails;
     let to_ana: Vec<_> = mails.iter().filter(|mail| mail.recipient == "ana@example.com").collect();
     assert_eq!(to_ana.iter().map(|mail| mail.partner_id).collect::<Vec<_>>(), [Some(zoe.id)]);
     assert_eq!(to_ana[0].kind, MailKind::AlreadyMember);
-
     // Somebody who is forgotten is known again by their own partner alone.
     let times = RetentionTimes { unconfirmed: Duration::ZERO, ..TIMES };
     let later = after(PENDING_FOR * 2);
@@ -251,7 +223,6 @@ pub(super) async fn people_of_two_sandboxes_never_meet(fixture: &Fixture) {
     let looked = store.run(ListPeopleToForget { after: 0, times, now: later }).await.unwrap();
     let cleo = looked.forgettable.iter().find(|(_, email)| email.as_typed() == "cleo@example.com");
     assert_eq!(cleo.unwrap().1, EmailAddress::parse("cleo@example.com").unwrap().in_sandbox_of(acme.id));
-
     // In time all of it is deleted, and counted no more.
     let mut walk = TestDataWalk::default();
     while walk.step(store, NOW.plus(TEST_DATA_KEPT_FOR * 2)).await.unwrap() {}

@@ -1,19 +1,12 @@
 //! What every store makes of sources: how much mail each may cause, what passes its budget, and what is reported of its mail.
 
 use unionhall::domain::mail::Leased;
-use unionhall::domain::mail::budget::{FORM, Reputation, SourceStatus};
-use unionhall::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
+use unionhall::domain::mail::budget::Reputation;
 use unionhall::domain::secret::proof::Proof;
 use unionhall::figures::{ListSourceTotals, SourceTotals};
-use unionhall::mail::sources::{FindFormReputation, FindMailFigures, ListSourceStatuses, SpendProof, SpentProof};
+use unionhall::mail::sources::{FindFormReputation, SpendProof, SpentProof};
 
 use super::*;
-use unionhall::mail::outbox::lease::Lease;
-use unionhall::mail::outbox::{DropHeld, ListMail, ReleaseHeld};
-use unionhall::membership::decline::Decline;
-use unionhall::membership::mail_report::NoteReport;
-use unionhall::people::forget::Retain;
-use unionhall::people::sign_in::AskSignIn;
 
 const BUDGET: MailBudget = MailBudget { form_a_day: 2, key_a_day: 3 };
 const WIDE: MailBudget = MailBudget { form_a_day: 4, key_a_day: 3 };
@@ -22,10 +15,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 impl Fixture {
     /// Sends what may go past the budget; says how many, and of which sources others were held.
     async fn send_throttled(&self, now: Timestamp) -> (usize, Vec<(String, u64)>) {
-        let leased = self
-            .store
-            .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: Some(BUDGET), now })
-            .await;
+        let leased = self.store.run(Lease { budget: Some(BUDGET), ..lease_of("w", 100, now) }).await;
         let Leased { mails, held, .. } = leased.unwrap();
         for mail in &mails {
             self.settle(mail, MailOutcome::Sent, now).await;
@@ -39,7 +29,7 @@ impl Fixture {
     }
 
     async fn report(&self, mail: ReportedMail, kind: ReportKind, now: Timestamp) -> ReportOutcome {
-        self.store.run(NoteReport { report: MailReport { mail, kind, once: None }, now }).await.unwrap()
+        self.run(NoteReport { report: MailReport { mail, kind, once: None }, now }).await
     }
 }
 
@@ -63,44 +53,31 @@ pub(super) async fn a_source_that_has_had_its_share_is_held(fixture: &Fixture) {
         held,
         held_in_part: false,
     };
-    assert_eq!(fixture.store.run(ListSourceStatuses(NOW)).await.unwrap(), [standing("", 2, 3), standing("Acme", 3, 2)]);
-    assert_eq!(fixture.store.run(FindMailFigures).await.unwrap().held, 5);
-
+    assert_eq!(fixture.run(ListSourceStatuses(NOW)).await, [standing("", 2, 3), standing("Acme", 3, 2)]);
+    assert_eq!(fixture.run(FindMailFigures).await.held, 5);
     // The operator decides; what is let go passes, and counts.
-    assert_eq!(fixture.store.run(DropHeld(HeldMail::OfTheForm, NOW)).await, Ok(3));
+    assert_eq!(fixture.run(DropHeld(HeldMail::OfTheForm, NOW)).await, 3);
     // What is dropped is over: asking to sign in mails those alone who were mailed before, and counts.
     let mut states = Vec::new();
     for n in 0..5 {
         let address = format!("f{n}@example.com");
         states.push(fixture.file(&address).await.unwrap().sign_ups[0].state);
         let email = EmailAddress::parse(&address).unwrap();
-        fixture
-            .store
-            .run(AskSignIn {
-                email_normalized: email.normalized(),
-                mailbox: email.mailbox(),
-                browser: "b".to_owned(),
-                campaign: None,
-                lane: Lane::of(b"x"),
-                now: after(HOUR),
-            })
-            .await
-            .unwrap();
+        fixture.run(asking(&email, "b", None, after(HOUR))).await;
     }
     assert_eq!(states.iter().filter(|state| **state == SignUpState::Expired).count(), 3, "{states:?}");
     assert_eq!(fixture.send_throttled(after(HOUR)).await, (2, vec![]), "two reminders");
-    assert_eq!(fixture.store.run(ReleaseHeld(HeldMail::All, after(HOUR))).await, Ok(2));
+    assert_eq!(fixture.run(ReleaseHeld(HeldMail::All, after(HOUR))).await, 2);
     assert_eq!(fixture.send_throttled(after(HOUR)).await, (2, vec![]));
-    assert_eq!(fixture.store.run(ListSourceStatuses(NOW)).await.unwrap(), [standing("", 4, 0), standing("Acme", 5, 0)]);
-
+    assert_eq!(fixture.run(ListSourceStatuses(NOW)).await, [standing("", 4, 0), standing("Acme", 5, 0)]);
     // Another day is another share.
     fixture.by_form("g@example.com", after(DAY)).await;
     assert_eq!(fixture.send_throttled(after(DAY)).await, (1, vec![]));
-    let tomorrow = fixture.store.run(FindFormReputation(after(DAY))).await.unwrap().0;
+    let tomorrow = fixture.run(FindFormReputation(after(DAY))).await.0;
     assert_eq!((tomorrow.mailed_before, tomorrow.asked_before), (4, 2));
     assert_eq!(
-        fixture.store.run(FindFormReputation(after(DAY * 9))).await,
-        Ok((Reputation::default(), false)),
+        fixture.run(FindFormReputation(after(DAY * 9))).await,
+        (Reputation::default(), false),
         "and a week is forgotten"
     );
 }
@@ -109,22 +86,18 @@ pub(super) async fn a_mail_that_is_tried_again_spends_nothing_of_its_sources_sha
     for n in 0..3 {
         fixture.by_form(&format!("f{n}@example.com"), NOW).await;
     }
-    let leased = fixture
-        .store
-        .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: Some(BUDGET), now: NOW })
-        .await
-        .unwrap();
+    let leased = fixture.run(Lease { budget: Some(BUDGET), ..lease_of("w", 100, NOW) }).await;
     for mail in &leased.mails {
         let again = MailOutcome::Retry { at: after(HOUR), cause: "away".to_owned(), perhaps_sent: false };
         fixture.settle(mail, again, NOW).await;
     }
     assert_eq!(fixture.send_throttled(after(HOUR)).await, (2, vec![]));
-    assert_eq!(fixture.store.run(FindFormReputation(NOW)).await.unwrap().0.mailed_today, 2);
+    assert_eq!(fixture.run(FindFormReputation(NOW)).await.0.mailed_today, 2);
 }
 
 /// What waits counts before anybody has looked at it: whoever comes behind a flood is asked, and not left to wait.
 pub(super) async fn what_the_form_asked_for_counts_before_it_is_looked_at(fixture: &Fixture) {
-    let mailed = async || fixture.store.run(FindFormReputation(NOW)).await.unwrap().0.mailed_today;
+    let mailed = async || fixture.run(FindFormReputation(NOW)).await.0.mailed_today;
     for n in 0..3 {
         fixture.by_form(&format!("f{n}@example.com"), NOW).await;
         fixture.sign_up(&format!("p{n}@example.com")).await;
@@ -143,13 +116,10 @@ pub(super) async fn good_reputation_earns_more_and_is_counted_where_it_happened(
     assert_eq!(fixture.confirm(1).await, Confirmation::AlreadyMember, "and counts once");
     assert!(matches!(fixture.confirm(2).await, Confirmation::Joined(_)));
     for _ in 0..2 {
-        assert_eq!(
-            fixture.store.run(Decline { sign_up: linked(3), how: DecidedHow::Button, silence: None, now: NOW }).await,
-            Ok(Declining::Declined)
-        );
+        assert_eq!(fixture.run(declining(linked(3), None, NOW)).await, Declining::Declined);
     }
     let reputation = async |source| {
-        let standings = fixture.store.run(ListSourceStatuses(NOW)).await.unwrap();
+        let standings = fixture.run(ListSourceStatuses(NOW)).await;
         let found = standings.into_iter().find(|standing| standing.source == source).unwrap();
         (found.reputation.confirmed, found.reputation.unwanted())
     };
@@ -157,16 +127,10 @@ pub(super) async fn good_reputation_earns_more_and_is_counted_where_it_happened(
     assert_eq!(reputation(FORM).await, (1, 1));
     // Neither a member who confirms once more nor an address that is thrown away is to anybody's credit.
     fixture.by_form("ana@example.com", after(HOUR)).await;
-    assert_eq!(
-        fixture.store.confirm(linked_at(4, after(HOUR)), SeenPage::default(), after(HOUR)).await,
-        Ok(Confirmation::AlreadyMember)
-    );
+    assert_eq!(fixture.confirm_at(linked_at(4, after(HOUR)), after(HOUR)).await, Confirmation::AlreadyMember);
     let thrown = NewSignUp { partner: None, disposable: true, ..fixture.new_sign_up("x@mailinator.com") };
     fixture.store.sign_up(thrown, after(HOUR)).await.unwrap();
-    assert!(matches!(
-        fixture.store.confirm(linked_at(5, after(HOUR)), SeenPage::default(), after(HOUR)).await,
-        Ok(Confirmation::Joined(_))
-    ));
+    assert!(matches!(fixture.confirm_at(linked_at(5, after(HOUR)), after(HOUR)).await, Confirmation::Joined(_)));
     assert_eq!(reputation(FORM).await, (1, 1));
 
     for n in 0..6 {
@@ -189,7 +153,7 @@ pub(super) async fn good_reputation_earns_more_and_is_counted_where_it_happened(
 
 pub(super) async fn a_source_is_judged_by_mail_that_left_and_can_be_confirmed(fixture: &Fixture) {
     let judged = async |now| {
-        let standings = fixture.store.run(ListSourceStatuses(now)).await.unwrap();
+        let standings = fixture.run(ListSourceStatuses(now)).await;
         let acme = standings.into_iter().find(|standing| standing.source == "Acme").unwrap();
         (acme.reputation.mailed_before, acme.reputation.asked_before, acme.reputation.unwanted())
     };
@@ -215,8 +179,8 @@ pub(super) async fn what_waits_of_a_key_that_is_not_revoked_is_not_held(fixture:
     let away = MailOutcome::Retry { at: after(HOUR), cause: "away".to_owned(), perhaps_sent: false };
     fixture.settle(&due[0], away, NOW).await;
     let of_key = HeldMail::OfKey(fixture.partner.key);
-    assert_eq!(fixture.store.run(DropHeld(of_key, NOW)).await, Ok(0));
-    assert_eq!(fixture.store.run(ReleaseHeld(of_key, NOW)).await, Ok(0));
+    assert_eq!(fixture.run(DropHeld(of_key, NOW)).await, 0);
+    assert_eq!(fixture.run(ReleaseHeld(of_key, NOW)).await, 0);
     assert_eq!(fixture.send_due(after(HOUR)).await, ["ana@example.com"]);
 }
 
@@ -228,26 +192,14 @@ pub(super) async fn mail_of_a_sign_up_that_lapsed_is_dropped_with_it(fixture: &F
     fixture.by_form("ana@example.com", after(MINUTE)).await;
     let late = after(PENDING_FOR + HOUR);
     fixture.by_form("ana@example.com", late).await;
-    assert_eq!(fixture.store.run(ListMail).await.unwrap().len(), 1, "the older one's mail went with it");
-    let leased = fixture
-        .store
-        .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: Some(MailBudget::NONE), now: late })
-        .await
-        .unwrap();
+    assert_eq!(fixture.run(ListMail).await.len(), 1, "the older one's mail went with it");
+    let leased = fixture.run(lease_of("w", 100, late)).await;
     assert_eq!(leased.mails.len(), 1);
     fixture.settle(&leased.mails[0], MailOutcome::Sent, late).await;
     fixture.by_form("ana@example.com", late).await;
-    let leased = fixture
-        .store
-        .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: Some(MailBudget::NONE), now: late })
-        .await
-        .unwrap();
+    let leased = fixture.run(lease_of("w", 100, late)).await;
     assert!(leased.mails.is_empty() && leased.deferred, "put off");
-    let leased = fixture
-        .store
-        .run(Lease { worker: "w".to_owned(), most: 100, busy: Vec::new(), budget: Some(MailBudget::NONE), now: late })
-        .await
-        .unwrap();
+    let leased = fixture.run(lease_of("w", 100, late)).await;
     assert!(leased.mails.is_empty() && !leased.deferred, "and not looked at again before its time");
 }
 
@@ -267,7 +219,7 @@ pub(super) async fn a_proof_of_work_passes_the_budget_once_and_within_bounds(fix
     }
     assert_eq!(spend(40, "c", NOW).await, Ok(SpentProof::TooMany), "ten times the share of a day");
     assert_eq!(spend(40, "a", after(DAY)).await, Ok(SpentProof::Good));
-    fixture.store.run(Retain { times: TIMES, now: after(DAY) }).await.unwrap();
+    fixture.run(Retain { times: TIMES, now: after(DAY) }).await;
     assert_eq!(spend(0, "a", after(DAY)).await, Ok(SpentProof::Good), "forgotten once its time was over");
 
     for n in 0..4 {
@@ -277,7 +229,7 @@ pub(super) async fn a_proof_of_work_passes_the_budget_once_and_within_bounds(fix
     fixture.store.sign_up(proven, NOW).await.unwrap();
     let (sent, held) = fixture.send_throttled(NOW).await;
     assert!(sent == 3 || held == vec![(String::new(), 3)], "{sent} {held:?}");
-    let waiting = fixture.store.run(ListMail).await.unwrap();
+    let waiting = fixture.run(ListMail).await;
     assert!(waiting.iter().all(|mail| mail.id != MailId(5)), "the one with a proof went");
 }
 
@@ -302,20 +254,12 @@ pub(super) async fn a_hard_bounce_ends_mail_to_that_address_alone(fixture: &Fixt
     assert_eq!(fixture.report(about(), ReportKind::HardBounce, NOW).await, ReportOutcome::Noted);
     assert_eq!(fixture.report(about(), ReportKind::HardBounce, NOW).await, ReportOutcome::Repeated);
     assert_eq!(fixture.send_due(after(HOUR)).await, ["ana+b@example.com"]);
-    let standing = &fixture.store.run(ListSourceStatuses(NOW)).await.unwrap()[0];
+    let standing = &fixture.run(ListSourceStatuses(NOW)).await[0];
     assert_eq!((standing.source.as_str(), standing.reputation.bounced), ("Acme", 1), "told once");
     // A token that was kept for a month still speaks for its owner, and no longer against the source.
     let late = after(UNDELIVERABLE_FOR);
     assert_eq!(fixture.report(about(), ReportKind::HardBounce, late).await, ReportOutcome::Noted);
-    assert!(
-        fixture
-            .store
-            .run(ListSourceStatuses(late))
-            .await
-            .unwrap()
-            .iter()
-            .all(|standing| standing.reputation.unwanted() == 0)
-    );
+    assert!(fixture.run(ListSourceStatuses(late)).await.iter().all(|standing| standing.reputation.unwanted() == 0));
     let over = late.plus(UNDELIVERABLE_FOR);
     fixture.sign_up_at("ana+a@example.com", over).await;
     assert_eq!(fixture.send_due(over).await, ["ana+a@example.com"]);
@@ -332,12 +276,8 @@ pub(super) async fn a_complaint_silences_the_mailbox_until_its_owner_confirms(fi
     }
     fixture.sign_up_at("ben@example.com", NOW).await;
     assert_eq!(fixture.send_due(NOW).await, ["ben@example.com"]);
-
     // The link of the mail that was complained about is in its owner's hands.
-    assert!(matches!(
-        fixture.store.confirm(linked(1), SeenPage::default(), after(DAY)).await,
-        Ok(Confirmation::Joined(_))
-    ));
+    assert!(matches!(fixture.confirm_at(linked(1), after(DAY)).await, Confirmation::Joined(_)));
     fixture.sign_up_at("ana+y@example.com", after(DAY * 401)).await;
     assert_eq!(fixture.send_due(after(DAY * 401)).await, ["ana+y@example.com"]);
 }
@@ -350,16 +290,12 @@ pub(super) async fn soft_bounces_and_repeats_are_counted_once_each(fixture: &Fix
         once: Some((id.to_owned(), after(HOUR))),
     };
     for (id, outcome) in [("a", ReportOutcome::Noted), ("a", ReportOutcome::Repeated), ("b", ReportOutcome::Noted)] {
-        assert_eq!(fixture.store.run(NoteReport { report: report(id), now: NOW }).await, Ok(outcome), "{id}");
+        assert_eq!(fixture.run(NoteReport { report: report(id), now: NOW }).await, outcome, "{id}");
     }
-    let totals = fixture.store.run(ListSourceTotals).await.unwrap();
+    let totals = fixture.run(ListSourceTotals).await;
     let reports = |figure: fn(&SourceTotals) -> u64| totals.iter().map(figure).sum::<u64>();
     assert_eq!((reports(|t| t.soft_bounces), reports(|t| t.hard_bounces), reports(|t| t.complaints)), (2, 0, 0));
     assert_eq!(totals[0].source, "", "the form comes first, be there something of it or not");
-    assert_eq!(
-        fixture.store.run(FindFormReputation(NOW)).await.unwrap().0.unwanted(),
-        0,
-        "a full mailbox is nobody's fault"
-    );
+    assert_eq!(fixture.run(FindFormReputation(NOW)).await.0.unwanted(), 0, "a full mailbox is nobody's fault");
     assert_eq!(fixture.send_due(NOW).await, ["ana@example.com"]);
 }

@@ -6,31 +6,8 @@
 
 use super::campaigns::slug;
 use super::*;
-use crate::history::number_from;
-use crate::own_page::Browser;
-use crate::records::Home;
-use crate::server::{Server, together};
-use unionhall::campaigns::TakenStep;
-use unionhall::campaigns::participation::PressButton;
-use unionhall::campaigns::states::{MakeCampaign, StepCampaign};
-use unionhall::clock::Clock;
-use unionhall::domain::campaign::CampaignStep;
-use unionhall::domain::campaign::draft::CampaignDraft;
-use unionhall::domain::campaign::offer::Offer;
-use unionhall::domain::campaign::participation::Press;
-use unionhall::domain::catalog::ReferralTerms;
 use unionhall::domain::figure::money;
-use unionhall::domain::person::{AccountId, PersonState, Waiver};
-use unionhall::domain::reward::payout::PayoutRecord;
-use unionhall::domain::reward::settlement::Settlement;
-use unionhall::domain::secret::session::Nonce;
-use unionhall::people::leave::{Erase, Leave};
-use unionhall::people::records::FindPerson;
-use unionhall::people::sign_in::EnterByJoining;
-use unionhall::rewards::group::VoidPerson;
-use unionhall::rewards::payout::ListPayouts;
-use unionhall::rewards::standing::ListRewardAccounts;
-use unionhall::rewards::{PAGE, RewardAdmin, worker};
+use unionhall::rewards::PAGE;
 
 /// Every so many people one refers the next dozen.
 const CIRCLE: usize = 20;
@@ -116,17 +93,7 @@ impl Year<'_> {
 
     async fn accept(&self, n: usize, campaign: usize) {
         let Some(session) = self.sessions[n].clone() else { return };
-        self.fixture
-            .store
-            .run(PressButton {
-                session,
-                slug: slug(&name(campaign)),
-                press: Press::Accept,
-                us_state: None,
-                now: self.now,
-            })
-            .await
-            .unwrap();
+        self.fixture.run(pressing(&session, &name(campaign), Press::Accept, None, self.now)).await;
     }
 
     async fn join(&self, n: usize) -> (usize, Option<Nonce>) {
@@ -140,7 +107,7 @@ impl Year<'_> {
         let joined = fixture.store.confirm(sign_up, SeenPage::default(), self.now).await;
         assert!(matches!(joined, Ok(Confirmation::Joined(_))), "{n}");
         let session = Nonce::from_random(&random_of(n, self.now));
-        (n, fixture.store.run(EnterByJoining(sign_up, session)).await.unwrap())
+        (n, fixture.run(EnterByJoining(sign_up, session)).await)
     }
 
     /// They join and accept what is offered.
@@ -156,10 +123,8 @@ impl Year<'_> {
 
     async fn leave(&self, n: usize) {
         self.fixture
-            .store
             .run(Leave { email_normalized: address(n).normalized(), account: account_of(n, self.now), now: self.now })
-            .await
-            .unwrap();
+            .await;
     }
 
     async fn leave_all(&mut self, who: Vec<usize>) {
@@ -224,15 +189,7 @@ impl Year<'_> {
                 assert_eq!(settled.booked, answers.len() as u64);
                 // Fraud is found after paying.
                 for n in (0..self.people).filter(|n| n % 97 == 3 && n % CIRCLE > 0 && self.sessions[*n].is_some()) {
-                    let (reason, who) = ("twins".to_owned(), "op".to_owned());
-                    let void = self.fixture.store.run(VoidPerson {
-                        email_normalized: address(n).normalized(),
-                        campaign: slug(&name(0)),
-                        reason,
-                        who,
-                        now: self.now,
-                    });
-                    void.await.unwrap();
+                    self.fixture.run(voiding(&address(n).normalized(), &name(0), self.now)).await;
                 }
                 let back = (0..self.people).filter(|n| n % 74 == 5 && self.sessions[*n].is_none());
                 self.join_all(back.filter(|n| *n < self.people * 8 / 10).collect()).await;
@@ -245,7 +202,6 @@ impl Year<'_> {
                     let (marks, waived_by) = (marks(email.as_typed()), Some(Waiver::of_all("themselves")));
                     let erased = self
                         .fixture
-                        .store
                         .run(Erase {
                             email_normalized: email.normalized(),
                             marks,
@@ -253,8 +209,7 @@ impl Year<'_> {
                             waiver: waived_by,
                             now: self.now,
                         })
-                        .await
-                        .unwrap();
+                        .await;
                     assert!(erased.unwrap().unwrap().is_whole);
                     self.sessions[n] = None;
                 }
@@ -280,7 +235,7 @@ async fn replay(fixture: &Fixture, people: usize) {
     for campaign in 0..5 {
         let text = super::campaigns::definition(&name(campaign), "");
         let draft = CampaignDraft::parse(&text).unwrap();
-        fixture.store.run(MakeCampaign { draft, definition: text, who: "op".to_owned(), now: begin }).await.unwrap();
+        fixture.run(MakeCampaign { draft, definition: text, who: "op".to_owned(), now: begin }).await;
         year.step(campaign, TakenStep::Plain(CampaignStep::Open)).await;
     }
     for month in 0..12 {
@@ -336,7 +291,7 @@ async fn by_members(fixture: &Fixture, people: usize) -> Figures {
     let mut figures = Figures::default();
     let now = Clock::start().now().time;
     for n in (0..people).step_by(CIRCLE) {
-        let Some(file) = fixture.store.run(FindPerson(address(n).normalized(), now)).await.unwrap() else { continue };
+        let Some(file) = fixture.run(FindPerson(address(n).normalized(), now)).await else { continue };
         figures.due += file.rewards.due_cents;
         figures.out += file.rewards.out_cents;
         figures.paid += file.rewards.paid_cents;
@@ -415,8 +370,7 @@ fn by_list(server: &Server) -> Figures {
 fn by_campaigns(server: &Server) -> Figures {
     let mut figures = Figures::default();
     for campaign in 0..5 {
-        let shown: serde_json::Value =
-            serde_json::from_str(&server.run(&["campaigns", "show", &name(campaign), "--json"])).unwrap();
+        let shown = server.json(&["campaigns", "show", &name(campaign), "--json"]);
         let rewards = &shown["rewards"];
         println!("campaigns show {}: {rewards}", name(campaign));
         assert_eq!(rewards.is_null(), campaign > 2, "only what became active has rewards");
@@ -433,16 +387,15 @@ fn by_campaigns(server: &Server) -> Figures {
 async fn own_pages_agree(server: &Server, fixture: &Fixture, people: usize) {
     let (now, mut read) = (Clock::start().now().time, 0);
     for n in (0..people).step_by(CIRCLE) {
-        let Some(file) = fixture.store.run(FindPerson(address(n).normalized(), now)).await.unwrap() else { continue };
+        let Some(file) = fixture.run(FindPerson(address(n).normalized(), now)).await else { continue };
         let rewards = &file.rewards;
         let sums = [rewards.due_cents, rewards.out_cents, rewards.paid_cents].map(|cents| cents.max(0));
         if file.person.state != PersonState::Member || sums == [0; 3] {
             continue;
         }
         read += 1;
-        let mut browser = Browser::new(server, read);
-        browser.sign_in(address(n).as_typed()).await;
-        let page = String::from_utf8(browser.get("/me").await.body.to_vec()).unwrap();
+        let mut browser = Browser::member(server, read, address(n).as_typed()).await;
+        let page = browser.get("/me").await.text();
         for cents in sums.into_iter().filter(|cents| *cents > 0) {
             assert!(page.contains(&money(cents)), "{} of {n} in {page}", money(cents));
         }
