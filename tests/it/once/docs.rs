@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use unionhall::domain::webhook::EventKind;
+
 use super::source::{Tree, read_tree, tokens, tree};
 
 /// Folders of the repository whose files the pages name.
@@ -246,4 +248,12 @@ fn what_people_read_is_said_plainly() {
     let shown = ["docs/", "examples/", "languages/", "src/", "templates/"];
     let files = files.into_iter().filter(|(path, _)| shown.iter().any(|folder| path.starts_with(folder)));
     assert_eq!(odd_words(&files.chain(pages).collect()), Vec::<String>::new());
+}
+
+#[test]
+fn the_reference_names_every_kind_of_event() {
+    let page = include_str!("../../../templates/docs/webhooks.md");
+    for kind in EventKind::ALL {
+        assert!(page.contains(&format!("\n| `{}` | ", kind.name())), "{} has no line in webhooks.md", kind.name());
+    }
 }
