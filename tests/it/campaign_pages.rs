@@ -289,7 +289,7 @@ fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
         join(&server, &key, "ben@example.com", None).await;
         let mut ben = Browser::new(&server, 2);
         ben.sign_in("ben@example.com").await;
-        ben.act("/me/answers", &[("usState", "NY")]).await;
+        ben.change_answers(&[("usState", "NY")]).await;
         let shown = page(&ben.get(path).await, 200, "your answers say New York");
         assert!(!shown.contains("Count me in"));
         assert!(!page(&ben.get("/me").await, 200, "No campaign is open").contains("Title of west"));
@@ -314,7 +314,7 @@ fn the_own_page_begins_with_what_fits() {
         join(&server, &key, "ana@example.com", None).await;
         let mut ana = Browser::new(&server, 1);
         ana.sign_in("ana@example.com").await;
-        ana.act("/me/answers", &[("usState", "CA"), ("alaska_cruise", "true")]).await;
+        ana.change_answers(&[("usState", "CA"), ("alaska_cruise", "true")]).await;
         // A row of history, by which pages notice the change.
         step(&server, "zzz-travel", "negotiating").await;
         let own = page(&ana.get("/me").await, 200, "Title of zzz-travel");
@@ -469,7 +469,7 @@ fn what_others_see_never_tells_what_one_member_pressed_or_answered() {
                 "/campaigns/somewhere?done=in",
             );
             if n < 4 {
-                member.act("/me/answers", &[("usState", us_state), ("mortgage", "true")]).await;
+                member.change_answers(&[("usState", us_state), ("mortgage", "true")]).await;
                 assert_eq!(seen().await, nothing, "{} members are in", n + 1);
             }
             if n == 4 {

@@ -85,7 +85,7 @@ fn a_session_that_came_of_joining_cannot_export_leave_or_erase() {
         ana.cookies.remove("union-language");
         assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 1);
         // All else works.
-        let changed = ana.act("/me/answers", &[("usState", "CA"), ("internet", "true")]).await;
+        let changed = ana.change_answers(&[("usState", "CA"), ("internet", "true")]).await;
         assert_eq!((changed.status.as_u16(), changed.header("location")), (303, "/me?done=answers"));
 
         // The cookie says which of the two it is, and nobody can change that.

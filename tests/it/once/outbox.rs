@@ -13,6 +13,7 @@ use crate::server::{block_on, in_time, wait_for};
 use tokio::sync::Notify;
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
+use unionhall::domain::answers::Answers;
 use unionhall::domain::api_key::{ApiKey, Mode};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::budget::MailBudget;
@@ -21,7 +22,7 @@ use unionhall::domain::mail::{MAIL_LEASE, MailId, MailOutcome, WaitingMail};
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::token::TokenMaker;
-use unionhall::domain::sign_up::{NamedPerson, NewSignUp, Partner, SignUpAnswers};
+use unionhall::domain::sign_up::{NamedPerson, NewSignUp, Partner};
 use unionhall::domain::time::Timestamp;
 use unionhall::keys::records::FindKey;
 use unionhall::keys::{Keys, NewKey};
@@ -186,7 +187,7 @@ impl Room {
             NamedPerson { code: CodeMaker::new(&secret()).code(&email, 0), tombstone: super::tombstone(&email), email };
         let new = NewSignUp {
             person,
-            answers: SignUpAnswers::default(),
+            answers: Answers::default(),
             ref_code: None,
             partner,
             lane: Lane::of(address.as_bytes()),

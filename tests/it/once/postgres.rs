@@ -11,11 +11,12 @@ use super::store_suite::linked;
 use crate::database::Database;
 use crate::open_store::{NotDone, OpenStore};
 use crate::server::{block_on, in_time, together, wait_for};
+use unionhall::domain::answers::Answers;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
-use unionhall::domain::sign_up::{Confirmation, DecidedHow, NamedPerson, NewSignUp, SeenPage, SignUpAnswers};
+use unionhall::domain::sign_up::{Confirmation, DecidedHow, NamedPerson, NewSignUp, SeenPage};
 use unionhall::domain::time::Timestamp;
 use unionhall::membership::decline::Decline;
 use unionhall::store::StoreError;
@@ -37,7 +38,7 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
     let code = CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()).code(&email, 0);
     NewSignUp {
         person: NamedPerson { tombstone: super::tombstone(&email), email, code },
-        answers: SignUpAnswers::default(),
+        answers: Answers::default(),
         ref_code,
         partner: None,
         lane: Lane::of(b"form"),

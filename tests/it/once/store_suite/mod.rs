@@ -13,6 +13,7 @@ use crate::once::{evidence, tombstone};
 use crate::open_store::{NotDone, OpenStore, done};
 use crate::records::Records;
 use crate::server::{block_on, together};
+use unionhall::domain::answers::Answers;
 use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord, MAX_ENDING_KEYS};
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
@@ -27,10 +28,8 @@ use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{
     Confirmation, DecidedHow, Declining, NamedPerson, NewMember, NewSignUp, PENDING_FOR, POSTS_PENDING, Partner,
-    Refused, SUPPRESSED_FOR, SeenPage, SignUpAnswers, SignUpId, SignUpRecord, SignUpRef, SignUpState, SignUpsOf,
-    SignedUp,
+    Refused, SUPPRESSED_FOR, SeenPage, SignUpId, SignUpRecord, SignUpRef, SignUpState, SignUpsOf, SignedUp,
 };
-use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::domain::us_state::UsState;
 use unionhall::installation::{Claim, ClaimSecret, CompareSecret, FindLatestRecord, PauseSignUps};
@@ -325,7 +324,7 @@ impl Fixture {
     fn new_sign_up(&self, email: &str) -> NewSignUp {
         NewSignUp {
             person: self.person(email),
-            answers: SignUpAnswers::default(),
+            answers: Answers::default(),
             ref_code: None,
             partner: Some(self.partner.clone()),
             lane: Lane::of(email.as_bytes()),
@@ -399,8 +398,14 @@ impl Fixture {
     }
 }
 
-fn answers(us_state: Option<UsState>, categories: Option<CategorySet>, comments: Option<&str>) -> SignUpAnswers {
-    SignUpAnswers { us_state, categories, comments: comments.map(|text| Comments::new(text.into()).unwrap()) }
+fn answers(us_state: Option<UsState>, categories: Option<CategorySet>, comments: Option<&str>) -> Answers {
+    let stored = |name| match name {
+        "us_state" => us_state.map(|state| state.code().to_owned()),
+        "categories" => categories.as_ref().map(ToString::to_string),
+        "comments" => comments.map(str::to_owned),
+        _ => None,
+    };
+    Answers::from_texts(|name| Ok::<_, ()>(stored(name))).unwrap()
 }
 
 fn key(n: u8, partner: &str) -> IssuedKey {
@@ -645,14 +650,13 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(fixture: &Fixture
     let mut found: HashMap<_, Vec<Kept>> = HashMap::new();
     for entry in fixture.sign_ups().await.iter().filter(|entry| entry.id >= SignUpId(3)) {
         let record = fixture.store.run(FindSignUp(of_entry(entry), NOW)).await.unwrap().unwrap();
-        let SignUpRecord { answers: SignUpAnswers { us_state, categories, comments, .. }, referrer, state, .. } =
-            record;
+        let SignUpRecord { answers, referrer, state, .. } = record;
         if state == SignUpState::Pending {
             let whose = (record.email.as_typed().to_owned(), record.partner);
             found.entry(whose).or_default().push(Kept {
-                us_state,
-                categories: categories.unwrap_or_default(),
-                comments: comments.map_or_else(String::new, |comments| comments.as_str().to_owned()),
+                us_state: answers.us_state,
+                categories: answers.chosen(),
+                comments: answers.comments.map_or_else(String::new, |comments| comments.as_str().to_owned()),
                 referrer: referrer.map(|named| named.code),
             });
         }
@@ -948,7 +952,7 @@ async fn old_sign_ups_expire_and_their_answers_are_deleted(fixture: &Fixture) {
     assert_eq!(retain(TIMES.answers).await, Retained { expired: 0, purged: 2, sign_ins: 0, named: 0 });
     assert_eq!(retain(TIMES.answers * 2).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 }, "once");
     let purged = fixture.store.run(FindSignUp(linked(2), NOW)).await.unwrap().unwrap();
-    assert_eq!(purged.answers, SignUpAnswers::default());
+    assert_eq!(purged.answers, Answers::default());
     assert_eq!(fixture.kept_code("ana@example.com").await, Some(code), "codes stay");
     assert_eq!(fixture.members().await, 1);
 }
