@@ -26,7 +26,9 @@ macro_rules! recipient_columns {
         concat!(
             "p.id AS person_id, p.created_at AS person_created_at, p.state AS person_state, p.unwanted_mail, p.wanted_mail,
          EXISTS (SELECT 1 FROM notices n WHERE n.hash = s.notice AND n.names_campaign_mail) AS is_told, part.state AS part, ",
-            $crate::membership::records::answers_now!(),
+            $crate::membership::records::answer_now!("us_state"),
+            ", ",
+            $crate::membership::records::answer_now!("categories"),
             ", p.undeliverable_until, (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox) AS suppressed_until,
          EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL) AS complained"
         )
@@ -41,7 +43,7 @@ pub(crate) fn recipient(row: &Row<'_>) -> Result<MailingRecipient, Failure> {
         choices: kept.read(row.get("is_told")?),
         part: row.get::<Option<&str>>("part")?.and_then(ParticipationState::from_name),
         us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
-        categories: CategorySet::from_slugs(row.get("categories")?),
+        categories: row.get::<Option<&str>>("categories")?.map(CategorySet::from_slugs).unwrap_or_default(),
         undeliverable_until: row.get("undeliverable_until")?,
         suppressed_until: row.get("suppressed_until")?,
         complained: row.get("complained")?,
@@ -52,10 +54,8 @@ pub(crate) async fn campaign_of_id(sql: &mut dyn Sql, id: i64) -> Result<Option<
     sql.row(campaigns!("WHERE c.id = $1"), values![id], campaign).await
 }
 
-/// What a step of the mailings did.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct MailingStep {
-    /// Mails put into the outbox.
     pub queued: u32,
     /// Whether there may be more to do right away.
     pub more: bool,
@@ -69,7 +69,6 @@ pub struct StepMailing {
     pub now: Timestamp,
 }
 
-/// An unfinished mailing.
 struct Mailing {
     id: i64,
     campaign: i64,
@@ -167,7 +166,6 @@ impl StepMailing {
 }
 
 impl Mailing {
-    /// The next people to look at.
     async fn window(&self, sql: &mut dyn Sql) -> Result<Vec<(i64, MailingRecipient)>, Failure> {
         let everybody = concat!(
             "SELECT ",

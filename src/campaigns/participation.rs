@@ -10,15 +10,11 @@ use crate::domain::us_state::UsState;
 use crate::membership::answers::{answers_of, set_answers};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// The outcome of pressing a button.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressed {
-    /// The member's part now, if they have one.
     Done(Option<ParticipationState>),
     Refused(BadPress),
-    /// Members see no such campaign.
     Unknown,
-    /// The session belongs to no member.
     NotAMember,
 }
 

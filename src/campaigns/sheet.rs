@@ -7,7 +7,7 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
-use crate::membership::records::{answers_now, joined_by};
+use crate::membership::records::{answer_now, joined_by};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Participants that one step counts.
@@ -65,7 +65,9 @@ impl Unit for CountPart {
         // Pick the batch before looking up people; otherwise PostgreSQL goes through all people up to the batch, every time.
         let some = concat!(
             "SELECT part.person_id, part.state, ",
-            answers_now!(),
+            answer_now!("us_state"),
+            ", ",
+            answer_now!("categories"),
             " FROM (SELECT person_id, state FROM participations WHERE campaign_id = $1 AND person_id > $2
                     ORDER BY person_id LIMIT $3) part
               JOIN people p ON p.id = part.person_id ",
@@ -79,7 +81,7 @@ impl Unit for CountPart {
             Ok(CountedMember {
                 state: row.parsed("state", ParticipationState::from_name)?,
                 us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
-                categories: CategorySet::from_slugs(row.get("categories")?),
+                categories: row.get::<Option<&str>>("categories")?.map(CategorySet::from_slugs).unwrap_or_default(),
             })
         };
         let members = sql.rows(some, values![self.0.0, self.1, COUNT_BATCH], read).await?;

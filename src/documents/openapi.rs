@@ -97,7 +97,8 @@ fn described(table: &[Entry], union: &Union) -> (Map<String, Value>, Value) {
 /// What an endpoint of a partner is sent.
 fn webhooks() -> Value {
     let header = |name: &str, description: &str| json!({ "name": name, "in": "header", "required": true, "description": description, "schema": { "type": "string" } });
-    let event = |kind: EventKind, id: &str, summary: &str| {
+    let event = |kind: EventKind| {
+        let (id, summary) = kind.message();
         let (key, at) =
             ((kind != EventKind::Ping).then_some("sign-up-1042"), Timestamp::from_millis(1_794_823_471_000));
         let example: Value = serde_json::from_str(&webhook::body(kind, at, Mode::Live, key)).unwrap_or_default();
@@ -140,12 +141,7 @@ fn webhooks() -> Value {
         });
         (kind.name().to_owned(), json!({ "post": post }))
     };
-    let events = [
-        event(EventKind::Confirmed, "receiveSignUpConfirmed", "A person pressed the button of a sign-up"),
-        event(EventKind::Closed, "receiveSignUpClosed", "Seven days have passed without that"),
-        event(EventKind::Ping, "receivePing", "Somebody tries the endpoint out"),
-    ];
-    Map::from_iter(events).into()
+    Map::from_iter(EventKind::ALL.map(event)).into()
 }
 
 const PUBLIC: &str = "Public data";

@@ -3,6 +3,7 @@
 //! This layer is pure. It must never wait, read the clock, draw a random number, touch a file or a socket, or know that
 //! HTTP, SQL or a command line exist. Whatever it needs from outside is passed in.
 
+pub mod answers;
 pub mod api_key;
 pub mod backoff;
 pub mod base32;

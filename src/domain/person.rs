@@ -5,8 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use super::answers::Answers;
 use super::campaign::participation::ParticipationEntry;
-use super::catalog::category::CategorySet;
 use super::json::named_enum;
 use super::language::Language;
 use super::mail::budget::source_name;
@@ -16,14 +16,12 @@ use super::referral::ReferralCode;
 use super::reward::ledger::{RewardHistory, RewardStanding};
 use super::sign_up::{Channel, SignUpId, SignUpState};
 use super::time::{DAY, Timestamp};
-use super::us_state::UsState;
 
 named_enum! {
     pub enum PersonState {
         /// Known by a sign-up or a referral link, and not a member yet.
         Invited = "invited",
         Member = "member",
-        /// Was a member.
         Left = "left",
     }
 }
@@ -72,15 +70,9 @@ pub struct PersonRecord {
     /// A mail server said that there is no such mailbox.
     pub undeliverable_until: Option<Timestamp>,
     pub soft_bounces: u64,
-    /// What they said when they joined, or on their own page since.
-    pub us_state: Option<UsState>,
-    pub categories: CategorySet,
-    /// Empty where they said nothing.
-    pub comments: String,
-    /// When they changed their answers on their own page.
+    pub answers: Answers,
     pub answered_at: Option<Timestamp>,
     pub mail_choices: MailChoices,
-    /// The one that they chose.
     pub language: Option<Language>,
     /// No one is credited for them: a member with their mailbox was erased.
     pub uncredited: bool,
@@ -96,16 +88,13 @@ pub struct PersonDetails {
     /// Oldest first.
     pub sign_ups: Vec<SignUpEntry>,
     pub referrals: Referrals,
-    /// Their part in each campaign, at most one a campaign.
     pub participations: Vec<ParticipationEntry>,
-    /// What they earned by those whom they referred.
     pub rewards: RewardStanding,
     /// Filled with the lists.
     pub reward_history: RewardHistory,
     /// Requests to sign in within the last day, oldest first.
     pub sign_ins: Vec<SignInEntry>,
     pub requests: Vec<RequestEntry>,
-    /// Codes that were typed wrong today.
     pub wrong_codes: u64,
 }
 
@@ -135,7 +124,6 @@ pub struct ActivityPage {
     pub sign_ups: Vec<SignUpEntry>,
     pub sign_ins: Vec<SignInEntry>,
     pub requests: Vec<RequestEntry>,
-    /// None where that was all.
     pub next: Option<ActivityPlace>,
 }
 
@@ -169,15 +157,6 @@ pub struct RequestEntry {
     pub asked_at: Timestamp,
     /// When they pressed the button, as the partner can learn.
     pub confirmed_at: Option<Timestamp>,
-}
-
-/// A member's answers, as they give them on their own page.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Answers {
-    pub us_state: Option<UsState>,
-    pub categories: CategorySet,
-    /// Empty where they say nothing.
-    pub comments: String,
 }
 
 /// How long what is known of people is kept (retention).
@@ -238,12 +217,8 @@ pub struct SignUpEntry {
     pub key: Option<String>,
     /// `pending`, `confirmed`, `expired` or `declined`. A pending one past its time counts as expired.
     pub state: SignUpState,
-    pub us_state: Option<UsState>,
-    #[schemars(with = "Vec<String>")]
-    pub categories: CategorySet,
-    #[serde(serialize_with = "null_if_empty")]
-    #[schemars(with = "Option<String>")]
-    pub comments: String,
+    #[serde(flatten)]
+    pub answers: Answers,
     #[serde(rename = "referredBy")]
     pub referrer: Option<ReferralCode>,
     /// Whether the address is of a kind that is thrown away.
@@ -292,10 +267,6 @@ pub fn source_in_json<S: Serializer>(source: &str, serializer: S) -> Result<S::O
     serializer.serialize_str(source_name(source))
 }
 
-pub fn null_if_empty<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    Some(text).filter(|text| !text.is_empty()).serialize(serializer)
-}
-
 /// What became of somebody who was to leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaving {
@@ -303,7 +274,6 @@ pub enum Leaving {
     Left {
         withdrawn: u64,
     },
-    /// They were none.
     NotAMember(PersonState),
     Unknown,
 }
@@ -311,14 +281,12 @@ pub enum Leaving {
 /// Rewards that are due are given up.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Waiver {
-    /// Who says so.
     pub by: String,
     /// The most that they knew of, in cents: what is due beyond that is not given up.
     pub most_cents: i64,
 }
 
 impl Waiver {
-    /// Gives up whatever is due.
     pub fn of_all(by: &str) -> Self {
         Self { by: by.to_owned(), most_cents: i64::MAX }
     }
@@ -330,12 +298,10 @@ pub struct RewardsDue {
     pub cents: i64,
 }
 
-/// What was erased of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Erased {
     pub was_member: bool,
     pub code: ReferralCode,
-    /// The rewards that they gave up.
     pub waived_cents: i64,
     pub sign_ups: u64,
     pub mails: u64,
@@ -346,7 +312,6 @@ pub struct Erased {
 }
 
 impl Erased {
-    /// This step and those before it.
     #[must_use]
     pub fn after(self, before: Option<Self>) -> Self {
         let Some(before) = before else { return self };
@@ -366,6 +331,5 @@ pub struct Lifted {
     pub suppression: bool,
     pub complaint: bool,
     pub undeliverable: bool,
-    /// Partners' mail that was stopped.
     pub partners: bool,
 }

@@ -5,13 +5,12 @@
 //! submission can change a member's answers.
 
 use crate::domain::time::DAY;
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::answers::Answers;
 use super::api_key::KeyId;
 use super::campaign::CampaignSlug;
-use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
 use super::json::named_enum;
 use super::language::Language;
@@ -20,9 +19,7 @@ use super::partner::idempotency::{IdempotentRequest, Replayed};
 use super::partner::name::{PartnerId, PartnerName};
 use super::referral::ReferralCode;
 use super::secret::mark::MailboxTombstone;
-use super::text::Comments;
 use super::time::Timestamp;
-use super::us_state::UsState;
 
 /// How long a person has to confirm.
 pub const PENDING_FOR: Duration = DAY.saturating_mul(7);
@@ -42,47 +39,13 @@ pub struct NamedPerson {
     pub tombstone: MailboxTombstone,
 }
 
-/// The answers of a sign-up, one line each: the type, the text that is stored, and how that is read. The name is also that of
-/// the column.
-macro_rules! answers {
-    ($($(#[$doc:meta])* $name:ident: $kind:ty, $write:expr, $read:expr;)*) => {
-        /// What a sign-up answers. What it leaves out (none) stays as it was where it repeats a pending one.
-        #[derive(Debug, Clone, Default, PartialEq, Eq)]
-        pub struct SignUpAnswers {
-            $($(#[$doc])* pub $name: Option<$kind>,)*
-        }
-
-        impl SignUpAnswers {
-            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
-
-            /// As they are stored, in the order of their names.
-            pub fn texts(&self) -> [Option<Cow<'_, str>>; Self::NAMES.len()] {
-                [$(self.$name.as_ref().map($write)),*]
-            }
-
-            /// From what is stored under each name.
-            pub fn from_texts<E>(stored: impl Fn(&'static str) -> Result<Option<String>, E>) -> Result<Self, E> {
-                Ok(Self { $($name: stored(stringify!($name))?.and_then($read)),* })
-            }
-        }
-    };
-}
-
-answers! {
-    us_state: UsState, |state| Cow::Borrowed(state.code()), |text| UsState::from_code(&text);
-    categories: CategorySet, |chosen| Cow::Owned(chosen.to_string()), |text| Some(CategorySet::from_slugs(&text));
-    comments: Comments, |comments| Cow::Borrowed(comments.as_str()), |text| Some(Comments::kept(text));
-}
-
-/// What a sign-up brings.
 #[derive(Clone)]
 pub struct NewSignUp {
     pub person: NamedPerson,
-    pub answers: SignUpAnswers,
+    pub answers: Answers,
     pub ref_code: Option<ReferralCode>,
     /// None when the person filled in the form themselves.
     pub partner: Option<Partner>,
-    /// The lane that its mail leaves by.
     pub lane: Lane,
     /// It came with a proof of work: its mail passes the budget.
     pub proven: bool,
@@ -96,7 +59,6 @@ pub struct NewSignUp {
 }
 
 named_enum! {
-    /// Which channel of the union a sign-up came by.
     pub enum Channel {
         Rest = "rest",
         Mcp = "mcp",
@@ -125,7 +87,6 @@ impl ClientName {
     }
 }
 
-/// What is kept to prove how somebody came to be asked.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Evidence {
     pub channel: Channel,
@@ -136,7 +97,6 @@ pub struct Evidence {
 }
 
 named_enum! {
-    /// How a sign-up was decided.
     pub enum DecidedHow {
         /// With the button that the mailed link leads to.
         Button = "button",
@@ -156,9 +116,7 @@ named_enum! {
 pub struct SeenPage {
     /// When the answers on it had been given; none where the page did not say.
     pub answers: Option<Timestamp>,
-    /// The hash of the notice on it.
     pub notice: Option<Arc<str>>,
-    /// The one that it was in.
     pub language: Option<Language>,
 }
 
@@ -196,7 +154,6 @@ impl SilenceChange {
 /// Posts of the form that may wait for one person. They may be from different people, so none changes another.
 pub const POSTS_PENDING: usize = 3;
 
-/// The partner a sign-up came through, and the key it used.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Partner {
     pub key: KeyId,
@@ -207,11 +164,9 @@ pub struct Partner {
 /// Why somebody was not signed up, or got no code; nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// The operator paused sign-ups.
     Paused,
     /// The code offered for a new person is another's: offer the next.
     CodeTaken,
-    /// The idempotency key was used for another request.
     KeyReused,
     /// The partner has used as many idempotency keys for the address as it may.
     TooManyKeys,
@@ -227,7 +182,6 @@ pub struct SignedUp {
     pub replayed: Option<Replayed>,
 }
 
-/// Names one sign-up inside the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SignUpId(pub i64);
 
@@ -252,26 +206,22 @@ pub enum Confirmation {
     Changed,
 }
 
-/// What somebody who has just joined is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMember {
     pub code: ReferralCode,
     /// Theirs, or else the form's.
     pub language: Option<Language>,
     /// As they count now: those that they sent, and those that were kept of them.
-    pub answers: SignUpAnswers,
-    /// The campaign whose page their sign-up was begun at.
+    pub answers: Answers,
     pub campaign: Option<CampaignSlug>,
 }
 
 /// What came of a person's "this wasn't me".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Declining {
-    /// The sign-up is withdrawn.
     Declined,
     /// They confirmed it before; membership is never ended this way.
     Confirmed,
-    /// It had expired, and there is nothing to withdraw.
     Expired,
     Unknown,
 }
@@ -285,7 +235,6 @@ named_enum! {
     }
 }
 
-/// A sign-up as its person is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignUpRecord {
     /// A pending one past its time counts as expired.
@@ -293,30 +242,24 @@ pub struct SignUpRecord {
     pub email: EmailAddress,
     pub code: ReferralCode,
     pub partner: Option<String>,
-    pub answers: SignUpAnswers,
+    pub answers: Answers,
     /// The person who is credited if this is confirmed.
     pub referrer: Option<NamedReferrer>,
-    /// When its answers were last sent.
     pub updated_at: Timestamp,
-    /// Whether its person is a member now.
     pub is_member: bool,
     /// The person's, or else the form's.
     pub language: Option<Language>,
-    /// The campaign whose page it was begun at.
     pub campaign: Option<CampaignSlug>,
     /// Whether it was declined, and that can still be taken back.
     pub can_take_back: bool,
-    /// What is not sent.
     pub silence: Silence,
     /// Until when nothing is sent to the mailbox.
     pub silent_until: Option<Timestamp>,
 }
 
-/// Whose sign-ups are meant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SignUpsOf {
     Key(KeyId),
-    /// With all its keys.
     Partner(PartnerId),
     Form,
 }
@@ -329,11 +272,9 @@ pub struct PendingPlace {
 }
 
 impl PendingPlace {
-    /// Before all of them.
     pub const START: Self = Self { expires_at: Timestamp::from_millis(0), id: SignUpId(0) };
 }
 
-/// The person that a sign-up names as its referrer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedReferrer {
     pub code: ReferralCode,

@@ -1,16 +1,18 @@
 //! What members answered and which mail they want: read, changed, and counted as demand.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use crate::domain::answers::Answers;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::MailKind;
 use crate::domain::mail::choices::KeptChoices;
-use crate::domain::person::Answers;
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
-use crate::membership::records::{answers_now, joined_by};
-use crate::store::sql::{Failure, Row, Sql, values};
+use crate::membership::records::{answer_now, joined_by};
+use crate::membership::sign_up::{answers, each_answer};
+use crate::store::sql::{Failure, Row, Sql, Value, values};
 
 /// A member and their answers, which the figures count.
 pub(crate) struct AnsweredMember {
@@ -25,22 +27,12 @@ pub(crate) async fn answers_of(sql: &mut dyn Sql, session: &Nonce) -> Result<Opt
     let mailbox: Option<String> = sql.row(mailbox, values![session.as_str()], |row| row.get(0)).await?;
     let Some(mailbox) = mailbox else { return Ok(None) };
     sql.lock(&mailbox).await?;
-    let member = concat!(
-        "SELECT p.id, ",
-        answers_now!(),
-        " FROM people p ",
-        joined_by!(),
-        " WHERE p.session = $1 AND p.state = 'member'"
-    );
-    let read = |row: &Row<'_>| {
-        let answers = Answers {
-            us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
-            categories: CategorySet::from_slugs(row.get("categories")?),
-            comments: row.get("comments")?,
-        };
-        Ok(AnsweredMember { person: row.get("id")?, answers })
-    };
-    sql.row(member, values![session.as_str()], read).await
+    static MEMBER: LazyLock<String> = LazyLock::new(|| {
+        let (now, joined_by) = (each_answer(answer_now!("{}")), joined_by!());
+        format!("SELECT p.id, {now} FROM people p {joined_by} WHERE p.session = $1 AND p.state = 'member'")
+    });
+    let read = |row: &Row<'_>| Ok(AnsweredMember { person: row.get("id")?, answers: answers(row)? });
+    sql.row(&MEMBER, values![session.as_str()], read).await
 }
 
 /// Replaces a member's answers, in the figures too.
@@ -50,13 +42,19 @@ pub(crate) async fn set_answers(
     answers: &Answers,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let code = |answers: &Answers| answers.us_state.map(UsState::code);
-    let change = "UPDATE people SET own_us_state = $2, own_categories = $3, own_comments = nullif($4, ''), answered_at = $5 WHERE id = $1";
-    let slugs = answers.categories.to_string();
-    sql.execute(change, values![before.person, code(answers), &slugs, &answers.comments, now]).await?;
+    static CHANGE: LazyLock<String> = LazyLock::new(|| {
+        let own: Vec<_> = (3..).zip(Answers::NAMES).map(|(number, name)| format!("own_{name} = ${number}")).collect();
+        format!("UPDATE people SET answered_at = $2, {} WHERE id = $1", own.join(", "))
+    });
+    let texts = answers.texts();
+    let own = texts.iter().map(|text| Value::from(text.as_deref()));
+    let written: Vec<_> = [before.person.into(), now.into()].into_iter().chain(own).collect();
+    sql.execute(&CHANGE, &written).await?;
     let mut demand = BTreeMap::new();
-    add_wishes(&mut demand, code(&before.answers).unwrap_or_default(), before.answers.categories, -1);
-    add_wishes(&mut demand, code(answers).unwrap_or_default(), answers.categories, 1);
+    for (answers, change) in [(&before.answers, -1), (answers, 1)] {
+        let us_state = answers.us_state.map(UsState::code).unwrap_or_default();
+        add_wishes(&mut demand, us_state, answers.chosen(), change);
+    }
     demand.retain(|_, change| *change != 0);
     add_demand(sql, &demand).await
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::domain::answers::Answers;
 use crate::domain::email::EmailAddress;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::language::Language;
@@ -30,7 +31,7 @@ use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::{
     Channel, ClientName, Confirmation, DecidedHow, Declining, Evidence, NamedPerson, NewSignUp, Partner, Refused,
-    SeenPage, SignUpAnswers, SignUpRecord, SignUpRef, SignedUp, SilenceChange,
+    SeenPage, SignUpRecord, SignUpRef, SignedUp, SilenceChange,
 };
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notices;
@@ -66,31 +67,23 @@ pub struct Membership {
     notices: Notices,
 }
 
-/// What a person says when they sign up, through any source.
 #[derive(Debug, Clone)]
 pub struct Application {
     pub email: EmailAddress,
-    pub answers: SignUpAnswers,
+    pub answers: Answers,
     pub ref_code: Option<ReferralCode>,
 }
 
-/// How a sign-up came in, and how its mail leaves.
 #[derive(Clone)]
 pub struct SignUpContext {
     pub channel: Channel,
-    /// What the client calls itself.
     pub client: Option<ClientName>,
-    /// The requester's lane.
     pub lane: Lane,
-    /// It came with a proof of work.
     pub proven: bool,
-    /// The language of the form.
     pub language: Option<Language>,
-    /// The partner sent an idempotency key.
     pub request: Option<IdempotentRequest>,
 }
 
-/// A sign-up that a link in a mail leads to.
 pub struct LinkedSignUp {
     sign_up: SignUpRef,
     pub record: SignUpRecord,
@@ -118,7 +111,6 @@ impl Membership {
         Ok(())
     }
 
-    /// How many members there are now.
     pub fn count(&self) -> StoreReply<'_, u64> {
         self.store.member_count()
     }
@@ -222,7 +214,6 @@ impl Membership {
         self.tokens.read(purpose, token).is_some()
     }
 
-    /// The sign-up that a link is about, if any; `purpose` is what the link is for.
     pub async fn find(
         &self,
         purpose: Purpose,
@@ -281,7 +272,6 @@ impl Membership {
         done
     }
 
-    /// Whether a referral code was ever given to anyone.
     pub async fn is_code_known(&self, code: ReferralCode) -> Result<bool, StoreError> {
         self.store.run(IsCodeKnown(code)).await
     }

@@ -22,15 +22,14 @@ macro_rules! joined_by {
 }
 pub(crate) use joined_by;
 
-/// The current answers of person `p`: their changes after joining, else those of `s`, the sign-up that they joined with.
-macro_rules! answers_now {
-    () => {
-        "CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
-         coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories,
-         coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_comments ELSE s.comments END, '') AS comments"
+/// The current answer of person `p` to one question: as they changed it after joining, else as in `s`, the sign-up that they
+/// joined with. For [`each_answer`], or with the name of a column.
+macro_rules! answer_now {
+    ($name:literal) => {
+        concat!("CASE WHEN p.answered_at >= p.joined_at THEN p.own_", $name, " ELSE s.", $name, " END AS ", $name)
     };
 }
-pub(crate) use answers_now;
+pub(crate) use answer_now;
 
 /// A sign-up's state; a pending one past its time counts as expired.
 macro_rules! state_at {

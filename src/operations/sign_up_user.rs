@@ -6,13 +6,14 @@ use super::create_referral_link::EXAMPLE_CODE;
 use super::decode;
 use super::prelude::*;
 use super::wording::CONSENT_RULE;
+use crate::domain::answers::Answers;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP, MailKind};
 use crate::domain::referral::RefCode;
-use crate::domain::sign_up::{PENDING_FOR, SignUpAnswers, SignedUp};
+use crate::domain::sign_up::{PENDING_FOR, SignedUp};
 use crate::domain::text::Comments;
 use crate::domain::us_state::UsState;
 use crate::membership::{Application, SignUpContext};
@@ -99,11 +100,7 @@ impl Operation for SignUpUser {
     async fn run(app: &App, caller: &Caller, input: InviteRequest) -> Result<InviteResponse, Error> {
         let application = Application {
             email: caller.address(app, input.email)?,
-            answers: SignUpAnswers {
-                us_state: input.us_state,
-                categories: input.categories,
-                comments: input.other_comments,
-            },
+            answers: Answers { us_state: input.us_state, categories: input.categories, comments: input.other_comments },
             ref_code: input.ref_code.and_then(|code| code.0),
         };
         let partner = caller.partner()?;

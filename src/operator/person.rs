@@ -20,7 +20,6 @@ use crate::rewards;
 use crate::rewards::payout::ListPayoutsOut;
 use crate::store::StoreError;
 
-/// An erased person, and what is still being paid to them.
 pub struct ErasedPerson {
     erased: Erased,
     being_paid: Vec<PayoutRecord>,
@@ -52,7 +51,6 @@ impl Operator {
 }
 
 impl ErasedPerson {
-    /// What was done, as lines of text.
     pub fn lines(&self) -> Vec<String> {
         let Self { erased, being_paid } = self;
         let was_member = match erased.was_member {
@@ -228,11 +226,7 @@ fn reward_lines(rewards: &RewardStanding) -> Vec<String> {
 }
 
 fn answer_words(person: &PersonRecord) -> String {
-    let mut answers: Vec<_> = person.us_state.iter().map(|state| state.code().to_owned()).collect();
-    answers.extend(person.categories.iter().map(|category| category.slug().to_owned()));
-    if !person.comments.is_empty() {
-        answers.push(quote(&person.comments));
-    }
+    let answers = person.answers.quoted();
     if answers.is_empty() { "none".to_owned() } else { answers.join(", ") }
 }
 
@@ -259,16 +253,12 @@ fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp) ->
         (state, None) => state.name().to_owned(),
     };
     let mut lines = vec![format!("  {}  by {}{key}: {decided}", sign_up.created_at, source_name(&sign_up.source))];
-    let mut answers: Vec<_> = sign_up.us_state.iter().map(|state| state.code().to_owned()).collect();
-    answers.extend(sign_up.categories.iter().map(|category| category.slug().to_owned()));
+    let mut answers = sign_up.answers.quoted();
     if let Some(referrer) = &sign_up.referrer {
         answers.push(format!("referred by {referrer}"));
     }
     if sign_up.disposable {
         answers.push("a disposable address".to_owned());
-    }
-    if !sign_up.comments.is_empty() {
-        answers.push(quote(&sign_up.comments));
     }
     if !answers.is_empty() {
         lines.push(format!("      {}", answers.join(", ")));

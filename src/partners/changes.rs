@@ -57,7 +57,6 @@ impl Unit for LeaseChanges {
     }
 }
 
-/// Records that the contact was mailed.
 pub struct NoteMailed(pub i64, pub Timestamp);
 
 impl Unit for NoteMailed {

@@ -316,7 +316,6 @@ impl Unit for LeaseToNotify {
     }
 }
 
-/// Records that the partner was notified.
 pub struct NoteNotified(pub EndpointId, pub Timestamp);
 
 impl Unit for NoteNotified {
@@ -385,7 +384,6 @@ async fn restart(sql: &mut dyn Sql, id: EndpointId, now: Timestamp) -> Result<u6
     sql.execute(anew, values![id.0, now, DELIVERY_BATCH]).await
 }
 
-/// Adds an endpoint of a partner, or says why not.
 pub struct AddEndpoint {
     pub partner: String,
     pub url: String,

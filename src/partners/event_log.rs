@@ -5,6 +5,7 @@
 //! read. Only committed events are numbered, one unit at a time, so a reader that sees a position has seen every smaller one.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use crate::domain::partner::endpoint::EndpointId;
 use crate::domain::partner::event::{EVENTS_KEPT_FOR, EventDelivery, PartnerEvent};
@@ -138,42 +139,44 @@ fn delivery(row: &Row<'_>) -> Result<(i64, EventDelivery), Failure> {
     Ok((row.get("event_id")?, delivery))
 }
 
-/// An event for each decided request `k` of the given tables.
-macro_rules! record_events {
-    ($requests:literal) => {
-        concat!(
+/// A statement that records an event at the time `at` for each request `k` of `requests`, and one that queues its delivery at the
+/// time `due` to each endpoint of the partner. Both times and the kind are SQL.
+pub(crate) fn record_events(kind: &str, at: &str, due: &str, requests: &str) -> [String; 2] {
+    [
+        format!(
             "INSERT INTO partner_events (partner_id, idempotency_key, kind, at)
-             SELECT k.partner_id, k.key, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
-                 coalesce(k.confirmed_at, k.closes_at)
-             FROM ",
-            $requests
-        )
-    };
-}
-pub(crate) use record_events;
-
-/// A delivery to each of the partner's endpoints for each of these events, due at that time.
-macro_rules! queue_deliveries {
-    ($due:literal, $requests:literal) => {
-        concat!(
+             SELECT k.partner_id, k.key, {kind}, {at} FROM {requests}"
+        ),
+        // An event is kept longer than its key, which the partner may then use again: the last one is the one just recorded.
+        format!(
             "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after)
-             SELECT w.id, e.id, ",
-            $due,
-            " FROM ",
-            $requests,
-            "    JOIN partner_events e ON e.partner_id = k.partner_id AND e.idempotency_key = k.key
-                     AND e.at = coalesce(k.confirmed_at, k.closes_at)
+             SELECT w.id, e.id, {due} FROM {requests}
+                 JOIN partner_events e ON e.id = (SELECT max(id) FROM partner_events
+                     WHERE partner_id = k.partner_id AND idempotency_key = k.key AND kind = {kind})
                  JOIN webhook_endpoints w ON w.partner_id = k.partner_id AND w.disabled_at IS NULL"
-        )
-    };
+        ),
+    ]
 }
-pub(crate) use queue_deliveries;
 
-/// Records the outcome of a decided request, and queues a message about it to each endpoint of its partner.
-pub(crate) async fn record(sql: &mut dyn Sql, request: i64, now: Timestamp) -> Result<(), Failure> {
-    sql.execute(record_events!("idempotency_keys k WHERE k.id = $1"), values![request]).await?;
-    let queue = queue_deliveries!("$2", "(SELECT * FROM idempotency_keys WHERE id = $1) k");
-    sql.execute(queue, values![request, now]).await.map(|_| ())
+/// Records what happened to a request, and queues a message about it to each endpoint of its partner.
+pub(crate) async fn record(
+    sql: &mut dyn Sql,
+    kind: EventKind,
+    request: i64,
+    at: Timestamp,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    static RECORD: LazyLock<[String; 2]> = LazyLock::new(|| {
+        record_events(
+            "$2",
+            "CAST($3 AS BIGINT)",
+            "$3",
+            "(SELECT partner_id, key FROM idempotency_keys WHERE id = $1) k",
+        )
+    });
+    let [record, queue] = &*RECORD;
+    sql.execute(record, values![request, kind.name(), at]).await?;
+    sql.execute(queue, values![request, kind.name(), now]).await.map(|_| ())
 }
 
 async fn number(sql: &mut dyn Sql, partner: PartnerId) -> Result<u64, Failure> {

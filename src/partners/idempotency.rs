@@ -8,10 +8,10 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{Refused, SignedUp};
 use crate::domain::time::Timestamp;
+use crate::domain::webhook::EventKind;
 use crate::partners::event_log;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
-/// Which of the agent actions a key stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     SignUp,
@@ -54,7 +54,6 @@ pub(crate) fn first_answer(row: &Row<'_>) -> Result<Result<SignedUp, Refused>, F
     }
 }
 
-/// Whether the partner has used up its keys for a person.
 pub(crate) async fn has_too_many(
     sql: &mut dyn Sql,
     partner: PartnerId,
@@ -87,7 +86,6 @@ pub(crate) struct FirstAnswer<'a> {
     pub person: i64,
     /// None if only a link was requested.
     pub sign_up: Option<i64>,
-    /// When the sign-up closes if it is not confirmed.
     pub closes_at: Option<Timestamp>,
     pub given: &'a SignedUp,
 }
@@ -138,19 +136,22 @@ impl Unit for CloseSignUps {
                  WHERE k.closes_at IS NOT NULL AND k.closes_at <= $1 AND k.confirmed_at IS NULL AND k.closed_at IS NULL
                    AND s.state = 'confirmed' AND s.decided_at < k.closes_at
                  ORDER BY k.closes_at LIMIT $2 FOR UPDATE OF k SKIP LOCKED)
-            RETURNING id";
+            RETURNING id, confirmed_at AS at";
         let close = "
             UPDATE idempotency_keys SET closed_at = $1 WHERE id IN
                 (SELECT id FROM idempotency_keys
                  WHERE closes_at IS NOT NULL AND closes_at <= $1 AND confirmed_at IS NULL AND closed_at IS NULL
                  ORDER BY closes_at LIMIT $2 FOR UPDATE SKIP LOCKED)
-            RETURNING id";
-        let mut decided: Vec<i64> = sql.rows(confirmed, values![now, PURGE_BATCH], |row| row.get(0)).await?;
-        decided.extend(sql.rows(close, values![now, PURGE_BATCH], |row| row.get::<i64>(0)).await?);
-        for request in &decided {
-            event_log::record(sql, *request, now).await?;
+            RETURNING id, closes_at AS at";
+        let mut decided = 0;
+        for (kind, decide) in [(EventKind::Confirmed, confirmed), (EventKind::Closed, close)] {
+            let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<Timestamp>("at")?));
+            for (request, at) in sql.rows(decide, values![now, PURGE_BATCH], read).await? {
+                event_log::record(sql, kind, request, at, now).await?;
+                decided += 1;
+            }
         }
-        Ok(decided.len() as u64)
+        Ok(decided)
     }
 }
 

@@ -14,7 +14,6 @@ macro_rules! status_columns {
     };
 }
 
-/// All partners, by name.
 pub struct ListPartners;
 
 impl Unit for ListPartners {

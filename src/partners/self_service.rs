@@ -35,11 +35,9 @@ use crate::store::{Store, StoreError};
 const MAX_DIALING_EACH: u32 = 2;
 const MAX_DIALING: u32 = 16;
 
-/// How many batches one request may send again, or delete.
 const MAX_BATCHES: u32 = 20;
 pub const MAX_RECOVERED: u32 = MAX_BATCHES * DELIVERY_BATCH;
 
-/// How many keys are listed: the newest.
 pub const MAX_LISTED_KEYS: u32 = 100;
 
 pub struct SelfService {
@@ -88,11 +86,9 @@ impl NotDone {
     }
 }
 
-/// What an endpoint answered to a ping.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Pinged {
     Answered(u16),
-    /// It could not be reached, and why.
     Failed(String),
 }
 
@@ -145,7 +141,6 @@ impl SelfService {
         Ok(())
     }
 
-    /// Sends a ping, and waits for the answer.
     pub async fn test_endpoint(&self, by: &Partner, id: EndpointId, now: Timestamp) -> Result<Pinged, NotDone> {
         self.endpoint(by, id).await?;
         let _place = self.place(by)?;
@@ -185,7 +180,6 @@ impl SelfService {
         }
     }
 
-    /// Enables an endpoint, without sending what it missed.
     pub async fn enable_endpoint(&self, by: &Partner, id: EndpointId, now: Timestamp) -> Result<(), NotDone> {
         let webhooks = self.on_endpoint(by, id, (ChangeKind::EndpointEnabled, "webhooks enable"), now).await?;
         webhooks.enable(id, MAX_BATCHES, now).await.map_err(NotDone::midway)?;
@@ -227,7 +221,6 @@ impl SelfService {
         Ok(())
     }
 
-    /// The partner's newest keys.
     pub async fn keys(&self, by: &Partner) -> Result<Vec<KeyRecord>, NotDone> {
         let listed = self.store.run(ListKeysOf(by.id, MAX_LISTED_KEYS)).await?;
         Ok(listed.into_iter().map(|(key, _)| key).collect())

@@ -30,7 +30,6 @@ pub struct Webhooks {
 /// the same time however much there is.
 pub const EVERY_BATCH: u32 = u32::MAX;
 
-/// What was sent again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
     pub queued: u64,
@@ -38,7 +37,6 @@ pub struct Recovered {
     pub next_since: Option<Timestamp>,
 }
 
-/// Why an endpoint was not added, or not tried.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointProblem {
     #[error(transparent)]

@@ -67,13 +67,11 @@ pub struct WebhookNotifier {
 }
 
 impl WebhookNotifier {
-    /// There may be something to deliver.
     pub fn notify(&self) {
         self.wake.notify_one();
         self.news.send_modify(|_| ());
     }
 
-    /// A partner changed something, so its contact gets a mail.
     pub fn notify_contact(&self) {
         self.contact.notify_one();
     }
@@ -83,14 +81,12 @@ impl WebhookNotifier {
         self.news.subscribe()
     }
 
-    /// Attempts since the start, by outcome.
     pub fn counts(&self) -> [(&'static str, u64); 3] {
         [("delivered", &self.delivered), ("failed", &self.failed), ("given_up", &self.given_up)]
             .map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed)))
     }
 }
 
-/// What sends mail to a partner's contact.
 pub struct ContactMail {
     pub composer: Composer,
     pub transport: Arc<dyn Transport>,
@@ -115,13 +111,10 @@ type SettledDelivery = (EndpointRecord, DeliveryOutcome, bool);
 
 #[derive(Default)]
 pub struct WebhookAlarms {
-    /// Endpoints whose failures were logged.
     failing: HashSet<EndpointId>,
-    /// Whether it was logged that the store cannot be used.
     store_fails: bool,
 }
 
-/// The place that a message takes.
 pub struct TakenPlace {
     endpoint: EndpointId,
     partner: String,

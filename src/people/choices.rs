@@ -1,8 +1,9 @@
 //! A member's own page: what is stored about them, and what they change there themselves.
 
+use crate::domain::answers::Answers;
 use crate::domain::language::Language;
 use crate::domain::mail::{MailKind, PersonRef};
-use crate::domain::person::{Answers, PersonDetails};
+use crate::domain::person::PersonDetails;
 use crate::domain::secret::session::{Nonce, SessionCookie};
 use crate::domain::time::Timestamp;
 use crate::mail::sources::use_once;
@@ -21,10 +22,9 @@ impl Unit for FindOwn {
         let Self(session, now) = self;
         let find = "SELECT id FROM people WHERE session = $1 AND erased_at IS NULL AND state <> 'invited'
                     AND NOT EXISTS (SELECT 1 FROM used_once WHERE name = $2)";
-        match sql.value(find, values![session.nonce.as_str(), &session.name]).await? {
-            Some(person) => brief_file_of(sql, person, *now).await,
-            None => Ok(None),
-        }
+        let person = sql.value(find, values![session.nonce.as_str(), &session.name]).await?;
+        let Some(person) = person else { return Ok(None) };
+        brief_file_of(sql, person, *now).await
     }
 }
 
@@ -38,10 +38,8 @@ impl Unit for ChooseMail {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Self(session, chosen) = self;
         let find = "SELECT id FROM people WHERE session = $1 AND erased_at IS NULL";
-        match sql.value(find, values![session.as_str()]).await? {
-            Some(person) => switch_mail(sql, person, chosen).await,
-            None => Ok(false),
-        }
+        let Some(person) = sql.value(find, values![session.as_str()]).await? else { return Ok(false) };
+        switch_mail(sql, person, chosen).await
     }
 }
 

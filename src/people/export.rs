@@ -6,18 +6,17 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::domain::answers::Answers;
 use crate::domain::campaign::participation::ParticipationEntry;
-use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::person::{
     AccountId, NO_TIME, PersonDetails, PersonState, Referrals, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner,
-    null_if_empty, source_in_json,
+    source_in_json,
 };
 use crate::domain::referral::ReferralCode;
 use crate::domain::reward::ledger::{RewardHistory, RewardStanding};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
-use crate::domain::us_state::UsState;
 
 /// The published schema of an export.
 pub fn schema() -> serde_json::Value {
@@ -88,12 +87,8 @@ pub struct PersonDocument<'a> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ExportedAnswers<'a> {
-    us_state: Option<UsState>,
-    #[schemars(with = "Vec<String>")]
-    categories: CategorySet,
-    #[serde(serialize_with = "null_if_empty")]
-    #[schemars(with = "Option<String>")]
-    comments: &'a str,
+    #[serde(flatten)]
+    answers: &'a Answers,
     /// When they changed them on their own page.
     changed_at: Option<Timestamp>,
 }
@@ -150,12 +145,7 @@ impl<'a> PersonDocument<'a> {
             joined_at: person.joined_at.filter(|time| *time != NO_TIME),
             left_at: person.left_at,
             language: person.language,
-            answers: ExportedAnswers {
-                us_state: person.us_state,
-                categories: person.categories,
-                comments: &person.comments,
-                changed_at: person.answered_at,
-            },
+            answers: ExportedAnswers { answers: &person.answers, changed_at: person.answered_at },
             referred_by: person.referrer,
             uncredited: person.uncredited,
             referrals: file.referrals,

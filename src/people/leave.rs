@@ -3,6 +3,8 @@
 //! An erased person leaves a tombstone: their row without a name. It keeps their code from going to another person, keeps their
 //! credits right, and shows that a person who joins again was a member before.
 
+use std::sync::LazyLock;
+
 use crate::campaigns::{participation, qualify};
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState, RewardsDue, Waiver};
 use crate::domain::secret::mark::{AddressMarks, is_tombstone, tombstone};
@@ -10,6 +12,7 @@ use crate::domain::sign_up::{DecidedHow, SUPPRESSED_FOR};
 use crate::domain::time::Timestamp;
 use crate::mail::outbox;
 use crate::membership::count::{count_member, people_of};
+use crate::membership::sign_up::each_answer;
 use crate::partners::idempotency;
 use crate::rewards::standing;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
@@ -212,16 +215,16 @@ pub(crate) async fn anonymize(
     }
     // Now, while they still have an account.
     standing::forget_referrer(sql, person).await?;
-    let anonymize = "
-        UPDATE people SET email = '', email_normalized = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
+    static ANONYMIZE: LazyLock<String> = LazyLock::new(|| {
+        format!("UPDATE people SET email = '', email_normalized = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
             joined_at = CASE WHEN joined_at IS NULL THEN NULL ELSE 0 END, undeliverable_until = NULL, soft_bounces = 0,
-            erased_at = $4, session = NULL, wrong_codes = 0, wrong_codes_day = 0, own_us_state = NULL,
-            own_categories = NULL, own_comments = NULL, answered_at = NULL, unwanted_mail = '', wanted_mail = '',
-            language = NULL
-        WHERE id = $1";
+            erased_at = $4, session = NULL, wrong_codes = 0, wrong_codes_day = 0, {},
+            answered_at = NULL, unwanted_mail = '', wanted_mail = '', language = NULL
+        WHERE id = $1", each_answer("own_{} = NULL"))
+    });
     let (address, tombstone) = (tombstone(&marks.address), tombstone(&marks.mailbox));
     // Only the day: a time in milliseconds would lead to the row of the audit log that says who was erased then.
-    sql.execute(anonymize, values![person, &address, &tombstone, now.start_of_day()]).await?;
+    sql.execute(&ANONYMIZE, values![person, &address, &tombstone, now.start_of_day()]).await?;
     participation::forget_times(sql, person, now.start_of_day()).await?;
     // The partners that a mailbox has stopped are deleted with the last person who has the mailbox.
     let stops = "DELETE FROM stopped_partners WHERE mailbox = $1

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::domain::answers::Answers;
 use crate::domain::campaign::{CampaignMail, CampaignSlug};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::MailKind;
 use crate::domain::mail::lane::Lane;
-use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonDetails, RetentionTimes, Waiver};
+use crate::domain::person::{Erased, Leaving, Lifted, PersonDetails, RetentionTimes, Waiver};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::session::{NONCE, Nonce, SessionCookie, SessionMaker, SignedInBy};
@@ -42,12 +43,9 @@ pub struct OwnPages {
     pub times: RetentionTimes,
 }
 
-/// A new session.
 pub struct Entered {
     pub cookie: String,
-    /// The token in every form of the session.
     pub token: String,
-    /// The campaign that they came from.
     pub campaign: Option<CampaignSlug>,
 }
 
@@ -160,7 +158,6 @@ impl OwnPages {
         self.sessions.read_cookie(cookie, now)
     }
 
-    /// The token in every form of a session.
     pub fn csrf_token(&self, session: &Nonce) -> String {
         self.sessions.csrf_token(session)
     }
@@ -174,7 +171,6 @@ impl OwnPages {
         self.store.run(FindOwn(session.clone(), now)).await
     }
 
-    /// Their file with all related records.
     pub async fn fill(&self, file: PersonDetails, now: Timestamp) -> Result<PersonDetails, StoreError> {
         crate::people::fill(&self.store, file, now).await
     }
@@ -209,7 +205,6 @@ impl OwnPages {
         self.store.run(EndSession(session.clone())).await
     }
 
-    /// Ends every session of this session's holder.
     pub async fn sign_out_everywhere(&self, session: &Nonce) -> Result<bool, StoreError> {
         self.store.run(EndSessions(session.clone(), new_nonce()?)).await
     }

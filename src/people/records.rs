@@ -1,7 +1,8 @@
 //! People as the operator asks about them: one person with everything, a search, and all people page by page.
 
+use std::sync::LazyLock;
+
 use crate::campaigns::participation::participations_of;
-use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
 use crate::domain::mail::choices::KeptChoices;
@@ -13,57 +14,55 @@ use crate::domain::person::{
 use crate::domain::reward::ledger::RewardHistory;
 use crate::domain::sign_up::{Channel, SignUpId, SignUpState, SignUpsOf};
 use crate::domain::time::Timestamp;
-use crate::domain::us_state::UsState;
 use crate::mail::outbox::mailbox::{mailbox_columns, mailbox_record};
 use crate::mail::outbox::{waiting, waiting_columns};
 use crate::mail::sources::source_name;
 use crate::membership::count::people_of;
-use crate::membership::records::{answers_now, joined_by, state_at};
+use crate::membership::records::{answer_now, joined_by, state_at};
+use crate::membership::sign_up::{answers, each_answer};
 use crate::people::leave::name_account;
 use crate::rewards::standing::standing_of;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// A person, as [`person`] reads them: with the sign-up that they joined with, while they are a member.
 macro_rules! people {
-    ($which:literal) => {
-        concat!(
-            "SELECT p.id, p.email, p.state, p.code, p.account, p.created_at, p.joined_at, p.left_at, p.erased_at,
-                    (SELECT r.code FROM people r WHERE r.id = p.referrer_id) AS referrer,
-                    coalesce((SELECT f.members FROM referrers f WHERE f.person_id = p.id), 0) AS referred,
-                    p.undeliverable_until, p.soft_bounces, ",
-            answers_now!(),
-            ", CASE WHEN s.id IS NOT NULL THEN ",
-            source_name!("s.partner_id"),
-            " END AS source, p.answered_at, p.unwanted_mail, p.wanted_mail,
-                    EXISTS (SELECT 1 FROM notices n WHERE n.hash = s.notice AND n.names_campaign_mail) AS is_told,
-                    p.uncredited, p.language
-             FROM people p ",
-            joined_by!(),
-            " WHERE ",
-            $which
-        )
-    };
+    ($which:literal) => {{
+        static PEOPLE: LazyLock<String> = LazyLock::new(|| {
+            let (answers, source, joined_by) = (each_answer(answer_now!("{}")), source_name!("s.partner_id"), joined_by!());
+            format!(
+                "SELECT p.id, p.email, p.state, p.code, p.account, p.created_at, p.joined_at, p.left_at, p.erased_at,
+                     (SELECT r.code FROM people r WHERE r.id = p.referrer_id) AS referrer,
+                     coalesce((SELECT f.members FROM referrers f WHERE f.person_id = p.id), 0) AS referred,
+                     p.undeliverable_until, p.soft_bounces, {answers}, CASE WHEN s.id IS NOT NULL THEN {source} END AS source,
+                     p.answered_at, p.unwanted_mail, p.wanted_mail,
+                     EXISTS (SELECT 1 FROM notices n WHERE n.hash = s.notice AND n.names_campaign_mail) AS is_told,
+                     p.uncredited, p.language
+                 FROM people p {joined_by} WHERE {}",
+                $which
+            )
+        });
+        PEOPLE.as_str()
+    }};
 }
 
 /// A sign-up, as [`entry`] reads it at the time `$2`.
 macro_rules! entries {
-    ($which:literal) => {
-        concat!(
-            "SELECT s.id, p.email, ",
-            source_name!("s.partner_id"),
-            " AS source, s.key_id, ",
-            state_at!("$2"),
-            " AS state, s.us_state, coalesce(s.categories, '') AS categories, coalesce(s.comments, '') AS comments,
-               (SELECT r.code FROM people r WHERE r.id = s.referrer_id) AS referrer,
-               s.disposable, s.created_at, s.updated_at, s.expires_at, s.decided_at, s.channel, s.client, s.notice,
-               (SELECT n.text FROM notices n WHERE n.hash = s.notice) AS notice_text, s.mailed_at, s.decided_how, s.language, ",
-            waiting_columns!(),
-            "
-             FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN outbox o ON o.sign_up_id = s.id
-             WHERE ",
-            $which
-        )
-    };
+    ($which:literal) => {{
+        static ENTRIES: LazyLock<String> = LazyLock::new(|| {
+            let (answers, waiting) = (each_answer("s.{}"), waiting_columns!());
+            let (source, state) = (source_name!("s.partner_id"), state_at!("$2"));
+            format!(
+                "SELECT s.id, p.email, {source} AS source, s.key_id, {state} AS state, {answers},
+                     (SELECT r.code FROM people r WHERE r.id = s.referrer_id) AS referrer,
+                     s.disposable, s.created_at, s.updated_at, s.expires_at, s.decided_at, s.channel, s.client, s.notice,
+                     (SELECT n.text FROM notices n WHERE n.hash = s.notice) AS notice_text, s.mailed_at, s.decided_how,
+                     s.language, {waiting}
+                 FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN outbox o ON o.sign_up_id = s.id WHERE {}",
+                $which
+            )
+        });
+        ENTRIES.as_str()
+    }};
 }
 
 /// What is stored about the person with that normalized address; [`ListActivity`] reads their related records.
@@ -74,10 +73,8 @@ impl Unit for FindPerson {
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        match find_id(sql, &self.0).await? {
-            Some(person) => file_of(sql, person, self.1).await,
-            None => Ok(None),
-        }
+        let Some(person) = find_id(sql, &self.0).await? else { return Ok(None) };
+        file_of(sql, person, self.1).await
     }
 }
 
@@ -89,14 +86,11 @@ impl Unit for FindPersonBriefly {
     const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        match find_id(sql, &self.0).await? {
-            Some(person) => brief_file_of(sql, person, self.1).await,
-            None => Ok(None),
-        }
+        let Some(person) = find_id(sql, &self.0).await? else { return Ok(None) };
+        brief_file_of(sql, person, self.1).await
     }
 }
 
-/// The person with a normalized address.
 async fn find_id(sql: &mut dyn Sql, email_normalized: &str) -> Result<Option<i64>, Failure> {
     sql.value("SELECT id FROM people WHERE email_normalized = $1", values![email_normalized]).await
 }
@@ -238,7 +232,6 @@ async fn referrals(sql: &mut dyn Sql, person: &PersonRecord) -> Result<Referrals
     Ok(sql.row(count, values![person.id, Referrals::MOST_COUNTED], read).await?.unwrap_or_default())
 }
 
-/// Rows of each list on a page.
 const ACTIVITY_PAGE: u32 = 100;
 
 /// A person's last sign-ups, oldest first, and before them the one that they joined with, however old.
@@ -254,7 +247,6 @@ async fn last_sign_ups(sql: &mut dyn Sql, person: &PersonRecord, now: Timestamp)
     Ok(found)
 }
 
-/// A page of a person's related records, after a given place.
 pub struct ListActivity {
     pub person: i64,
     pub after: ActivityPlace,
@@ -311,10 +303,8 @@ fn person(row: &Row<'_>) -> Result<PersonRecord, Failure> {
         referred: row.get("referred")?,
         undeliverable_until: row.get("undeliverable_until")?,
         soft_bounces: row.get("soft_bounces")?,
-        us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
-        categories: CategorySet::from_slugs(row.get("categories")?),
+        answers: answers(row)?,
         source: row.get("source")?,
-        comments: row.get("comments")?,
         answered_at: row.get("answered_at")?,
         mail_choices: KeptChoices { unwanted: row.get("unwanted_mail")?, wanted: row.get("wanted_mail")? }
             .read(row.get("is_told")?),
@@ -331,9 +321,7 @@ fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
         source: row.get("source")?,
         key: row.get("key_id")?,
         state: row.parsed("state", SignUpState::from_name)?,
-        us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
-        categories: CategorySet::from_slugs(row.get("categories")?),
-        comments: row.get("comments")?,
+        answers: answers(row)?,
         referrer: row.get("referrer")?,
         disposable: row.get("disposable")?,
         created_at: row.get("created_at")?,

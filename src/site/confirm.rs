@@ -16,14 +16,11 @@ use crate::domain::referral::ReferralCode;
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_in::SESSION_FOR;
 use crate::domain::sign_up::{Confirmation, NewMember, SeenPage, SignUpState};
-use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
-use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::membership::LinkedSignUp;
 
-/// Campaigns on the welcome page at the most.
 const MOST_NEXT: usize = 3;
 
 pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
@@ -31,7 +28,6 @@ pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     page(visit, false).await
 }
 
-/// The person pressed the button.
 pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     visit.check_link(Purpose::Confirm).await?;
     let (head, body) = request.into_parts();
@@ -76,8 +72,7 @@ pub(super) async fn joined(visit: Visit<'_>, purpose: Purpose, member: &NewMembe
     let (answers, campaigns) = (&member.answers, visit.public_campaigns().await);
     let part = MemberPart { token: &entered.token, state: None, us_state: answers.us_state };
     let came_from = member.campaign.as_ref();
-    let next =
-        campaigns.after_joining(came_from, answers.us_state, answers.categories.unwrap_or_default(), visit.now.time);
+    let next = campaigns.after_joining(came_from, answers.us_state, answers.chosen(), visit.now.time);
     let next: Vec<_> = next.into_iter().take(MOST_NEXT).map(|campaign| (campaign, part)).collect();
     let mut answer = share(visit, &member.code, Welcome::FirstTime, &next).await;
     SiteCookie::Session.set(&mut answer, visit.site.secure, &entered.cookie, SESSION_FOR);
@@ -115,9 +110,7 @@ async fn form_again(visit: Visit<'_>, found: &LinkedSignUp) -> Answer {
     }
     let form = JoinForm {
         email: record.email.as_typed().to_owned(),
-        us_state: record.answers.us_state.map(UsState::code).unwrap_or_default().to_owned(),
-        chosen: record.answers.categories.unwrap_or_default(),
-        comments: record.answers.comments.as_ref().map_or("", Comments::as_str).to_owned(),
+        answers: (&record.answers).into(),
         again: Some(ShownAgain::Expired),
         ..JoinForm::default()
     };
@@ -125,7 +118,6 @@ async fn form_again(visit: Visit<'_>, found: &LinkedSignUp) -> Answer {
     join::page(visit, StatusCode::GONE, code, &form).await
 }
 
-/// What is being confirmed, and one button.
 fn ask(visit: Visit<'_>, found: &LinkedSignUp, changed: bool) -> Answer {
     let confirm_path = visit.place(format!("/confirm/{}", visit.parameter));
     let decline_path = visit.place(format!("/not-me/{}", visit.app().membership.token(Purpose::Decline, found)));

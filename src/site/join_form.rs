@@ -5,35 +5,26 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::view::JoinForm;
+use crate::domain::answers::TypedAnswers;
 use crate::domain::campaign::CampaignSlug;
-use crate::domain::catalog::category::{Category, CategorySet};
 use crate::domain::email::suggestion::suggestion;
 use crate::domain::email::{BadEmail, EmailAddress};
 use crate::domain::language::Words;
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::seal::Sealer;
-use crate::domain::sign_up::SignUpAnswers;
 use crate::domain::simulator::is_simulators;
-use crate::domain::text::Comments;
 use crate::domain::time::{DAY, Timestamp};
-use crate::domain::us_state::UsState;
 use crate::membership::Application;
 
 /// How long the page after the form can be loaded again; then it leads to the form.
 const SHOWN_FOR: Duration = DAY;
 
-/// The join form as it was sent.
 #[derive(Default)]
 pub(super) struct SentForm {
     email: String,
-    /// None where the form did not arrive whole.
-    pub us_state: Option<String>,
-    pub chosen: CategorySet,
-    comments: String,
+    pub answers: TypedAnswers,
     pub ref_code: String,
-    /// The campaign whose page it was begun at.
     pub campaign: Option<CampaignSlug>,
-    /// The language that it was in.
     pub language: Option<String>,
     /// It is not to be taken, but shown again.
     pub changes: bool,
@@ -74,9 +65,6 @@ impl SentForm {
                 // The button of the address that was meant.
                 "instead" => instead = Some(value.trim().to_owned()),
                 "sure" => sent.sure = value.into_owned(),
-                "usState" => sent.us_state = Some(value.into_owned()),
-                // Browsers send line breaks as two characters; the limit is meant for what was typed.
-                "otherComments" => sent.comments = value.replace("\r\n", "\n"),
                 "refCode" => sent.ref_code = value.into_owned(),
                 "campaign" => sent.campaign = value.parse().ok(),
                 "lang" => sent.language = Some(value.into_owned()),
@@ -84,11 +72,7 @@ impl SentForm {
                 "website" => sent.website = value.into_owned(),
                 "question" => sent.question = Some(value.into_owned()),
                 "answer" => sent.answer = value.into_owned(),
-                slug => {
-                    if let Some(category) = Category::from_slug(slug).filter(|_| value == "true") {
-                        sent.chosen.insert(category);
-                    }
-                }
+                answer => sent.answers.take(answer, &value),
             }
         }
         if let Some(instead) = instead {
@@ -98,18 +82,14 @@ impl SentForm {
         sent
     }
 
-    /// As it was typed.
     pub(super) fn email(&self) -> &str {
         &self.email
     }
 
-    /// What was typed, to be shown again.
     pub(super) fn form(&self) -> JoinForm {
         JoinForm {
             email: self.email.clone(),
-            us_state: self.us_state.clone().unwrap_or_default(),
-            chosen: self.chosen,
-            comments: self.comments.clone(),
+            answers: self.answers.clone(),
             campaign: self.campaign.clone(),
             ..JoinForm::default()
         }
@@ -119,53 +99,29 @@ impl SentForm {
     pub(super) fn fields(&self) -> Vec<(&'static str, String)> {
         let mut fields = vec![
             ("email", self.email.clone()),
-            ("usState", self.us_state.clone().unwrap_or_default()),
-            ("otherComments", self.comments.clone()),
             ("refCode", self.ref_code.clone()),
             ("campaign", self.campaign.as_ref().map(ToString::to_string).unwrap_or_default()),
         ];
-        fields.extend(self.chosen.iter().map(|category| (category.slug(), "true".to_owned())));
+        fields.extend(self.answers.fields());
         fields.retain(|(_, value)| !value.is_empty());
         fields
     }
 
-    pub(super) fn us_state(&self, words: &Words) -> Result<Option<UsState>, String> {
-        match self.us_state.as_deref().unwrap_or_default() {
-            "" => Ok(None),
-            code => UsState::from_code(code).map(Some).ok_or_else(|| words.mistake.state.to_string()),
-        }
-    }
-
-    pub(super) fn comments(&self, words: &Words) -> Result<Comments, String> {
-        let shorten = |_| words.mistake.comments.put("most", Comments::LONGEST).plain();
-        Comments::new(self.typed_comments().into()).map_err(shorten)
-    }
-
-    pub(super) fn typed_comments(&self) -> &str {
-        self.comments.trim()
-    }
-
-    /// The same types as the API's, so that a form can bring nothing that a partner could not; or the form again, with
-    /// each mistake beside its field. An address at a host that looks misspelled is asked about, once.
+    /// What it says, or the form again with each mistake beside its field. An address at a host that looks misspelled is asked about, once.
     pub(super) fn check(&self, words: &Words) -> Result<Application, Box<JoinForm>> {
         let email = EmailAddress::parse(&self.email).map_err(|why| email_mistake(words, why, &self.email));
         let email = match email {
             Ok(email) if is_simulators(&email) => Err(words.mistake.email_simulator.to_string()),
             email => email,
         };
-        let (us_state, comments) = (self.us_state(words), self.comments(words));
         let meant = if self.sure != self.email { suggestion(&self.email) } else { None };
-        match (email, us_state, comments, meant) {
-            (Ok(email), Ok(us_state), Ok(comments), None) => Ok(Application {
-                email,
-                // An empty field of the form is an answer too: whoever sends it again has seen it.
-                answers: SignUpAnswers { us_state, categories: Some(self.chosen), comments: Some(comments) },
-                ref_code: ReferralCode::from_pasted(&self.ref_code),
-            }),
-            (email, us_state, comments, meant) => Err(Box::new(JoinForm {
+        match (email, self.answers.check(words), meant) {
+            (Ok(email), Ok(answers), None) => {
+                Ok(Application { email, answers, ref_code: ReferralCode::from_pasted(&self.ref_code) })
+            }
+            (email, answers, meant) => Err(Box::new(JoinForm {
                 email_error: email.err(),
-                us_state_error: us_state.err(),
-                comments_error: comments.err(),
+                answers: answers.err().map_or_else(|| self.answers.clone(), |answers| *answers),
                 suggestion: meant,
                 ..self.form()
             })),
@@ -173,7 +129,6 @@ impl SentForm {
     }
 }
 
-/// What is wrong with an address, for the one who typed it.
 pub(super) fn email_mistake(words: &Words, why: BadEmail, typed: &str) -> String {
     let words = &words.mistake;
     let (plain, meant) = match why {
@@ -199,6 +154,7 @@ pub(super) fn email_mistake(words: &Words, why: BadEmail, typed: &str) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::catalog::category::Category;
     use crate::domain::language::Language;
 
     fn check(body: &str) -> Result<Application, Box<JoinForm>> {
@@ -209,7 +165,7 @@ mod tests {
     fn a_misspelled_host_is_asked_about_once_and_never_put_right_by_us() {
         let asked = check("email=kim%40gmial.com&internet=true").unwrap_err();
         assert_eq!((asked.email.as_str(), asked.suggestion.as_deref()), ("kim@gmial.com", Some("kim@gmail.com")));
-        assert!(asked.email_error.is_none() && asked.chosen.contains(Category::Internet));
+        assert!(asked.email_error.is_none() && asked.answers.chosen().contains(Category::Internet));
         let kept = check("email=kim%40gmial.com&sure=kim%40gmial.com").unwrap();
         assert_eq!(kept.email.as_typed(), "kim@gmial.com");
         let changed = check("email=kim%40gmial.com&instead=kim%40gmail.com").unwrap();

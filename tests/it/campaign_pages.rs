@@ -256,7 +256,7 @@ async fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
     // Whoever lives elsewhere is told so, and is not shown it on their page.
     join(&server, &key, "ben@example.com", None).await;
     let mut ben = Browser::member(&server, 2, "ben@example.com").await;
-    ben.act("/me/answers", &[("usState", "NY")]).await;
+    ben.change_answers(&[("usState", "NY")]).await;
     let shown = page(&ben.get(path).await, 200, "your answers say New York");
     assert!(!shown.contains("Count me in"));
     assert!(!page(&ben.get("/me").await, 200, "No campaign is open").contains("Title of west"));
@@ -372,7 +372,7 @@ async fn joining_leads_back_to_the_campaign() {
     // What fits one's bills comes first on the own page, too.
     join(&server, &key, "cem@example.com", None).await;
     let mut cem = Browser::member(&server, 3, "cem@example.com").await;
-    cem.act("/me/answers", &[("usState", "CA"), ("alaska_cruise", "true")]).await;
+    cem.change_answers(&[("usState", "CA"), ("alaska_cruise", "true")]).await;
     let own = page(&cem.get("/me").await, 200, "Title of second");
     let at = |part: &str| own.find(part).unwrap();
     assert!(at("Title of second") < at("Title of first") && at("Title of first") < at("Your referral link"));
@@ -406,7 +406,7 @@ async fn what_others_see_never_tells_what_one_member_pressed_or_answered() {
             "/campaigns/somewhere?done=in",
         );
         if n < 4 {
-            member.act("/me/answers", &[("usState", us_state), ("mortgage", "true")]).await;
+            member.change_answers(&[("usState", us_state), ("mortgage", "true")]).await;
             assert_eq!(seen().await, nothing, "{} members are in", n + 1);
         }
         if n == 4 {

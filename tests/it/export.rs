@@ -1,6 +1,7 @@
 //! The export of everything that is kept of a person: complete by the tables themselves, and by its published schema.
 
 use crate::prelude::*;
+use unionhall::domain::answers::Answers;
 
 use crate::own_page::join;
 
@@ -11,14 +12,14 @@ const EXPORTED: &[(&str, &str, &str)] = &[
         "",
         "email=email code=referralLink state=state referrer_id=referredBy created_at=firstKnownAt \
          joined_at=joinedAt left_at=leftAt undeliverable_until=mail/undeliverableUntil \
-         soft_bounces=mail/softBounces account=account wrong_codes=wrongCodesToday own_us_state=answers/usState \
-         own_categories=answers/categories own_comments=answers/comments answered_at=answers/changedAt \
+         soft_bounces=mail/softBounces account=account wrong_codes=wrongCodesToday \
+         answered_at=answers/changedAt \
          unwanted_mail=mail/unwantedKinds wanted_mail=mail/unwantedKinds uncredited=uncredited language=language",
     ),
     (
         "sign_ups",
         "/signUps/0",
-        "key_id=key partner_id=through state=state us_state=usState categories=categories comments=comments \
+        "key_id=key partner_id=through state=state \
          referrer_id=referredBy created_at=createdAt updated_at=updatedAt expires_at=expiresAt \
          decided_at=decidedAt disposable=disposableAddress channel=channel client=clientSelfAsserted \
          mailed_at=mailedAt decided_how=decidedHow language=language",
@@ -151,7 +152,10 @@ fn every_column_about_a_person_is_exported_or_has_a_reason_not_to_be() {
                    WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'";
     let mut columns = records.prepare(columns).unwrap();
     let all: BTreeSet<String> = columns.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let mut named = BTreeSet::new();
+    // `answers.rs` finds these in an export.
+    let answers = Answers::NAMES.iter().flat_map(|name| [format!("sign_ups.{name}"), format!("people.own_{name}")]);
+    let mut named: BTreeSet<_> = answers.collect();
+    assert!(named.is_subset(&all), "{named:?}");
     let unsaid = REASONS.iter().flat_map(|(_, columns)| columns.split_whitespace()).map(str::to_owned);
     for name in exported().map(|(column, _)| column).chain(unsaid) {
         let covered: Vec<_> = match name.strip_suffix('*') {

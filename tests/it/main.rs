@@ -7,6 +7,7 @@
 #[macro_use]
 mod servers;
 
+mod answers;
 mod bad_input;
 mod campaign_commands;
 mod campaign_mail;

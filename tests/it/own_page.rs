@@ -10,6 +10,9 @@ pub(crate) struct Browser<'a> {
     pub(crate) cookies: BTreeMap<String, String>,
 }
 
+/// Names and values.
+pub(crate) type Fields = Vec<(String, String)>;
+
 const ORIGIN: &str = "http://unionhall.test";
 
 impl<'a> Browser<'a> {
@@ -55,6 +58,49 @@ impl<'a> Browser<'a> {
     pub(crate) async fn act(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let token = self.token().await;
         self.post(path, &[&[("token", token.as_str())], fields].concat()).await
+    }
+
+    /// The fields of the form with their answers, as the page shows it: those with a text, and the boxes that are ticked.
+    pub(crate) async fn shown_answers(&mut self) -> (Fields, Fields) {
+        let html = page(&self.get("/me").await, 200, "Save my answers");
+        let form = html.split("action=\"/me/answers\"").nth(1).unwrap().split("</form>").next().unwrap();
+        let value_of = |tag: &str, name: &str| {
+            let value = tag.split(&format!(" {name}=\"")).nth(1)?;
+            Some(value.split('"').next().unwrap().to_owned())
+        };
+        let (mut texts, mut boxes) = (Fields::new(), Fields::new());
+        for element in form.split('<') {
+            let (tag, text) = element.split_once('>').unwrap_or_default();
+            let (name, value) = (value_of(tag, "name"), value_of(tag, "value").unwrap_or_default());
+            match (tag.split(' ').next().unwrap(), name) {
+                ("option", None) if tag.ends_with(" selected") => texts.last_mut().unwrap().1 = value,
+                ("select", Some(name)) => texts.push((name, String::new())),
+                ("textarea", Some(name)) => texts.push((name, text.trim_start_matches('\n').to_owned())),
+                ("input", Some(name)) if !tag.contains("type=\"checkbox\"") => texts.push((name, value)),
+                ("input", Some(name)) if tag.contains(" checked") => boxes.push((name, value)),
+                _ => {}
+            }
+        }
+        (texts, boxes)
+    }
+
+    /// The form with their answers as they send it: what is not given is empty.
+    pub(crate) async fn filled_in(&mut self, given: &[(&str, &str)]) -> Fields {
+        let (mut fields, _) = self.shown_answers().await;
+        fields.iter_mut().filter(|(name, _)| name != "token").for_each(|(_, value)| value.clear());
+        fields.retain(|(name, _)| given.iter().all(|(other, _)| other != name));
+        fields.extend(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        fields
+    }
+
+    pub(crate) async fn change_answers(&mut self, given: &[(&str, &str)]) -> Answer {
+        let fields = self.filled_in(given).await;
+        self.post_all("/me/answers", &fields).await
+    }
+
+    pub(crate) async fn post_all(&mut self, path: &str, fields: &Fields) -> Answer {
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        self.post(path, &fields).await
     }
 
     pub(crate) async fn token(&mut self) -> String {
@@ -518,15 +564,14 @@ async fn a_member_changes_what_they_said_and_the_figures_follow() {
         cells.into_iter().map(|cell| cell.join(" ")).collect::<Vec<_>>()
     };
     assert_eq!(demand(), [" CA 1", "internet CA 1", "travel CA 1"]);
-    let done =
-        ana.act("/me/answers", &[("usState", "NY"), ("internet", "true"), ("otherComments", "Moved\r\neast")]).await;
+    let done = ana.change_answers(&[("usState", "NY"), ("internet", "true"), ("otherComments", "Moved\r\neast")]).await;
     leads(&done, "/me?done=answers");
     page(&ana.get("/me?done=answers").await, 200, "Your answers are saved.");
     assert_eq!(demand(), [" NY 1", "internet NY 1"]);
     let shown = show(&server, "ana@example.com");
     assert_eq!((&shown["usState"], &shown["categories"]), (&json!("NY"), &json!(["internet"])));
     assert_eq!(shown["signUps"][0]["usState"], "CA", "what they signed up with stays as evidence");
-    let too_long = ana.act("/me/answers", &[("travel", "true"), ("otherComments", &"x".repeat(1001))]).await;
+    let too_long = ana.change_answers(&[("travel", "true"), ("otherComments", &"x".repeat(1001))]).await;
     let html = page(&too_long, 400, "Nothing was saved");
     assert!(
         html.contains(&"x".repeat(1001))
@@ -534,17 +579,18 @@ async fn a_member_changes_what_they_said_and_the_figures_follow() {
         "kept as typed"
     );
     // Half a form, or a state that is none, changes nothing.
-    page(&ana.act("/me/answers", &[("usState", "XX"), ("otherComments", "")]).await, 400, "Choose a state");
+    page(&ana.change_answers(&[("usState", "XX"), ("otherComments", "")]).await, 400, "Choose a state");
     page(&ana.act("/me/answers", &[("travel", "true")]).await, 400, "arrived incomplete");
     assert_eq!(show(&server, "ana@example.com"), shown);
-    ana.act("/me/answers", &[("usState", ""), ("otherComments", ""), ("pets", "true")]).await;
+    ana.change_answers(&[("usState", ""), ("otherComments", ""), ("pets", "true")]).await;
     let shown = show(&server, "ana@example.com");
     assert_eq!((&shown["usState"], &shown["categories"]), (&Value::Null, &json!([])));
-    ana.act("/me/answers", &[("usState", "HI"), ("travel", "true"), ("otherComments", "Aloha")]).await;
+    ana.change_answers(&[("usState", "HI"), ("travel", "true"), ("otherComments", "Aloha")]).await;
+    let before = ana.filled_in(&[("usState", "NY")]).await;
     ana.act("/me/leave", &[]).await;
     assert!(demand().is_empty(), "{:?}", demand());
     page(&ana.get("/me").await, 200, "You're no longer a member");
-    assert_eq!(ana.act("/me/answers", &[("usState", "NY"), ("otherComments", "")]).await.header("location"), "/me");
+    assert_eq!(ana.post_all("/me/answers", &before).await.header("location"), "/me");
     let export: Value = serde_json::from_slice(&ana.get("/me/export").await.body).unwrap();
     assert_eq!((&export["answers"]["usState"], &export["answers"]["comments"]), (&json!("HI"), &json!("Aloha")));
     // Whoever comes back keeps what they do not answer anew; they are shown it before they confirm.

@@ -75,7 +75,7 @@ async fn a_session_that_came_of_joining_cannot_export_leave_or_erase() {
     ana.cookies.remove("union-language");
     assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 1);
     // All else works.
-    leads(&ana.act("/me/answers", &[("usState", "CA"), ("internet", "true")]).await, "/me?done=answers");
+    leads(&ana.change_answers(&[("usState", "CA"), ("internet", "true")]).await, "/me?done=answers");
     // The cookie says which of the two it is, and nobody can change that.
     let joined = ana.cookies["union"].clone();
     assert!(joined.contains(".join."), "{joined}");

@@ -56,8 +56,8 @@ const COLUMNS: &[ExportColumn] = &[
     ("joinedAt", |person| known(person.joined_at)),
     ("leftAt", |person| person.left_at.map(|time| time.to_string())),
     ("partner", |person| person.source.clone().filter(|source| !source.is_empty())),
-    ("usState", |person| person.us_state.map(|state| state.code().to_owned())),
-    ("categories", |person| Some(person.categories.to_string())),
+    ("usState", |person| person.answers.us_state.map(|state| state.code().to_owned())),
+    ("categories", |person| Some(person.answers.chosen().to_string())),
     ("referredBy", |person| person.referrer.map(|code| code.to_string())),
     ("membersReferred", |person| Some(person.referred.to_string())),
 ];
@@ -71,7 +71,7 @@ fn known(time: Option<Timestamp>) -> Option<String> {
 pub(super) fn as_json(person: &PersonRecord) -> Value {
     let field = |(name, text): &ExportColumn| {
         let value = match *name {
-            "categories" => person.categories.iter().map(|category| category.slug()).collect::<Vec<_>>().into(),
+            "categories" => person.answers.chosen().iter().map(|category| category.slug()).collect::<Vec<_>>().into(),
             "membersReferred" => person.referred.into(),
             _ => json!(text(person)),
         };

@@ -6,7 +6,6 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::EventKind;
 
-/// Names one endpoint inside the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndpointId(pub i64);
 
@@ -30,7 +29,6 @@ impl std::str::FromStr for EndpointId {
     }
 }
 
-/// Why an endpoint was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdded {
     #[error(
@@ -51,7 +49,6 @@ pub const ENDPOINTS_OF_ONE: u32 = 10;
 /// Messages that are on their way to one endpoint at once, on a node.
 pub const DELIVERIES_AT_ONCE: usize = 8;
 
-/// An endpoint, as the records have it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EndpointRecord {
     pub id: EndpointId,
@@ -63,9 +60,8 @@ pub struct EndpointRecord {
     /// When the generation before it began to end.
     pub rotated_at: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// The last success.
     pub delivered_at: Option<Timestamp>,
-    /// The first failure after it.
+    /// The first failure since the last success.
     pub failing_since: Option<Timestamp>,
     pub last_error: Option<String>,
     pub disabled_at: Option<Timestamp>,
@@ -82,7 +78,6 @@ impl std::fmt::Debug for EndpointRecord {
 }
 
 impl EndpointRecord {
-    /// How it does, in words.
     pub fn state(&self) -> String {
         if let (None, Some(at)) = (self.disabled_at, self.suspended_at) {
             return format!("waiting: the partner is suspended since {at}");
@@ -98,7 +93,6 @@ impl EndpointRecord {
     }
 }
 
-/// An endpoint, and how much is on its way there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ListedEndpoint {
     pub endpoint: EndpointRecord,
@@ -120,7 +114,6 @@ pub struct DueDelivery {
     pub attempts: u32,
 }
 
-/// What became of an attempt.
 #[derive(Clone, PartialEq, Eq)]
 pub enum DeliveryOutcome {
     Delivered,
@@ -128,7 +121,6 @@ pub enum DeliveryOutcome {
         at: Timestamp,
         cause: String,
     },
-    /// Every attempt was made.
     GivenUp {
         cause: String,
     },

@@ -54,6 +54,22 @@ named_enum! {
     }
 }
 
+impl EventKind {
+    /// What a partner's API document calls a message of this kind, and what it says.
+    pub const fn message(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Confirmed => ("receiveSignUpConfirmed", "A person pressed the button of a sign-up"),
+            Self::Closed => ("receiveSignUpClosed", "Seven days have passed without that"),
+            Self::Ping => ("receivePing", "Somebody tries the endpoint out"),
+        }
+    }
+
+    /// Those that are about a sign-up and stand in the list of events.
+    pub fn listed() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|kind| *kind != Self::Ping)
+    }
+}
+
 #[derive(Serialize)]
 struct EventBody<'a> {
     #[serde(rename = "type")]

@@ -13,11 +13,12 @@ use crate::domain::mail::budget::day_of;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::sign_up::{Confirmation, DecidedHow, NewMember, SeenPage, SignUpId, SignUpRef, SignUpState};
 use crate::domain::time::Timestamp;
+use crate::domain::webhook::EventKind;
 use crate::mail::sources;
 use crate::membership::count::count_member;
 use crate::membership::records::{NEW_MEMBER, mailbox_of, new_member};
 use crate::membership::sign_up::{ANSWER_OR_KEPT, each_answer};
-use crate::partners::event_log::{queue_deliveries, record_events};
+use crate::partners::event_log::record_events;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, Value};
 
 /// The person who is credited when `p` of `people` joins. No one new if `p` was a member before or another address of the mailbox
@@ -32,7 +33,6 @@ const CREDITED: &str = "
          ELSE (SELECT named.id FROM people named WHERE named.id = job.referrer_id AND named.state <> 'left'
                AND named.erased_at IS NULL) END";
 
-/// A column of `job`, and its type.
 type JobColumn = (&'static str, &'static str);
 
 /// The columns to look up, as in `Confirm::asked`.
@@ -60,7 +60,6 @@ pub(crate) struct ConfirmSql {
     pub steps: [ConfirmStep; 8],
 }
 
-/// A statement that writes.
 pub(crate) struct ConfirmStep {
     pub sql: String,
     /// The columns of [`CONFIRMING`] that it uses; most statements need a few.
@@ -102,6 +101,10 @@ impl ConfirmSql {
     fn over(list: fn(&[JobColumn]) -> String) -> Self {
         let asked = list(&ASKED);
         let keep_answers = each_answer(&format!("{{}} = {ANSWER_OR_KEPT}"));
+        // Joined by `=`, because SQLite does not use the partial index with `(sign_up_id, …) IN`.
+        let requests = "job JOIN idempotency_keys k ON k.sign_up_id = job.id AND k.confirmed_at = job.now";
+        let kind = format!("'{}'", EventKind::Confirmed.name());
+        let [record, queue] = record_events(&kind, "k.confirmed_at", "k.confirmed_at", requests);
         let steps = [
             // A returning person joins with the answers they were shown: their new ones, and the stored ones.
             format!(
@@ -114,18 +117,13 @@ impl ConfirmSql {
             "UPDATE idempotency_keys AS k SET confirmed_at = job.now FROM job
              WHERE k.sign_up_id = job.id AND k.confirmed_at IS NULL AND k.closed_at IS NULL AND k.closes_at > job.now"
                 .to_owned(),
-            // Joined by `=`, because SQLite does not use the partial index with `(sign_up_id, …) IN`.
-            record_events!("job JOIN idempotency_keys k ON k.sign_up_id = job.id AND k.confirmed_at = job.now").to_owned(),
-            queue_deliveries!(
-                "k.confirmed_at",
-                "job JOIN idempotency_keys k ON k.sign_up_id = job.id AND k.confirmed_at = job.now"
-            )
-            .to_owned(),
+            record,
+            queue,
             format!(
-                "UPDATE people AS p SET state = 'member', referrer_id = {CREDITED}, joined_at = job.now, own_us_state = NULL,
-                     own_categories = NULL, own_comments = NULL, answered_at = NULL,
-                     language = coalesce(job.language, p.language)
-                 FROM job WHERE p.id = job.person_id AND job.joins"
+                "UPDATE people AS p SET state = 'member', referrer_id = {CREDITED}, joined_at = job.now, {},
+                     answered_at = NULL, language = coalesce(job.language, p.language)
+                 FROM job WHERE p.id = job.person_id AND job.joins",
+                each_answer("own_{} = NULL")
             ),
             // A person who presses the button in their own mail does not consider it unwanted. What they asked for with "this
             // wasn't me" stays, as promised.
@@ -182,7 +180,6 @@ pub(crate) struct Undecided {
     referrer: Option<i64>,
     source: Option<PartnerId>,
     disposable: bool,
-    /// The person as a new member.
     new_member: NewMember,
 }
 
@@ -204,7 +201,6 @@ impl Undecided {
     }
 }
 
-/// A confirmation to write.
 pub(crate) struct Confirming<'a> {
     request: &'a Confirm,
     found: &'a Undecided,
@@ -233,7 +229,6 @@ pub(crate) fn judge<'a>(
 }
 
 impl Confirming<'_> {
-    /// Whether this adds a member.
     pub(crate) fn joins(&self) -> bool {
         !self.found.is_member
     }

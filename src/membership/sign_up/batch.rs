@@ -2,11 +2,10 @@
 
 use std::sync::LazyLock;
 
+use crate::domain::answers::Answers;
 use crate::domain::language::Language;
 use crate::domain::partner::idempotency::{KEYS_COUNTED_FOR, MOST_KEYS};
-use crate::domain::sign_up::{
-    CONSENT_VERSION, ClientName, NewSignUp, PENDING_FOR, POSTS_PENDING, Refused, SignUpAnswers, SignedUp,
-};
+use crate::domain::sign_up::{CONSENT_VERSION, ClientName, NewSignUp, PENDING_FOR, POSTS_PENDING, Refused, SignedUp};
 use crate::membership::sign_up::{ANSWERS, COLUMNS, MERGE, SignUp, each_answer, no_sooner, was_member_there};
 use crate::partners::idempotency::first_answer;
 use crate::store::postgres::batch::{BatchOutcome, Batched, Keyed};
@@ -19,8 +18,7 @@ use crate::store::sql::{Failure, Row, Value, values};
 /// locks them. Newer mail replaces mail that waits; mail that is being sent stays. The replacement has a new id, so that a late
 /// worker cannot settle it.
 static SIGN_UP: LazyLock<String> = LazyLock::new(|| {
-    let arrays: Vec<_> =
-        (FIRST_ANSWER..).zip(SignUpAnswers::NAMES).map(|(number, _)| format!("${number}::text[]")).collect();
+    let arrays: Vec<_> = (FIRST_ANSWER..).zip(Answers::NAMES).map(|(number, _)| format!("${number}::text[]")).collect();
     STATEMENT
         .replace("{arrays}", &arrays.join(", "))
         .replace("{columns}", COLUMNS)

@@ -7,13 +7,14 @@ pub mod batch;
 
 use std::sync::LazyLock;
 
+use crate::domain::answers::Answers;
 use crate::domain::email::scope::SandboxScope;
 use crate::domain::language::Language;
 use crate::domain::mail::MailKind;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{
-    CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, Refused, SignUpAnswers, SignUpId, SignedUp,
+    CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, Refused, SignUpId, SignedUp,
 };
 use crate::domain::simulator::{closes_after, is_free};
 use crate::domain::time::Timestamp;
@@ -29,12 +30,11 @@ pub(crate) const COLUMNS: &str =
     "person_id, key_id, partner_id, state, referrer_id, consent_version, created_at, updated_at,
                                   expires_at, slot, disposable, channel, client, notice, language";
 
-/// The columns of the answers.
-pub(crate) static ANSWERS: LazyLock<String> = LazyLock::new(|| SignUpAnswers::NAMES.join(", "));
+pub(crate) static ANSWERS: LazyLock<String> = LazyLock::new(|| Answers::NAMES.join(", "));
 
 /// Repeats a piece of SQL for each answer, with the column name in place of `{}`.
 pub(crate) fn each_answer(sql: &str) -> String {
-    let pieces: Vec<_> = SignUpAnswers::NAMES.iter().map(|name| sql.replace("{}", name)).collect();
+    let pieces: Vec<_> = Answers::NAMES.iter().map(|name| sql.replace("{}", name)).collect();
     pieces.join(", ")
 }
 
@@ -82,13 +82,12 @@ macro_rules! no_sooner {
 }
 pub(crate) use no_sooner;
 
-/// The answers of a sign-up, from the columns with their names.
-pub(crate) fn answers(row: &Row<'_>) -> Result<SignUpAnswers, Failure> {
-    SignUpAnswers::from_texts(|name| row.get(name))
+pub(crate) fn answers(row: &Row<'_>) -> Result<Answers, Failure> {
+    Answers::from_texts(|name| row.get(name))
 }
 
 /// How many values a sign-up is written with: those of [`COLUMNS`], then its answers.
-const VALUES: usize = 13 + SignUpAnswers::NAMES.len();
+const VALUES: usize = 13 + Answers::NAMES.len();
 
 static INSERT: LazyLock<String> = LazyLock::new(|| {
     let answers: Vec<_> = (14..=VALUES).map(|number| format!("${number}")).collect();

@@ -77,7 +77,7 @@ pub struct ListedEventData {
 }
 
 fn event_types(generator: &mut SchemaGenerator) -> Schema {
-    open_enumeration(generator, "EventType", &json!([EventKind::Confirmed, EventKind::Closed]))
+    open_enumeration(generator, "EventType", &json!(EventKind::listed().collect::<Vec<_>>()))
 }
 
 impl ListedEvent {

@@ -107,7 +107,7 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
                     StatusCode::CONFLICT
                 }
             };
-            let chosen = session.file.person.us_state.or(us_state);
+            let chosen = session.file.person.answers.us_state.or(us_state);
             refuse(status, &view::refusal(words, campaign, why, chosen))
         }
         Pressed::Unknown => Ok(visit.outcome(StatusCode::NOT_FOUND, Outcome::NoCampaign)),
@@ -155,7 +155,7 @@ fn page(
         Some(session) => CampaignReader::Member(MemberPart {
             token: &token,
             state: part_of(session, campaign.slug()),
-            us_state: session.file.person.us_state,
+            us_state: session.file.person.answers.us_state,
         }),
     };
     let Notes { done, refused } = notes;

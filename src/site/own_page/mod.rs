@@ -16,7 +16,7 @@ use crate::domain::campaign::CampaignMail;
 use crate::domain::language::words::OwnWords;
 use crate::domain::language::{Language, Phrase};
 use crate::domain::mail::MailKind;
-use crate::domain::person::{Answers, PersonState, RewardsDue};
+use crate::domain::person::{PersonState, RewardsDue};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::mail::Delivery;
@@ -56,22 +56,12 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
 
 pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, fields) = take(visit, request, not_signed_in).await?;
-    let (sent, words) = (SentForm::read(&fields), visit.words());
-    let us_state = match sent.us_state {
-        Some(_) => sent.us_state(words),
-        None => Err(words.mistake.not_whole.to_string()),
-    };
-    let answers = match (us_state, sent.comments(words)) {
-        (Ok(us_state), Ok(comments)) => {
-            Answers { us_state, categories: sent.chosen, comments: comments.as_str().to_owned() }
-        }
-        (us_state, comments) => {
-            let refused = JoinForm {
-                comments: sent.typed_comments().to_owned(),
-                us_state_error: us_state.err(),
-                comments_error: comments.err(),
-                ..sent.form()
-            };
+    let mut sent = SentForm::read(&fields);
+    sent.answers.require_whole(visit.words());
+    let answers = match sent.answers.check(visit.words()) {
+        Ok(answers) => answers,
+        Err(answers) => {
+            let refused = JoinForm { answers: *answers, ..sent.form() };
             return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some(&refused)).await);
         }
     };
@@ -127,7 +117,6 @@ pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
     Ok(answer)
 }
 
-/// Asks whether they want to leave.
 pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session) = require_session(visit, request.headers()).await?;
     if session.file.person.state != PersonState::Member {
@@ -146,7 +135,6 @@ pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     Ok(visit.redirect("/me?done=left"))
 }
 
-/// Asks whether everything is to be erased.
 pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session) = require_session(visit, request.headers()).await?;
     require_mailed(visit, StatusCode::OK, &session)?;
@@ -191,7 +179,6 @@ pub async fn erased(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     Ok(visit.page(view::erased(visit.frame(), request.uri().query().is_some_and(|query| query.starts_with("shared")))))
 }
 
-/// Everything that is kept of them, as a file.
 pub async fn export(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
     // A download that begins or not would tell another site whether its visitor is signed in.
@@ -225,8 +212,8 @@ async fn own_page(
     let standings = file.rewards.campaigns.iter();
     let rewarded: Vec<_> = standings.filter_map(|standing| public.find(&standing.campaign)).collect();
     let person = &file.person;
-    let for_them = public.for_member(person.us_state, person.categories, &file.participations);
-    let part = |state| MemberPart { token: &token, state, us_state: person.us_state };
+    let for_them = public.for_member(person.answers.us_state, person.answers.chosen(), &file.participations);
+    let part = |state| MemberPart { token: &token, state, us_state: person.answers.us_state };
     let campaigns: Vec<_> =
         for_them.into_iter().take(MOST_CAMPAIGNS).map(|(campaign, state)| (campaign, part(state))).collect();
     let (campaigns, rewarded, token) = (&campaigns[..], &rewarded[..], &token[..]);
@@ -245,7 +232,6 @@ async fn require_session<'a>(visit: Visit<'a>, headers: &HeaderMap) -> PageResul
     Ok((visit.who_chose(session.file.person.language), session))
 }
 
-/// A form came from somebody whose session is over.
 fn not_signed_in(visit: Visit<'_>) -> Answer {
     sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in))
 }

@@ -4,6 +4,7 @@ use askama::Template;
 
 use super::campaign::{CampaignCard, open, strip};
 use super::{Frame, days_to_confirm, rendered};
+use crate::domain::answers::TypedAnswers;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::catalog::category::{Category, CategorySet};
@@ -16,16 +17,10 @@ use crate::membership::form_throttle::FormGate;
 #[derive(Debug, Clone, Default)]
 pub struct JoinForm {
     pub email: String,
-    pub us_state: String,
-    pub chosen: CategorySet,
-    pub comments: String,
+    pub answers: TypedAnswers,
     pub email_error: Option<String>,
-    pub us_state_error: Option<String>,
-    pub comments_error: Option<String>,
     pub general_error: Option<String>,
-    /// Another address that may have been meant.
     pub suggestion: Option<String>,
-    /// The campaign whose page it was begun at.
     pub campaign: Option<CampaignSlug>,
     /// Why it is shown again, if nothing is wrong with it.
     pub again: Option<ShownAgain>,
@@ -33,15 +28,11 @@ pub struct JoinForm {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShownAgain {
-    /// The form was throttled meanwhile.
     Asks,
-    /// A link that expired led here.
     Expired,
-    /// Whoever sent it wants to change it.
     Changes,
 }
 
-/// The code of whoever referred the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum InvitedBy<'a> {
     Nobody,
@@ -55,14 +46,12 @@ pub enum InvitedBy<'a> {
 struct JoinPage<'a> {
     page: Frame<'a>,
     form: &'a JoinForm,
-    /// The title of the campaign that it is for.
     campaign: Option<&'a str>,
     strip: Vec<CampaignCard<'a>>,
     code: Option<&'a str>,
     unknown_code: bool,
     /// It is one reader's, and no search engine's.
     is_private: bool,
-    /// What the browser is to answer.
     question: Option<&'a str>,
     /// Whether no sign-ups are taken, and there is no form.
     shut: bool,
@@ -74,19 +63,16 @@ struct JoinPage<'a> {
     days: u64,
 }
 
-/// The list of bills to tick.
 pub(super) struct Bills<'a> {
     pub(super) first: Vec<BillRow<'a>>,
     /// The others, below a line that opens them.
     pub(super) more: Vec<BillRow<'a>>,
     pub(super) more_open: bool,
-    /// What is ticked, together.
     pub(super) chosen: Option<String>,
     /// Whether some are part of others, which are not added up.
     pub(super) overlap: bool,
 }
 
-/// A line of it.
 pub(super) struct BillRow<'a> {
     pub(super) slug: &'static str,
     pub(super) label: &'a str,
@@ -141,7 +127,6 @@ impl<'a> Bills<'a> {
     }
 }
 
-/// What a referral earns, as the pages show it.
 pub(super) struct ReferralOffer {
     pub(super) reward: String,
     pub(super) group: String,
@@ -168,9 +153,7 @@ impl ReferralOffer {
 impl JoinPage<'_> {
     fn has_problems(&self) -> bool {
         let form = self.form;
-        [&form.general_error, &form.email_error, &form.us_state_error, &form.comments_error]
-            .iter()
-            .any(|error| error.is_some())
+        form.general_error.is_some() || form.email_error.is_some() || form.answers.has_mistakes()
     }
 
     /// Whether it is shown again to whoever filled it in: then the form comes first.
@@ -194,9 +177,8 @@ impl JoinPage<'_> {
 
     /// Whether what is optional is shown at once: because something is in it, or wrong with it.
     fn more_open(&self) -> bool {
-        let form = self.form;
-        let filled = !form.us_state.is_empty() || !form.comments.is_empty();
-        filled || form.us_state_error.is_some() || form.comments_error.is_some()
+        let mut more = self.form.answers.other_than_bills();
+        more.any(|(_, typed)| !typed.text.is_empty() || typed.mistake.is_some())
     }
 }
 
@@ -231,7 +213,7 @@ pub fn join(
             shut: *gate == FormGate::Shut,
             members: page.members(member_count),
             example: page.union.catalog.example().map(|(bill, savings)| (page.words.category(bill), dollars(savings))),
-            bills: Bills::of(page, form.chosen),
+            bills: Bills::of(page, form.answers.chosen()),
             offer: ReferralOffer::of(page),
             days: days_to_confirm(),
         },
@@ -302,8 +284,9 @@ mod tests {
         let text = "[savings]\ninsurance = 500\ncar_insurance = 300\ninternet = 200\n\
                     [referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 2\n";
         let union = Union { catalog: Catalog::parse(text).unwrap(), ..UnionSettings::sample() };
-        let chosen = CategorySet::from_slugs("insurance,car_insurance");
-        let html = of(&union, None, InvitedBy::Nobody, &JoinForm { chosen, ..JoinForm::default() });
+        let mut answers = TypedAnswers::default();
+        ["insurance", "car_insurance"].iter().for_each(|slug| answers.take(slug, "true"));
+        let html = of(&union, None, InvitedBy::Nobody, &JoinForm { answers, ..JoinForm::default() });
         assert!(html.contains(r#"<span class="figure">$200</span> estimated yearly savings on Home Internet"#));
         assert!(html.contains(r#"<output id="chosen-total">$500</output>"#), "and neither is what was ticked");
         assert!(html.contains("(part of Insurance)") && html.contains(r#"data-part-of="insurance""#));
@@ -311,14 +294,16 @@ mod tests {
 
     #[test]
     fn what_was_typed_is_kept_beside_what_is_wrong_with_it() {
-        let mut form = JoinForm {
+        let mut answers = TypedAnswers::default();
+        for (name, value) in [("usState", "CA"), ("alaska_cruise", "true"), ("otherComments", "Two\r\nlines")] {
+            answers.take(name, value);
+        }
+        let form = JoinForm {
             email: "ana@".to_owned(),
-            us_state: "CA".to_owned(),
-            comments: "Two\nlines".to_owned(),
+            answers,
             email_error: Some("Write a whole address.".to_owned()),
             ..JoinForm::default()
         };
-        form.chosen.insert(Category::AlaskaCruise);
         let html = page(&form);
         assert!(html.contains(r#"value="ana@""#));
         assert!(html.contains(r#"<option value="CA" selected>California</option>"#));

@@ -7,6 +7,7 @@ use super::join::{Bills, JoinForm, ReferralOffer};
 use super::qr_code::QrCode;
 use super::rewards::RewardsView;
 use super::{Frame, rendered};
+use crate::domain::answers::ShownAnswer;
 use crate::domain::campaign::participation::{ParticipationState, Press};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignSlug};
@@ -24,7 +25,6 @@ use crate::domain::sign_in::{SIGN_IN_FOR, TRIES};
 use crate::domain::sign_up::{Channel, SignUpState};
 use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
-use crate::domain::us_state::UsState;
 
 #[derive(Template)]
 #[template(path = "me/sign_in.html")]
@@ -33,13 +33,11 @@ struct SignInPage<'a> {
     view: SignInView<'a>,
 }
 
-/// The form to sign in with, as it was filled in.
 #[derive(Clone, Copy, Default)]
 pub struct SignInView<'a> {
     pub email: &'a str,
     pub error: Option<&'a str>,
     pub note: Option<&'a str>,
-    /// The campaign that they get back to.
     pub campaign: Option<&'a CampaignSlug>,
 }
 
@@ -52,7 +50,6 @@ pub fn sign_in(page: Frame<'_>, view: SignInView<'_>) -> String {
 struct SentPage<'a> {
     page: Frame<'a>,
     email: &'a str,
-    /// The campaign that they get back to.
     campaign: Option<&'a CampaignSlug>,
     error: Option<&'a str>,
     minutes: u64,
@@ -106,15 +103,12 @@ pub fn erased(page: Frame<'_>, mailbox_is_shared: bool) -> String {
 #[derive(Clone, Copy)]
 pub struct OwnView<'a> {
     pub file: &'a PersonDetails,
-    /// What every form carries.
     pub token: &'a str,
     /// What fits them best first, each with their part in it.
     pub campaigns: &'a [(&'a CampaignRecord, MemberPart<'a>)],
     /// Those in which somebody whom they referred counts, as far as people know them.
     pub rewarded: &'a [&'a CampaignRecord],
-    /// What was just done.
     pub done: Option<&'a str>,
-    /// Answers that were sent and not taken, and why.
     pub refused: Option<&'a JoinForm>,
     pub times: RetentionTimes,
     pub sign_ups_paused: bool,
@@ -143,7 +137,6 @@ struct OwnPage<'a> {
     bills: Bills<'a>,
     joined_by: Vec<EvidenceView<'a>>,
     others: Vec<EvidenceView<'a>>,
-    /// How many more there are.
     older: Option<String>,
     obstacles: Vec<String>,
     /// Mail about campaigns: the kind, what it is, and whether they want it.
@@ -160,15 +153,13 @@ struct EvidenceView<'a> {
     /// What was decided, when, and how.
     outcome: (&'static str, Option<WrittenTime>, String),
     referrer: Option<&'a str>,
-    /// What was said then.
     said: String,
-    comments: &'a str,
+    own_words: Vec<ShownAnswer<'a>>,
     notice: Option<&'a str>,
     /// It is one that they were shown a notice for, and the words are not known.
     lacks_notice: bool,
 }
 
-/// Campaigns among what to do first, at the most.
 const FIRST_CAMPAIGNS: usize = 2;
 
 /// What others asked for, at the most: the download has all of it.
@@ -185,12 +176,7 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
     let PersonDetails { person, mailbox, sign_ups, referrals, .. } = view.file;
     let (union, words) = (page.union, page.words);
     let link = person.code.link(&union.join_site);
-    let kept = JoinForm {
-        us_state: person.us_state.map(UsState::code).unwrap_or_default().to_owned(),
-        chosen: person.categories,
-        comments: person.comments.clone(),
-        ..JoinForm::default()
-    };
+    let kept = JoinForm { answers: (&person.answers).into(), ..JoinForm::default() };
     let form = view.refused.unwrap_or(&kept);
     let (joined_by, others): (Vec<_>, Vec<_>) = sign_ups
         .iter()
@@ -218,7 +204,7 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
             members: grouped(referrals.members),
             offer: ReferralOffer::of(page),
             rewards: RewardsView::of(page, view.file, view.rewarded),
-            bills: Bills::of(page, form.chosen),
+            bills: Bills::of(page, form.answers.chosen()),
             form,
             joined_by: joined_by.into_iter().map(|entry| evidence(words, entry)).collect(),
             older: older(others.len(), sign_ups.len()),
@@ -250,14 +236,14 @@ fn first(words: &Words, view: &OwnView<'_>, cards: &[CampaignCard<'_>], no_mail:
         Some((format!("#campaign-{}", card.slug), what.put("title", card.title).plain()))
     });
     first.extend(undecided.take(FIRST_CAMPAIGNS));
-    if view.file.person.categories == CategorySet::default() {
+    if view.file.person.answers.chosen() == CategorySet::default() {
         first.push(("#answers".to_owned(), words.own.first_bills.to_string()));
     }
     first.push(("#yours".to_owned(), words.own.first_share.to_string()));
     first
 }
 
-fn evidence<'a>(words: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
+fn evidence<'a>(words: &'a Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
     let (kept, own) = (&sign_up.evidence, &words.own);
     let source = if sign_up.source == FORM { words.confirm.our_form.as_str() } else { &sign_up.source };
     let through = match kept.channel {
@@ -284,8 +270,8 @@ fn evidence<'a>(words: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
         (_, Some(at)) => (before, Some(words.moment(at)), format!("{after}{how}")),
         (_, None) => (alone.as_str(), None, how.to_owned()),
     };
-    let mut said: Vec<_> = sign_up.us_state.iter().map(|state| words.state(*state)).collect();
-    said.extend(sign_up.categories.iter().map(|category| words.category(category)));
+    let (own_words, said): (Vec<_>, Vec<_>) = sign_up.answers.shown(words).partition(|answer| answer.in_own_words);
+    let said: Vec<_> = said.into_iter().map(|answer| answer.text).collect();
     // To whoever filled in the form, and above the button; a member who is signed up again is not asked anything.
     let was_shown = sign_up.state == SignUpState::Confirmed || kept.channel == Some(Channel::Form);
     let notice = kept.notice.as_ref().and_then(|notice| notice.words.as_deref());
@@ -297,7 +283,7 @@ fn evidence<'a>(words: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
         outcome,
         referrer: sign_up.referrer.as_ref().map(|code| code.as_str()),
         said: said.join(", "),
-        comments: &sign_up.comments,
+        own_words,
         notice: notice.filter(|_| was_shown),
         lacks_notice: was_shown && notice.is_none(),
     }

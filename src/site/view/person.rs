@@ -5,21 +5,19 @@ use askama::Template;
 use super::campaign::{CampaignCard, MemberPart, PartPlace, member_cards};
 use super::join::ReferralOffer;
 use super::{Frame, days_to_confirm, rendered};
+use crate::domain::answers::{Answers, ShownAnswer};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::dollars;
 use crate::domain::language::Phrase;
 use crate::domain::share::ShareWays;
 use crate::domain::sign_up::{SignUpRecord, SignUpState};
-use crate::domain::text::Comments;
 
 #[derive(Template)]
 #[template(path = "check_inbox.html")]
 struct CheckInboxPage<'a> {
     page: Frame<'a>,
     email: &'a str,
-    /// The form, to be shown again.
     sent: &'a [(&'static str, String)],
-    /// Its mail may be held.
     may_wait: bool,
     days: u64,
 }
@@ -40,17 +38,13 @@ pub struct ConfirmView<'a> {
     pub decline_path: &'a str,
 }
 
-/// What a person is about to confirm.
 struct SignUpFacts<'a> {
     masked_address: String,
     /// The partner whose assistant asked; none when our own form was used.
     partner: Option<&'a str>,
-    us_state: Option<&'static str>,
-    /// In the sender's own words; empty where none were sent.
-    comments: &'a str,
+    answers: Vec<ShownAnswer<'a>>,
     /// The first letters of the address that is credited with it; empty once its person was erased.
     referrer: Option<String>,
-    /// Labels and yearly savings.
     categories: Vec<(&'static str, String)>,
     total: String,
     /// Where one is part of another, the total is less than their sum.
@@ -58,9 +52,9 @@ struct SignUpFacts<'a> {
 }
 
 impl<'a> SignUpFacts<'a> {
-    fn of(page: Frame<'_>, sign_up: &'a SignUpRecord) -> Self {
+    fn of(page: Frame<'a>, sign_up: &'a SignUpRecord) -> Self {
         let (catalog, words, answers) = (&page.union.catalog, page.words, &sign_up.answers);
-        let chosen = answers.categories.unwrap_or_default();
+        let chosen = answers.chosen();
         let listed: Vec<_> = catalog.listed().iter().filter(|(category, _)| chosen.contains(*category)).collect();
         let sum: u32 = listed.iter().map(|(_, savings)| savings).sum();
         let total = catalog.combined_savings(chosen);
@@ -69,8 +63,7 @@ impl<'a> SignUpFacts<'a> {
         Self {
             masked_address: sign_up.email.masked(),
             partner: sign_up.partner.as_deref(),
-            us_state: answers.us_state.map(|state| words.state(state)),
-            comments: answers.comments.as_ref().map_or("", Comments::as_str),
+            answers: answers.shown(words).filter(|answer| answer.name != Answers::BILLS).collect(),
             referrer: referrer.map(|named| named.email.as_ref().map(|email| email.masked()).unwrap_or_default()),
             categories: categories.collect(),
             total: dollars(total),
@@ -108,7 +101,6 @@ struct SharePage<'a> {
 /// How somebody comes to the page with their own referral link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Welcome {
-    /// They confirmed just now.
     FirstTime,
     /// They had confirmed that sign-up before.
     Again,
@@ -245,7 +237,7 @@ mod tests {
     use crate::config::UnionSettings;
     use crate::domain::catalog::category::CategorySet;
     use crate::domain::language::Language;
-    use crate::domain::sign_up::{NamedReferrer, SignUpAnswers};
+    use crate::domain::sign_up::NamedReferrer;
     use crate::domain::time::Timestamp;
 
     fn confirming(sign_up: &SignUpRecord) -> String {
@@ -284,7 +276,7 @@ mod tests {
 
     #[test]
     fn the_confirm_page_says_only_what_the_sign_up_holds() {
-        let (full, answers) = (sign_up_of(""), SignUpAnswers::default());
+        let (full, answers) = (sign_up_of(""), Answers::default());
         let html = confirming(&SignUpRecord { partner: None, referrer: None, answers, ..full.clone() });
         assert!(html.contains("our form") && html.contains("None chosen"));
         assert!(!html.contains("State") && !html.contains("Comments") && !html.contains('$'));

@@ -178,7 +178,7 @@ async fn people(server: &Server, key: &str, turn: u8) {
         assert_eq!(ana.get(path).await.status, 200, "{path}");
     }
     ana.act("/campaigns/gathers", &[("press", "in")]).await;
-    ana.act("/me/answers", &[("us_state", "NY")]).await;
+    ana.change_answers(&[("usState", "NY")]).await;
     ana.act("/me/mail", &[]).await;
 }
 

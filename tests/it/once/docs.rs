@@ -1,5 +1,7 @@
 //! The pages of the project, held to its files: every path, name and link in them leads somewhere, and what people read is plain.
 
+use unionhall::domain::webhook::EventKind;
+
 use super::source::{Tree, read_tree, tokens, tree};
 use crate::prelude::*;
 
@@ -222,4 +224,12 @@ fn what_people_read_is_said_plainly() {
     let shown = ["docs/", "examples/", "languages/", "src/", "templates/"];
     let files = files.into_iter().filter(|(path, _)| shown.iter().any(|folder| path.starts_with(folder)));
     assert_eq!(odd_words(&files.chain(pages).collect()), Vec::<String>::new());
+}
+
+#[test]
+fn the_reference_names_every_kind_of_event() {
+    let page = include_str!("../../../templates/docs/webhooks.md");
+    for kind in EventKind::ALL {
+        assert!(page.contains(&format!("\n| `{}` | ", kind.name())), "{} has no line in webhooks.md", kind.name());
+    }
 }

@@ -3,12 +3,13 @@
 use crate::prelude::*;
 use tokio::sync::Notify;
 use unionhall::config::UnionSettings;
+use unionhall::domain::answers::Answers;
 use unionhall::domain::api_key::Mode;
 use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::mail::{MAIL_LEASE, MailId, MailOutcome, WaitingMail};
 use unionhall::domain::referral::CodeMaker;
-use unionhall::domain::sign_up::{NamedPerson, Partner, SignUpAnswers};
+use unionhall::domain::sign_up::{NamedPerson, Partner};
 use unionhall::keys::records::FindKey;
 use unionhall::keys::{Keys, NewKey};
 use unionhall::lease_queue;
@@ -165,7 +166,7 @@ impl Room {
             NamedPerson { code: CodeMaker::new(&secret()).code(&email, 0), tombstone: super::tombstone(&email), email };
         let new = NewSignUp {
             person,
-            answers: SignUpAnswers::default(),
+            answers: Answers::default(),
             ref_code: None,
             partner,
             lane: Lane::of(address.as_bytes()),

@@ -5,9 +5,10 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use super::store_suite::linked;
 use crate::open_store::NotDone;
 use crate::prelude::*;
+use unionhall::domain::answers::Answers;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
-use unionhall::domain::sign_up::{Confirmation, DecidedHow, NamedPerson, SeenPage, SignUpAnswers};
+use unionhall::domain::sign_up::{Confirmation, DecidedHow, NamedPerson, SeenPage};
 use unionhall::membership::decline::Decline;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -24,7 +25,7 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
     let code = CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()).code(&email, 0);
     NewSignUp {
         person: NamedPerson { tombstone: super::tombstone(&email), email, code },
-        answers: SignUpAnswers::default(),
+        answers: Answers::default(),
         ref_code,
         partner: None,
         lane: Lane::of(b"form"),

@@ -5,13 +5,13 @@ pub(super) mod samples;
 #[cfg(test)]
 mod tests {
     use super::super::*;
-    use super::samples::{campaign_of, own_file, sign_up_of};
+    use super::samples::{answers_of, campaign_of, own_file, sign_up_of};
     use crate::config::UnionSettings;
+    use crate::domain::answers::{Answers, TypedAnswers};
     use crate::domain::campaign::participation::{BadPress, ParticipationState};
     use crate::domain::campaign::{CampaignMail, CampaignState};
-    use crate::domain::catalog::category::{Category, CategorySet};
     use crate::domain::person::{PersonState, RetentionTimes};
-    use crate::domain::sign_up::{SignUpAnswers, SignUpRecord, SignUpState, Silence};
+    use crate::domain::sign_up::{SignUpRecord, SignUpState, Silence};
     use crate::domain::time::Timestamp;
     use crate::domain::us_state::UsState;
     use crate::mail::ReadableMail;
@@ -27,18 +27,15 @@ mod tests {
         let now = Timestamp::from_millis(1_794_743_200_000);
         let page = Frame::new(union, language, "/join", now);
         let partner = format!("Acme Assistant{text}");
-        let mut chosen = CategorySet::default();
-        for category in [Category::MobileBills, Category::Internet, Category::Groceries] {
-            chosen.insert(category);
-        }
+        let answers = TypedAnswers::from(&answers_of(text));
+        let mut refused = answers.clone();
+        refused.us_state.text.push_str(text);
+        refused.us_state.mistake = Some(format!("Choose a state from the list.{text}"));
+        refused.comments.mistake = Some(format!("Shorten this to 1,000 characters or fewer.{text}"));
         let form = JoinForm {
             email: format!("ana@example{text}"),
-            us_state: format!("CA{text}"),
-            chosen,
-            comments: format!("My landlord picks the provider.{text}"),
+            answers: refused.clone(),
             email_error: Some(format!("Write a whole email address, such as ana@example.com.{text}")),
-            us_state_error: Some(format!("Choose a state from the list.{text}")),
-            comments_error: Some(format!("Shorten this to 1,000 characters or fewer.{text}")),
             general_error: Some(format!("Your sign-up was not sent yet.{text}")),
             suggestion: Some(format!("ana@example.com{text}")),
             campaign: None,
@@ -51,17 +48,16 @@ mod tests {
         };
         let shown_again = |again| JoinForm {
             email_error: None,
-            us_state_error: None,
-            comments_error: None,
+            answers: answers.clone(),
             general_error: None,
             again: Some(again),
             ..form.clone()
         };
-        let sent = [("email", form.email.clone()), ("otherComments", form.comments.clone())];
+        let sent = [("email", form.email.clone()), ("otherComments", form.answers.comments.text.clone())];
         let masked = format!("a•••@example.com{text}");
         let link = format!("https://union.example/joinusyd8z2z0xsrw1{text}");
         let sign_up = &sign_up_of(text);
-        let nothing = SignUpAnswers::default();
+        let nothing = Answers::default();
         let bare = SignUpRecord { partner: None, referrer: None, answers: nothing, ..sign_up.clone() };
         let confirming = |page, sign_up| {
             let (confirm_path, decline_path) = ("/confirm/abc", "/decline/abc");
@@ -89,12 +85,7 @@ mod tests {
             decline_link: None,
         };
         let file = own_file(text);
-        let refused = JoinForm {
-            chosen,
-            comments: format!("Too long{text}"),
-            comments_error: Some("Shorten this.".to_owned()),
-            ..JoinForm::default()
-        };
+        let refused = JoinForm { answers: refused, ..JoinForm::default() };
         let states = [CampaignState::Gathering, CampaignState::Negotiating, CampaignState::Offered];
         let more = [CampaignState::Active, CampaignState::Closed, CampaignState::Cancelled];
         let all: Vec<_> = states.into_iter().chain(more).map(|state| campaign_of(text, state)).collect();

@@ -1,10 +1,10 @@
 //! Whom and what the pages are shown with: a member of whom everything is kept, and a campaign in each state.
 
+use crate::domain::answers::Answers;
 use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::demand::DemandSheet;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::tests::{campaign, offered};
-use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::choices::KeptChoices;
@@ -14,10 +14,7 @@ use crate::domain::person::{
 };
 use crate::domain::referral::ReferralCode;
 use crate::domain::reward::ledger::{CampaignStanding, RewardHistory, RewardStanding};
-use crate::domain::sign_up::{
-    Channel, NamedReferrer, PENDING_FOR, SignUpAnswers, SignUpId, SignUpRecord, SignUpState, Silence,
-};
-use crate::domain::text::Comments;
+use crate::domain::sign_up::{Channel, NamedReferrer, PENDING_FOR, SignUpId, SignUpRecord, SignUpState, Silence};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
@@ -31,9 +28,7 @@ pub(super) fn own_file(text: &str) -> PersonDetails {
         source: format!("Acme Assistant{text}"),
         key: None,
         state: SignUpState::Confirmed,
-        us_state: None,
-        categories: CategorySet::default(),
-        comments: String::new(),
+        answers: answers_of(text),
         referrer: Some(code),
         disposable: false,
         created_at: at,
@@ -71,9 +66,7 @@ pub(super) fn own_file(text: &str) -> PersonDetails {
             referred: 1,
             undeliverable_until: Some(at.plus(PENDING_FOR)),
             soft_bounces: 0,
-            us_state: None,
-            categories: CategorySet::default(),
-            comments: format!("My own words{text}"),
+            answers: Answers { categories: None, ..answers_of(text) },
             answered_at: None,
             mail_choices: KeptChoices::default().read(true),
             language: None,
@@ -120,6 +113,16 @@ fn rewards_of(at: Timestamp) -> RewardStanding {
     }
 }
 
+/// Every answer.
+pub(super) fn answers_of(text: &str) -> Answers {
+    let stored = |name| match name {
+        "us_state" => "CA".to_owned(),
+        "categories" => "mobile_bills,mortgage".to_owned(),
+        _ => format!("Two cars, and a cat.\nRing after six.{text}"),
+    };
+    Answers::from_texts(|name| Ok::<_, ()>(Some(stored(name)))).unwrap()
+}
+
 /// A sign-up through a partner's assistant, with every answer.
 pub(in crate::site::view) fn sign_up_of(text: &str) -> SignUpRecord {
     let code = ReferralCode::from_canonical("yd8z2z0xsrw1").unwrap();
@@ -128,11 +131,7 @@ pub(in crate::site::view) fn sign_up_of(text: &str) -> SignUpRecord {
         email: EmailAddress::parse("ana@example.com").unwrap(),
         code,
         partner: Some(format!("Acme Assistant{text}")),
-        answers: SignUpAnswers {
-            us_state: Some(UsState::CA),
-            categories: Some(CategorySet::from_slugs("mobile_bills,mortgage")),
-            comments: Some(Comments::new(format!("Two cars, and a cat.\nRing after six.{text}").into()).unwrap()),
-        },
+        answers: answers_of(text),
         referrer: Some(NamedReferrer { code, email: EmailAddress::parse("kim@example.com").ok() }),
         updated_at: Timestamp::from_millis(1_800_000_000_000),
         is_member: false,

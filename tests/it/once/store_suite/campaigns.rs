@@ -118,10 +118,10 @@ pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fix
     let zoe = fixture.member("zoe@example.com", None, "", 2).await;
     assert_eq!(press(&zoe, Press::In, None, NOW).await, Ok(Pressed::Refused(BadPress::StateMissing)));
     assert_eq!(press(&zoe, Press::In, Some(UsState::NY), NOW).await, Ok(Pressed::Refused(BadPress::OtherState)));
-    assert_eq!(fixture.file_at("zoe@example.com".to_owned(), NOW).await.unwrap().person.us_state, None);
+    assert_eq!(fixture.file_at("zoe@example.com".to_owned(), NOW).await.unwrap().person.answers.us_state, None);
     assert_eq!(press(&zoe, Press::In, Some(UsState::OR), NOW).await, done(ParticipationState::In));
     let file = fixture.file_at("zoe@example.com".to_owned(), NOW).await.unwrap();
-    assert_eq!(file.person.us_state, Some(UsState::OR), "what they named is their answer");
+    assert_eq!(file.person.answers.us_state, Some(UsState::OR), "what they named is their answer");
     assert_eq!((file.participations[0].in_at, file.participations[0].accepted_at), (Some(NOW), None));
     let nobody = Nonce::from_random(&[9; 16]);
     assert_eq!(press(&nobody, Press::In, None, NOW).await, Ok(Pressed::NotAMember));

@@ -151,7 +151,7 @@ pub(super) async fn a_new_member_is_told_with_the_answers_that_count(fixture: &F
     let Ok(Confirmation::Joined(member)) = fixture.store.confirm(again, SeenPage::default(), after(HOUR)).await else {
         panic!("they are no member");
     };
-    assert_eq!(member.answers, SignUpAnswers { categories: chosen.categories, ..kept });
+    assert_eq!(member.answers, Answers { categories: chosen.categories, ..kept });
     assert_eq!((member.language, member.campaign.as_ref()), (Some(Language::Spanish), None));
     fixture.check_new_member(again, &member, after(HOUR)).await;
 }

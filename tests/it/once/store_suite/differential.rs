@@ -164,7 +164,7 @@ fn address(who: usize) -> String {
 struct Asked {
     who: usize,
     partner: usize,
-    answers: SignUpAnswers,
+    answers: Answers,
     referrer: Option<usize>,
     /// Whose code is offered for somebody who is new, if not their own.
     code_of: Option<usize>,

@@ -13,6 +13,7 @@ use unionhall::campaigns::participation::PressButton;
 use unionhall::campaigns::records::FindCampaign;
 use unionhall::campaigns::states::{MakeCampaign, StepCampaign};
 use unionhall::campaigns::{Pressed, Stepped, TakenStep};
+use unionhall::domain::answers::Answers;
 use unionhall::domain::api_key::{IssuedKey, KeyRecord, KeyStatus, MAX_ENDING_KEYS, Mode};
 use unionhall::domain::campaign::draft::CampaignDraft;
 use unionhall::domain::campaign::offer::Offer;
@@ -37,10 +38,8 @@ use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::domain::secret::session::Nonce;
 use unionhall::domain::sign_up::{
     Confirmation, DecidedHow, Declining, NamedPerson, NewMember, PENDING_FOR, POSTS_PENDING, Partner, Refused,
-    SUPPRESSED_FOR, SeenPage, SignUpAnswers, SignUpId, SignUpRecord, SignUpState, SignUpsOf, SignedUp, Silence,
-    SilenceChange,
+    SUPPRESSED_FOR, SeenPage, SignUpId, SignUpRecord, SignUpState, SignUpsOf, SignedUp, Silence, SilenceChange,
 };
-use unionhall::domain::text::Comments;
 use unionhall::domain::union::notice::Notice;
 use unionhall::domain::us_state::UsState;
 use unionhall::domain::webhook::{DISABLED_AFTER, EventKind};
@@ -354,7 +353,7 @@ impl Fixture {
     fn new_sign_up(&self, email: &str) -> NewSignUp {
         NewSignUp {
             person: self.person(email),
-            answers: SignUpAnswers::default(),
+            answers: Answers::default(),
             ref_code: None,
             partner: Some(self.partner.clone()),
             lane: Lane::of(email.as_bytes()),
@@ -472,8 +471,14 @@ fn voiding(address: &str, of: &str, now: Timestamp) -> VoidPerson {
     VoidPerson { email_normalized: address.to_owned(), campaign: slug(of), reason, who, now }
 }
 
-fn answers(us_state: Option<UsState>, categories: Option<CategorySet>, comments: Option<&str>) -> SignUpAnswers {
-    SignUpAnswers { us_state, categories, comments: comments.map(|text| Comments::new(text.into()).unwrap()) }
+fn answers(us_state: Option<UsState>, categories: Option<CategorySet>, comments: Option<&str>) -> Answers {
+    let stored = |name| match name {
+        "us_state" => us_state.map(|state| state.code().to_owned()),
+        "categories" => categories.as_ref().map(ToString::to_string),
+        "comments" => comments.map(str::to_owned),
+        _ => None,
+    };
+    Answers::from_texts(|name| Ok::<_, ()>(stored(name))).unwrap()
 }
 
 fn key(n: u8, partner: &str) -> IssuedKey {
@@ -720,14 +725,13 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(fixture: &Fixture
     let mut found: HashMap<_, Vec<Kept>> = HashMap::new();
     for entry in fixture.sign_ups().await.iter().filter(|entry| entry.id >= SignUpId(3)) {
         let record = fixture.run(FindSignUp(of_entry(entry), NOW)).await.unwrap();
-        let SignUpRecord { answers: SignUpAnswers { us_state, categories, comments, .. }, referrer, state, .. } =
-            record;
+        let SignUpRecord { answers, referrer, state, .. } = record;
         if state == SignUpState::Pending {
             let whose = (record.email.as_typed().to_owned(), record.partner);
             found.entry(whose).or_default().push(Kept {
-                us_state,
-                categories: categories.unwrap_or_default(),
-                comments: comments.map_or_else(String::new, |comments| comments.as_str().to_owned()),
+                us_state: answers.us_state,
+                categories: answers.chosen(),
+                comments: answers.comments.map_or_else(String::new, |comments| comments.as_str().to_owned()),
                 referrer: referrer.map(|named| named.code),
             });
         }
@@ -991,7 +995,7 @@ async fn old_sign_ups_expire_and_their_answers_are_deleted(fixture: &Fixture) {
     assert_eq!(retain(TIMES.answers).await, Retained { expired: 0, purged: 2, sign_ins: 0, named: 0 });
     assert_eq!(retain(TIMES.answers * 2).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 }, "once");
     let purged = fixture.run(FindSignUp(linked(2), NOW)).await.unwrap();
-    assert_eq!(purged.answers, SignUpAnswers::default());
+    assert_eq!(purged.answers, Answers::default());
     assert_eq!(fixture.kept_code("ana@example.com").await, Some(code), "codes stay");
     assert_eq!(fixture.members().await, 1);
 }

@@ -106,13 +106,13 @@ pub(super) async fn whoever_leaves_is_no_member_and_can_come_back(fixture: &Fixt
 
 pub(super) async fn whoever_comes_back_keeps_what_they_do_not_answer_anew(fixture: &Fixture) {
     let set = CategorySet::from_slugs;
-    let sign_up = async |answers: SignUpAnswers, now| {
+    let sign_up = async |answers: Answers, now| {
         let new = NewSignUp { answers, ..fixture.new_sign_up("ana@example.com") };
         fixture.store.sign_up(new, now).await.unwrap();
     };
     let given = async || {
         let person = fixture.file("ana@example.com").await.unwrap().person;
-        (person.us_state, person.categories, person.comments, person.answered_at)
+        (person.answers, person.answered_at)
     };
     sign_up(answers(Some(UsState::CA), Some(set("travel,internet")), Some("Two cars")), NOW).await;
     fixture.confirm_last("ana@example.com", NOW).await;
@@ -123,7 +123,7 @@ pub(super) async fn whoever_comes_back_keeps_what_they_do_not_answer_anew(fixtur
     let shown = fixture.run(FindSignUp(last, after(DAY))).await.unwrap().answers;
     assert_eq!(shown, answers(Some(UsState::CA), Some(set("travel,internet")), Some("New")), "what is asked about");
     fixture.confirm_last("ana@example.com", after(DAY)).await;
-    assert_eq!(given().await, (Some(UsState::CA), set("travel,internet"), "New".to_owned(), None));
+    assert_eq!(given().await, (shown, None));
     fixture.roll_up(after(2 * DAY)).await;
     let counted = fixture.demand().await;
     assert!(counted.contains(&("travel".to_owned(), "CA".to_owned(), 1)), "{counted:?}");
@@ -132,7 +132,7 @@ pub(super) async fn whoever_comes_back_keeps_what_they_do_not_answer_anew(fixtur
     assert_eq!(fixture.confirm_last("ana@example.com", after(3 * DAY)).await, Confirmation::AlreadyMember);
     let last = fixture.file("ana@example.com").await.unwrap().sign_ups.last().unwrap().clone();
     assert_eq!(
-        (last.us_state, last.categories),
+        (last.answers.us_state, last.answers.chosen()),
         (None, set("")),
         "what a member is signed up with again stays as it came"
     );
@@ -489,7 +489,7 @@ pub(super) async fn figures_and_members_agree_whatever_happens(fixture: &Fixture
     assert_eq!((all, groceries), (fixture.members().await, fixture.members().await));
     let funnel = fixture.run(ListSources(0)).await[0].1;
     assert_eq!(funnel.confirmed - funnel.left, fixture.members().await, "{funnel:?}");
-    let in_new_york = members.iter().filter(|person| person.us_state.is_some()).count() as u64;
+    let in_new_york = members.iter().filter(|person| person.answers.us_state.is_some()).count() as u64;
     let demand = fixture.demand().await;
     assert_eq!(demand.iter().find(|cell| cell.0.is_empty() && cell.1 == "NY").map_or(0, |cell| cell.2), in_new_york);
 }
