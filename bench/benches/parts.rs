@@ -7,6 +7,7 @@ use std::sync::Arc;
 use divan::{Bencher, black_box};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use unionhall::app::{App, Parts};
+use unionhall::cli::remedy;
 use unionhall::clock::{Clock, Moment};
 use unionhall::config::UnionSettings;
 use unionhall::domain::api_key::{ApiKey, IssuedKey, Mode};
@@ -176,7 +177,7 @@ impl House {
             secret: secret(),
             store: store.clone(),
             limiter: Arc::new(MemoryLimiter::new(60)),
-            log: Log::start(Level::Off, Format::Json, clock, std::io::sink()).expect("a thread"),
+            log: Log::start(Level::Off, Format::Json, clock, remedy::write, std::io::sink()).expect("a thread"),
             mail: Delivery::Off,
             webhooks: Arc::default(),
             outbound: unionhall::outbound::GuardedClient::new(Vec::new(), false),

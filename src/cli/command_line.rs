@@ -7,8 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, FromArgMatches};
 
 use super::terminal::{print_aside, print_line};
-use super::{CommandLine, command_line, doctor};
-use crate::domain::api_key::Mode;
+use super::{CommandLine, command_line, doctor, remedy};
 
 /// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
 /// is told in one line.
@@ -28,8 +27,7 @@ pub(super) fn parse() -> Result<(CommandLine, ArgMatches), ExitCode> {
             let _gone = error.render().to_string().lines().try_for_each(print_line);
             return ExitCode::SUCCESS;
         }
-        let mode = Mode::of_flag(std::env::args().any(|word| word == "--test"));
-        print_aside(&format!("unionhall: {} (--help explains)", mode.in_commands(&in_one_line(&error))));
+        print_aside(&format!("unionhall: {} (--help explains)", in_one_line(&error)));
         ExitCode::from(2)
     })
 }
@@ -39,7 +37,7 @@ pub(super) fn in_one_line(error: &clap::Error) -> String {
     let lines =
         text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let words: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
-    words.join(" ").trim_start_matches("error: ").to_owned()
+    words.join(" ").trim_start_matches("error: ").to_owned() + &remedy::end(error)
 }
 
 /// What is wrong, by the name under which it was said: a variable's value is looked for there and not among the flags.
@@ -54,7 +52,6 @@ fn with_variable(error: &clap::Error) -> String {
     }
 }
 
-/// The variable of a setting.
 pub(super) fn variable_name(argument: &clap::Arg) -> Option<String> {
     argument.get_env()?.to_str().map(str::to_owned)
 }

@@ -15,6 +15,7 @@ mod members;
 mod openapi;
 mod operator;
 mod partners;
+pub mod remedy;
 mod rewards;
 mod sandbox_records;
 mod secret;
@@ -230,7 +231,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !error.is::<AlreadyPrinted>() {
-                print_aside(&format!("unionhall: {error:#}"));
+                print_aside(&format!("unionhall: {error:#}{}", remedy::end(&*error)));
             }
             if error.is::<TryLater>() { ExitCode::from(TryLater::CODE) } else { ExitCode::FAILURE }
         }
@@ -350,11 +351,7 @@ fn run_on_records<'a>(
         let store = open_records(&records, &settings.data, prepare, WRITE_BATCH).await?;
         let done = work(Operator::new(store.clone(), mode)).await;
         store.close().await?;
-        done.map_err(|error| {
-            let said = format!("{error:#}");
-            let there = mode.in_commands(&said);
-            if there == said { error } else { anyhow!(there) }
-        })
+        done
     })
 }
 

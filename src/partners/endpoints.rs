@@ -316,7 +316,6 @@ impl Unit for LeaseToNotify {
     }
 }
 
-/// Records that the partner was notified.
 pub struct NoteNotified(pub EndpointId, pub Timestamp);
 
 impl Unit for NoteNotified {

@@ -86,9 +86,9 @@ struct DoctorReport {
 
 impl DoctorReport {
     fn add(&mut self, findings: Vec<Finding>) -> anyhow::Result<()> {
-        for Finding { grade, check, message, fix } in findings.iter().filter(|_| !self.json) {
-            print_line(&format!("{:<5}{check}: {message}", grade.name()))?;
-            print_lines(fix.as_ref().map(|fix| format!("     {fix}")).as_slice())?;
+        for finding in findings.iter().filter(|_| !self.json) {
+            print_line(&format!("{:<5}{}: {}", finding.grade.name(), finding.check, finding.message))?;
+            print_lines(findings::fix(finding).map(|fix| format!("     {fix}")).as_slice())?;
         }
         self.findings.extend(findings);
         Ok(())
@@ -107,8 +107,8 @@ impl DoctorReport {
 }
 
 fn as_json(finding: &Finding) -> serde_json::Value {
-    let Finding { check, grade, message, fix } = finding;
-    json!({ "check": check, "state": grade.name(), "message": message, "fix": fix })
+    let Finding { check, grade, message, .. } = finding;
+    json!({ "check": check, "state": grade.name(), "message": message, "fix": findings::fix(finding) })
 }
 
 /// The findings of a check that has some; that it is well, if it has none.

@@ -6,7 +6,6 @@ use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::EventKind;
 
-/// Names one endpoint inside the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndpointId(pub i64);
 
@@ -19,7 +18,7 @@ impl std::fmt::Display for EndpointId {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an endpoint's id: those are numbers, as `unionhall webhooks list` shows them")]
+#[error("not an endpoint's id: those are numbers")]
 pub struct NotAnEndpointId;
 
 impl std::str::FromStr for EndpointId {
@@ -30,16 +29,11 @@ impl std::str::FromStr for EndpointId {
     }
 }
 
-/// Why an endpoint was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdded {
-    #[error(
-        "there is no partner of that name; `unionhall partners list` shows them, `unionhall keys issue NAME` makes one"
-    )]
+    #[error("there is no partner of that name")]
     NoPartner,
-    #[error(
-        "the partner has {ENDPOINTS_OF_ONE} endpoints, as many as it may; `unionhall webhooks remove ID` makes room"
-    )]
+    #[error("the partner has {ENDPOINTS_OF_ONE} endpoints, as many as it may")]
     Full,
     #[error("that is endpoint {0} of the partner already: everything would be told there twice")]
     Known(EndpointId),
@@ -51,7 +45,6 @@ pub const ENDPOINTS_OF_ONE: u32 = 10;
 /// Messages that are on their way to one endpoint at once, on a node.
 pub const DELIVERIES_AT_ONCE: usize = 8;
 
-/// An endpoint, as the records have it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EndpointRecord {
     pub id: EndpointId,
@@ -63,7 +56,6 @@ pub struct EndpointRecord {
     /// When the generation before it began to end.
     pub rotated_at: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// The last success.
     pub delivered_at: Option<Timestamp>,
     /// The first failure after it.
     pub failing_since: Option<Timestamp>,
@@ -120,7 +112,6 @@ pub struct DueDelivery {
     pub attempts: u32,
 }
 
-/// What became of an attempt.
 #[derive(Clone, PartialEq, Eq)]
 pub enum DeliveryOutcome {
     Delivered,
@@ -128,7 +119,6 @@ pub enum DeliveryOutcome {
         at: Timestamp,
         cause: String,
     },
-    /// Every attempt was made.
     GivenUp {
         cause: String,
     },

@@ -271,6 +271,7 @@ const NAMES_STORE: &[&str] = &[
     "src/cli/doctor/records.rs",
     "src/cli/mcp/",
     "src/cli/mod.rs",
+    "src/cli/remedy.rs",
     "src/cli/sandbox_records.rs",
     "src/cli/serve/",
     "src/cli/transfer.rs",
@@ -406,6 +407,38 @@ fn no_layer_uses_what_it_must_not() {
             "src/operations/a.rs uses store",
             "src/site/a.rs names limiter::memory::f",
         ],
+    );
+}
+
+/// Commands named in a text below the layers that name them to operators: others carry a `Remedy`.
+fn named_commands(tree: &Tree) -> Vec<String> {
+    let line = unionhall::cli::command_line();
+    let commands = Vec::from_iter(line.get_subcommands().map(clap::Command::get_name));
+    let mut faults = Vec::new();
+    for (path, text) in tree {
+        if module(path).is_none_or(|module| ["cli", "config", "site"].contains(&module[0])) {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().lines();
+        let code = Vec::from_iter(code.filter(|line| !line.trim_start().starts_with("//"))).join("\n");
+        let says =
+            |command: &&&str| code.contains(&format!("unionhall {command}")) || code.contains(&format!("`{command} "));
+        faults.extend(commands.iter().find(says).map(|command| format!("{path} names {command}")));
+    }
+    faults
+}
+
+#[test]
+fn commands_are_named_at_the_surface() {
+    finds(
+        named_commands,
+        &[
+            ("src/cli/a.rs", "const A: &str = \"`unionhall doctor` says why\";"),
+            ("src/mail/a.rs", "/// For `unionhall mail`.\nconst A: &str = \"a newer unionhall\";"),
+            ("src/mail/b.rs", "const B: &str = \"`unionhall mail list` shows it\";"),
+            ("src/store/c.rs", "const C: &str = \"as `keys list` shows it\";"),
+        ],
+        &["src/mail/b.rs names mail", "src/store/c.rs names keys"],
     );
 }
 

@@ -11,6 +11,7 @@ use crate::open_store::OpenStore;
 use crate::records::Records;
 use crate::server::{block_on, in_time, wait_for};
 use tokio::sync::Notify;
+use unionhall::cli::remedy;
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
 use unionhall::domain::api_key::{ApiKey, Mode};
@@ -142,7 +143,7 @@ impl Room {
 
     fn with(store: OpenStore, records: Records) -> Self {
         let lines = Lines::default();
-        let log = Log::start(Level::Errors, Format::Text, Clock::start(), lines.clone()).unwrap();
+        let log = Log::start(Level::Errors, Format::Text, Clock::start(), remedy::write, lines.clone()).unwrap();
         Self { store, records, transport: Arc::default(), log, lines }
     }
 
