@@ -106,12 +106,10 @@ impl Deref for App {
     }
 }
 
-/// What does not depend on the catalog.
 pub struct Core {
     pub membership: Membership,
     pub partners: Partners,
     pub events: Events,
-    /// What partners change themselves.
     pub self_service: SelfService,
     pub own_pages: OwnPages,
     pub campaigns: Campaigns,
@@ -135,7 +133,6 @@ pub struct Core {
     store_errors: AtomicU64,
 }
 
-/// What the store last said of itself.
 #[derive(Default)]
 struct LastCheck {
     /// When it was asked whether it takes writes.
@@ -194,7 +191,6 @@ impl App {
         Arc::new(Self { union, core: Arc::new(core) })
     }
 
-    /// The same parts with another catalog.
     pub fn with_catalog(&self, catalog: Catalog) -> Arc<Self> {
         let union = Union { catalog, ..Union::clone(&self.union) };
         Arc::new(Self { union: Arc::new(union), core: Arc::clone(&self.core) })
@@ -314,10 +310,11 @@ impl Core {
                     self.store.run(AreSignUpsPaused).await
                 });
                 let asked = asked.await;
-                let asked = asked.map_err(|_| "the store does not take writes".to_owned());
-                let asked = asked.and_then(|done| done.map_err(|error| error.to_string()));
-                if let Err(cause) = &asked {
-                    self.report_store(request_id, cause);
+                let late = |_| Err(StoreError::Unavailable("the store does not take writes".to_owned()));
+                let asked = asked.unwrap_or_else(late);
+                if let Err(error) = &asked {
+                    self.store_errors.fetch_add(1, Ordering::Relaxed);
+                    self.log.problem_with(request_id, &error.to_string(), error.remedy());
                 }
                 let for_room_at = if for_room { Some(now) } else { checked.for_room_at };
                 *checked = LastCheck { at: Some(now), for_room_at, paused: asked.ok() };

@@ -19,7 +19,6 @@ use crate::supervise::pause_after_step;
 const EVERY: Duration = Duration::from_secs(2);
 const DELETES_EVERY: u32 = 30;
 
-/// Runs until stopped.
 pub async fn run(store: Store, pace: MailingPace, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
     let mut round = 0_u32;
     while !*stop.borrow() {
@@ -52,7 +51,7 @@ pub async fn work(
                 log.problem(
                     None,
                     &format!(
-                        "the mailing {} of {slug} ended before everybody was mailed: its time is over; raise --campaign-mails-an-hour, \
+                        "the mailing {} of {slug} ended before everybody was mailed: its time is over; raise UNIONHALL_CAMPAIGN_MAILS_AN_HOUR, \
                          or leave more time",
                         kind.name()
                     ),

@@ -1,16 +1,16 @@
 //! A step of a campaign as an operator takes it, by a command or on the page: what is refused and why, and what the step means.
 
+use crate::domain::api_key::Mode;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{dollars, grouped};
+use crate::domain::remedy::{Remedy, WriteRemedy};
 use crate::domain::time::Timestamp;
 
-/// What the operator gives with a step.
 #[derive(Clone, Copy)]
 pub struct StepNote<'a> {
     pub who: &'a str,
-    /// For the history.
     pub note: &'a str,
     /// Whether to mail the people it concerns.
     pub mails: bool,
@@ -27,13 +27,20 @@ pub enum RefusedStep {
     Unknown(CampaignSlug),
     #[error("{0}: {1}")]
     Bad(CampaignSlug, BadStep),
-    #[error("gather_until of {0} is {1}, which is over; name a later day with `unionhall campaigns edit {0} FILE`")]
+    #[error("gather_until of {0} is {1}, which is over")]
     GatheringOver(CampaignSlug, LastDay),
+}
+
+impl RefusedStep {
+    pub fn remedy(&self) -> Option<Remedy> {
+        let Self::GatheringOver(slug, _) = self else { return None };
+        Some(Remedy::EditCampaign(slug.clone()))
+    }
 }
 
 impl DoneStep {
     /// What the step means and what comes next.
-    pub fn words(&self, mails: bool, now: Timestamp) -> Vec<String> {
+    pub fn words(&self, mails: bool, now: Timestamp, write: WriteRemedy) -> Vec<String> {
         let Self { before, after } = self;
         let slug = after.slug();
         let mailed = |whom: &str| match mails {
@@ -51,7 +58,7 @@ impl DoneStep {
             ],
             CampaignState::Negotiating => vec![
                 format!("{slug} is negotiating. Members can still count themselves in or out."),
-                format!("Once a supplier agrees: `unionhall campaigns offer {slug} FILE`."),
+                format!("Once a supplier agrees: {}.", write(&Remedy::OfferCampaign(slug.clone()), Mode::Live)),
             ],
             CampaignState::Offered => {
                 let published = after.offer.as_ref().map(|offer| {
@@ -62,7 +69,8 @@ impl DoneStep {
                 });
                 let mut lines: Vec<_> = published.into_iter().collect();
                 lines.push(mailed("those who are in"));
-                lines.push(format!("Once the deal has started: `unionhall campaigns activate {slug}`."));
+                let activate = write(&Remedy::ActivateCampaign(slug.clone()), Mode::Live);
+                lines.push(format!("Once the deal has started: {activate}."));
                 lines
             }
             CampaignState::Active => {
@@ -99,7 +107,6 @@ impl DoneStep {
     }
 }
 
-/// Reads the note an operator writes for a step.
 pub fn read_note(text: &str) -> Result<String, String> {
     let text = text.trim();
     let is_good = text.chars().count() <= 500 && !text.chars().any(char::is_control);

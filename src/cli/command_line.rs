@@ -1,45 +1,17 @@
-//! Reading the command line: variables that are set to nothing, and what is wrong, told in one line.
+//! What the command line reads: variables that are set to nothing count as not set, and what is wrong is said in one line.
 
 use std::collections::BTreeSet;
-use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgMatches, FromArgMatches};
+use clap::error::{ContextKind, ContextValue};
 
-use super::terminal::{print_aside, print_line};
-use super::{CommandLine, command_line, doctor};
-use crate::domain::api_key::Mode;
-
-/// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
-/// is told in one line.
-pub(super) fn parse() -> Result<(CommandLine, ArgMatches), ExitCode> {
-    let mut command = without_empty_variables(command_line());
-    if doctor::is_called() {
-        command = doctor::without_refused(command).0;
-    }
-    let parsed = command.try_get_matches().and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
-    parsed.map_err(|error| {
-        if !error.use_stderr() {
-            // Help and version; a reader who has gone, such as `head`, is no error.
-            let _gone = error.print();
-            return ExitCode::SUCCESS;
-        }
-        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            let _gone = error.render().to_string().lines().try_for_each(print_line);
-            return ExitCode::SUCCESS;
-        }
-        let mode = Mode::of_flag(std::env::args().any(|word| word == "--test"));
-        print_aside(&format!("unionhall: {} (--help explains)", mode.in_commands(&in_one_line(&error))));
-        ExitCode::from(2)
-    })
-}
+use super::{command_line, remedy};
 
 pub(super) fn in_one_line(error: &clap::Error) -> String {
     let text = with_variable(error);
     let lines =
         text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let words: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
-    words.join(" ").trim_start_matches("error: ").to_owned()
+    words.join(" ").trim_start_matches("error: ").to_owned() + &remedy::end(error)
 }
 
 /// What is wrong, by the name under which it was said: a variable's value is looked for there and not among the flags.
@@ -54,7 +26,6 @@ fn with_variable(error: &clap::Error) -> String {
     }
 }
 
-/// The variable of a setting.
 pub(super) fn variable_name(argument: &clap::Arg) -> Option<String> {
     argument.get_env()?.to_str().map(str::to_owned)
 }

@@ -3,8 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use super::variables;
+use super::{remedy, variables};
 use crate::config::{MailTransport, Records, ServeSettings, sandbox_file};
+use crate::domain::api_key::Mode;
 use crate::domain::union::Union;
 use crate::http::request::host::is_local;
 
@@ -13,6 +14,15 @@ pub(super) use crate::operator::findings::{CATALOG, Finding, Grade, MAIL};
 /// The checks that more than one place reports under.
 pub(super) const DATA_FOLDER: &str = "data folder";
 pub(super) const FILES: &str = "files";
+
+pub(super) fn fix(finding: &Finding) -> Option<String> {
+    finding.fix.as_ref().map(|fix| remedy::write(fix, Mode::Live))
+}
+
+/// The message and the fix as one sentence.
+pub(super) fn sentence(finding: &Finding) -> String {
+    fix(finding).map_or_else(|| finding.message.clone(), |fix| format!("{}; {fix}", finding.message))
+}
 
 /// The files of the data folder that are nobody else's business.
 pub(super) fn kept_files(settings: &ServeSettings) -> Vec<(PathBuf, &'static str)> {

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
+use super::remedy::{self, flag};
 use super::terminal::time_or_dash;
 use super::{
     Prepare, print_aside, print_json, print_line, print_lines, print_table, terminal, with_live_records, with_records,
@@ -16,12 +17,13 @@ use crate::config::{MailBudgetSettings, Records, StoreSettings, quoted};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, Mode, NotAKeyId};
 use crate::domain::mail::budget::SourceStatus;
 use crate::domain::partner::name::PartnerName;
+use crate::domain::remedy::Remedy;
 use crate::domain::time::{Timestamp, parse_span};
 use crate::keys::records::FindKey;
 use crate::keys::{KeyFigures, NewKey, records};
 use crate::mail::sources::ListSourceStatuses;
 use crate::operator::Operator;
-use crate::operator::partner::{self, KeyPartner};
+use crate::operator::partner::{self, KeyPartner, NotRotated};
 use crate::random;
 
 #[derive(Subcommand)]
@@ -207,9 +209,9 @@ async fn partner_of(task: &IssueKey, operator: &Operator) -> anyhow::Result<Part
     };
     if found.suspended_at.is_some() {
         bail!(
-            "{} is suspended, so no key was issued, for none would work; `unionhall partners resume {}` lifts that",
+            "{} is suspended, so no key was issued, for none would work; {}",
             found.name,
-            quoted(&found.name)
+            remedy::write(&Remedy::ResumePartner(found.name.clone()), operator.mode)
         );
     }
     PartnerName::kept(&found.name).context("the partner has no name")
@@ -225,10 +227,10 @@ fn is_meant(task: &IssueKey, alike: &str) -> anyhow::Result<bool> {
         Some("new") => Ok(false),
         Some(_) => bail!("no key was issued: answer existing or new"),
         None => {
-            let (alike_argument, name) = (quoted(alike), quoted(name));
+            let (alike_argument, name, test) = (quoted(alike), quoted(name), flag(Mode::of_flag(task.test)));
             bail!(
-                "there is a partner {alike}, so no key was issued; `unionhall keys issue {alike_argument}` issues one to it, \
-                 `unionhall keys issue {name} --new-partner` makes another partner"
+                "there is a partner {alike}, so no key was issued; `unionhall keys issue {alike_argument}{test}` issues one to it, \
+                 `unionhall keys issue {name} --new-partner{test}` makes another partner"
             )
         }
     }
@@ -249,7 +251,7 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
         let row = |(key, figures): &(KeyRecord, KeyFigures)| as_json(key, figures, task.key_per_minute, mail(key));
         return print_json(&Vec::from_iter(keys.iter().map(row)));
     }
-    let none = Mode::of_flag(task.test).in_commands("No keys yet. `unionhall keys issue NAME` issues one.");
+    let none = format!("No keys yet. `unionhall keys issue NAME{}` issues one.", flag(Mode::of_flag(task.test)));
     let headings = "ID        STATE        A MIN  SIGN-UPS  CONFIRMED  DECLINED   MAIL TODAY   HELD  \
                     CREATED               EXPIRES               LAST USED             PARTNER";
     print_table(&keys, &none, headings, |(key, KeyFigures { signed_up, confirmed, declined })| {
@@ -295,11 +297,7 @@ fn as_json(
 
 /// The key of that id.
 pub(super) async fn find(operator: &Operator, id: KeyId) -> anyhow::Result<KeyRecord> {
-    operator.ask(FindKey(id)).await?.with_context(|| no_such_key(id))
-}
-
-fn no_such_key(id: KeyId) -> String {
-    format!("there is no key {id}; `unionhall keys list` shows them")
+    Ok(operator.ask(FindKey(id)).await?.ok_or(NotRotated::Unknown(id))?)
 }
 
 fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
@@ -308,14 +306,9 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let found = with_records(&task.store, mode, Prepare::Expect, async |operator| {
         Ok(operator.audited(act).run(records::RevokeKey(id, now)).await?)
     })?;
-    let revoked = found.with_context(|| mode.in_commands(&no_such_key(id)))?;
+    let revoked = found.ok_or(NotRotated::Unknown(id))?;
     print_lines(&partner::revoked(&revoked, mode, now))?;
-    if let Some(hint) = partner::rotated_before(&revoked.key) {
-        print_aside(&mode.in_commands(&hint));
-    }
-    if mode == Mode::Live {
-        print_aside(&partner::after_revoking(&revoked.key));
-    }
+    partner::after_revoking(&revoked.key, mode, remedy::write).iter().for_each(|line| print_aside(line));
     Ok(())
 }
 

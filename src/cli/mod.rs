@@ -15,6 +15,7 @@ mod members;
 mod openapi;
 mod operator;
 mod partners;
+pub mod remedy;
 mod rewards;
 mod sandbox_records;
 mod secret;
@@ -32,7 +33,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
 pub use self::command_line::variables;
@@ -193,10 +195,34 @@ pub fn command_line() -> clap::Command {
     secret_flags::say_so(CommandLine::command())
 }
 
+/// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
+/// is told in one line.
+fn parse() -> Result<(CommandLine, ArgMatches), ExitCode> {
+    let mut command = command_line::without_empty_variables(command_line());
+    if std::env::args_os().nth(1).is_some_and(|word| word == "doctor") {
+        // It goes on where the parser would refuse a variable.
+        command = doctor::without_refused(command).0;
+    }
+    let parsed = command.try_get_matches().and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
+    parsed.map_err(|error| {
+        if !error.use_stderr() {
+            // Help and version; a reader who has gone, such as `head`, is no error.
+            let _gone = error.print();
+            return ExitCode::SUCCESS;
+        }
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            let _gone = error.render().to_string().lines().try_for_each(print_line);
+            return ExitCode::SUCCESS;
+        }
+        print_aside(&format!("unionhall: {} (--help explains)", command_line::in_one_line(&error)));
+        ExitCode::from(2)
+    })
+}
+
 /// Runs the command line and says how it went.
 pub fn main() -> ExitCode {
     secret_flags::hide(CommandLine::command);
-    let (line, matches) = match command_line::parse() {
+    let (line, matches) = match parse() {
         Ok(line) => line,
         Err(refused) => return refused,
     };
@@ -230,7 +256,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !error.is::<AlreadyPrinted>() {
-                print_aside(&format!("unionhall: {error:#}"));
+                print_aside(&format!("unionhall: {error:#}{}", remedy::end(&*error)));
             }
             if error.is::<TryLater>() { ExitCode::from(TryLater::CODE) } else { ExitCode::FAILURE }
         }
@@ -350,11 +376,7 @@ fn run_on_records<'a>(
         let store = open_records(&records, &settings.data, prepare, WRITE_BATCH).await?;
         let done = work(Operator::new(store.clone(), mode)).await;
         store.close().await?;
-        done.map_err(|error| {
-            let said = format!("{error:#}");
-            let there = mode.in_commands(&said);
-            if there == said { error } else { anyhow!(there) }
-        })
+        done
     })
 }
 

@@ -8,7 +8,8 @@ use crate::operations::negotiator::get_demand_sheet::{DemandReport, NOT_COUNTED}
 /// What every reader has to know about the figures.
 const ABOUT_COUNTS: &str = "Counts are rounded down to a multiple of 5, and smaller groups are merged. Being in does not oblige anyone to buy.";
 const ABOUT_SAVINGS: &str = "Savings are the union's estimate for a typical household.";
-const ABOUT_SAMPLE: &str = "Savings are figures of the sample catalog, which are made up. Give your own catalog with --catalog or UNIONHALL_CATALOG.";
+const ABOUT_SAMPLE: &str =
+    "Savings are figures of the sample catalog, which are made up. Give your own catalog in UNIONHALL_CATALOG.";
 
 /// A heading, and the rows below it: a name and a count.
 type DemandTable = (&'static str, Vec<(String, String)>);

@@ -18,6 +18,7 @@ pub mod operator;
 pub mod partner;
 pub mod person;
 pub mod referral;
+pub mod remedy;
 pub mod reward;
 pub mod secret;
 pub mod share;

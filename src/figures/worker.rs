@@ -25,7 +25,7 @@ pub async fn run(store: Store, log: Log, clock: Clock, mut stop: watch::Receiver
                 continue;
             }
             Ok(false) => {}
-            Err(error) => log.problem(None, &format!("the figures of `unionhall stats` stand still: {error}")),
+            Err(error) => log.problem(None, &format!("figures are not up to date: {error}")),
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}

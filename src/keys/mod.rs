@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use self::bearer::bearer;
 use crate::domain::api_key::{ApiKey, IssuedKey, KeyId, KeyRecord, KeyStatus, Mode};
 use crate::domain::partner::name::PartnerName;
+use crate::domain::remedy::Remedy;
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
 use crate::keys::records::{FindKey, IssueKey, RotateKey, RotatedKey, TouchKey};
@@ -50,7 +51,6 @@ const STRANGER_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub enum Refusal {
     Key(KeyProblem),
-    /// The store could not be read.
     Store(StoreError),
 }
 
@@ -69,7 +69,6 @@ struct Known {
     read_at: Timestamp,
     /// Whether a request is reading it again right now.
     renewing: AtomicBool,
-    /// When the last use was written, in milliseconds.
     touched_at: AtomicI64,
     uses: Arc<UseCounter>,
 }
@@ -84,7 +83,6 @@ pub struct UseCounter {
 }
 
 impl UseCounter {
-    /// Counts a sign-up that was accepted.
     pub fn note_sign_up(&self) {
         self.sign_ups.fetch_add(1, Ordering::Relaxed);
     }
@@ -107,7 +105,6 @@ pub struct Holder {
     pub touch: Option<KeyUse>,
 }
 
-/// What a new key is issued with.
 pub struct NewKey {
     pub partner: PartnerName,
     pub per_minute: Option<u32>,
@@ -127,16 +124,14 @@ impl NewKey {
     }
 }
 
-/// What came of rotating a key.
 pub struct Rotated {
     pub old_ends: Timestamp,
     pub new_ends: Option<Timestamp>,
 }
 
-/// Why a key was not rotated.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRotated {
-    #[error("there is no key {0}; `unionhall keys list` shows them")]
+    #[error("there is no key {0}")]
     Unknown(KeyId),
     #[error("key {0} no longer works, so there is nothing to rotate; issue a new key")]
     Over(KeyId),
@@ -144,12 +139,20 @@ pub enum NotRotated {
     Replaced(KeyId, KeyId),
     #[error("too many keys of its partner are ending")]
     TooMany,
-    #[error(
-        "key {0} belongs to {1}, which is suspended, so a new key would not work; first run `unionhall partners resume` with its name"
-    )]
+    #[error("key {0} belongs to {1}, which is suspended, so a new key would not work")]
     Suspended(KeyId, String),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl NotRotated {
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Unknown(_) => Some(Remedy::ListKeys),
+            Self::Suspended(_, partner) => Some(Remedy::ResumePartner(partner.clone())),
+            Self::Over(_) | Self::Replaced(..) | Self::TooMany | Self::Store(_) => None,
+        }
+    }
 }
 
 impl Keys {

@@ -186,15 +186,12 @@ async fn ending_keys(sql: &mut dyn Sql, partner: PartnerId, now: Timestamp) -> R
     expected(sql.value(count, values![partner, now, MAX_ENDING_KEYS]).await?)
 }
 
-/// What came of rotating a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RotatedKey {
     Done,
     /// The key is revoked or does not exist.
     Over,
-    /// It was already rotated to this key.
     Replaced(KeyId),
-    /// Too many of its partner's keys are ending.
     TooMany,
 }
 
@@ -206,7 +203,6 @@ pub struct RevokedKey {
     pub was_last: bool,
 }
 
-/// How often a key was used.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyUse {
     pub requests: u32,

@@ -16,8 +16,9 @@ use std::time::Duration;
 pub use self::line::{RequestLine, Severity, json_event};
 use self::refusals::Refusals;
 use crate::clock::Clock;
+use crate::domain::api_key::Mode;
+use crate::domain::remedy::{Remedy, WriteRemedy};
 
-/// Bytes that may wait to be written.
 const WAITING: usize = 1 << 20;
 
 /// How long the first waiting line waits for others: a wake-up and a write for each line would cost a request more than
@@ -48,9 +49,9 @@ pub enum Format {
     Json,
 }
 
-/// A handle on the log; clones share it. What it tells is about one part of the service, which is named first.
+/// A handle on the log; clones share it. Its lines are about the records of that mode.
 #[derive(Clone)]
-pub struct Log(Arc<LogWriter>, &'static str);
+pub struct Log(Arc<LogWriter>, Mode);
 
 struct LogWriter {
     level: Level,
@@ -59,6 +60,7 @@ struct LogWriter {
     refusals: Mutex<Refusals>,
     wake: Condvar,
     clock: Clock,
+    write_remedy: WriteRemedy,
     /// Hung up by the writing thread when it ends.
     ended: Mutex<Option<mpsc::Receiver<()>>>,
 }
@@ -77,6 +79,7 @@ impl Log {
         level: Level,
         format: Format,
         clock: Clock,
+        write_remedy: WriteRemedy,
         mut out: impl Write + Send + 'static,
     ) -> std::io::Result<Self> {
         let (alive, ended) = mpsc::channel();
@@ -87,9 +90,10 @@ impl Log {
             refusals: Mutex::default(),
             wake: Condvar::new(),
             clock,
+            write_remedy,
             ended: Mutex::new(Some(ended)),
         };
-        let log = Self(Arc::new(writer), "");
+        let log = Self(Arc::new(writer), Mode::Live);
         let writer = log.clone();
         std::thread::Builder::new().name("log".to_owned()).spawn(move || {
             writer.write_out(&mut out);
@@ -98,10 +102,10 @@ impl Log {
         Ok(log)
     }
 
-    /// The same log, as the sandbox tells of itself in it.
+    /// The same log for lines about the sandbox.
     #[must_use]
     pub fn of_sandbox(&self) -> Self {
-        Self(Arc::clone(&self.0), "in the sandbox: ")
+        Self(Arc::clone(&self.0), Mode::Test)
     }
 
     pub fn requests(&self) -> bool {
@@ -136,6 +140,12 @@ impl Log {
         self.event(Severity::Error, request_id, text);
     }
 
+    /// The same, with what the operator can do about it.
+    pub fn problem_with(&self, request_id: Option<&str>, text: &str, remedy: Option<Remedy>) {
+        let remedy = remedy.map_or_else(String::new, |remedy| format!("; {}", (self.0.write_remedy)(&remedy, self.1)));
+        self.problem(request_id, &format!("{text}{remedy}"));
+    }
+
     /// Something that works and should be otherwise.
     pub fn warning(&self, text: &str) {
         self.event(Severity::Warn, None, text);
@@ -158,7 +168,8 @@ impl Log {
         if self.0.level < Level::Errors {
             return;
         }
-        let text = [self.1, text].concat();
+        let part = if self.1 == Mode::Test { "in the sandbox: " } else { "" };
+        let text = [part, text].concat();
         self.append(|out| self.write_event(out, severity, request_id, &text));
     }
 
@@ -174,7 +185,6 @@ impl Log {
         self.0.format
     }
 
-    /// How many lines were dropped since the start.
     pub fn lines_dropped(&self) -> u64 {
         self.state().dropped_in_all
     }
@@ -279,6 +289,10 @@ mod tests {
         }
     }
 
+    fn start(level: Level, format: Format, out: impl Write + Send + 'static) -> Log {
+        Log::start(level, format, Clock::start(), |_, _| String::new(), out).unwrap()
+    }
+
     fn line(request_id: &str) -> RequestLine<'_> {
         RequestLine {
             at: Timestamp::from_millis(0),
@@ -297,8 +311,7 @@ mod tests {
     fn a_slow_reader_costs_lines_and_never_a_wait() {
         let (let_go, go) = mpsc::channel();
         let got = Arc::new(Mutex::new(Vec::new()));
-        let log =
-            Log::start(Level::Requests, Format::Json, Clock::start(), Slow { go, got: Arc::clone(&got) }).unwrap();
+        let log = start(Level::Requests, Format::Json, Slow { go, got: Arc::clone(&got) });
         for _ in 0..50_000 {
             log.request(&line("abc"));
         }
@@ -322,7 +335,7 @@ mod tests {
     #[test]
     fn a_reader_who_is_stuck_does_not_keep_the_process() {
         let (_never, go) = mpsc::channel();
-        let log = Log::start(Level::Requests, Format::Json, Clock::start(), Slow { go, got: Arc::default() }).unwrap();
+        let log = start(Level::Requests, Format::Json, Slow { go, got: Arc::default() });
         log.request(&line("abc"));
         log.close();
     }
@@ -333,7 +346,7 @@ mod tests {
             let (let_go, go) = mpsc::channel();
             drop(let_go);
             let got = Arc::new(Mutex::new(Vec::new()));
-            let log = Log::start(level, format, Clock::start(), Slow { go, got: Arc::clone(&got) }).unwrap();
+            let log = start(level, format, Slow { go, got: Arc::clone(&got) });
             log.request(&line("abc"));
             log.problem(Some("abc"), "the \"disk\" is full");
             let fields = ["email".to_owned(), "categories.?".to_owned()];
@@ -359,7 +372,7 @@ mod tests {
     #[test]
     fn lines_that_a_full_disk_did_not_take_are_counted() {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let log = Log::start(Level::Requests, Format::Json, Clock::start(), full).unwrap();
+        let log = start(Level::Requests, Format::Json, full);
         for n in 0..100 {
             log.request(&line(&n.to_string()));
         }

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::domain::mail::budget::{FORM, MailBudget, day_of, source_name};
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{DueMail, Leased, MAIL_LEASE, MailId, MailOutcome, after_failure};
+use crate::domain::remedy::Remedy;
 use crate::domain::time::Timestamp;
 use crate::lease_queue::{InFlight, LeaseQueue, settle};
 use crate::log::Log;
@@ -109,16 +110,9 @@ impl Outbox {
         }
         for (source, count) in held {
             self.notifier.held.fetch_add(count, Ordering::Relaxed);
-            let choice = if source == FORM { "--form" } else { "--key ID" };
             if logged.1.insert(source.clone()) {
-                let whose = source_name(&source);
-                self.log.problem(
-                    None,
-                    &format!(
-                        "{whose} has had its mail of the day; what it asks for is held. `unionhall signups status` shows how \
-                         much, `mail release {choice}` lets it go, `mail drop {choice}` deletes it"
-                    ),
-                );
+                let text = format!("{} has had its mail of the day; what it asks for is held", source_name(&source));
+                self.log.problem_with(None, &text, Some(Remedy::DecideOnMailOfSource { is_form: source == FORM }));
             }
         }
     }
@@ -200,8 +194,8 @@ impl LeaseQueue for Outbox {
                 &self.notifier.rejected
             }
             MailOutcome::GivenUp { cause, .. } => {
-                let retry = format!("`unionhall mail retry {}` tries again", id.0);
-                self.log.problem(None, &format!("mail {} was given up after a day: {cause}; {retry}", id.0));
+                let text = format!("mail {} was given up after a day: {cause}", id.0);
+                self.log.problem_with(None, &text, Some(Remedy::RetryMail(*id)));
                 &self.notifier.given_up
             }
         };
@@ -209,10 +203,8 @@ impl LeaseQueue for Outbox {
     }
 }
 
-/// Whether mail goes, and what was logged about it.
 #[derive(Default)]
 pub struct MailAlarms {
-    /// Whether the last mail went.
     went: bool,
     /// The few causes that were logged in the last minutes, and when.
     logged: Vec<(String, Timestamp)>,

@@ -340,7 +340,7 @@ fn answered<T>(done: Result<Result<T, Refused>, StoreError>) -> Result<T, Error>
 fn failed(error: StoreError) -> Error {
     let cause = error.to_string();
     match error {
-        StoreError::Unavailable(_) => Error::SaveFailed { cause },
+        StoreError::Unavailable(_) | StoreError::Restored => Error::SaveFailed { cause },
         StoreError::Unknown(_) => Error::OutcomeUnknown { cause },
     }
 }

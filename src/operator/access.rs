@@ -11,6 +11,7 @@ use super::{Act, Operator};
 use crate::clock::Moment;
 use crate::domain::api_key::ApiKey;
 use crate::domain::operator::{AddedOperator, LINK_FOR, LinkState, OPERATOR_SESSION_FOR, OperatorLink, OperatorName};
+use crate::domain::remedy::WriteRemedy;
 use crate::domain::secret::Secret;
 use crate::domain::secret::operator::{FormOwner, OperatorProofs, token_hash};
 use crate::domain::secret::session::{NONCE, Nonce};
@@ -27,9 +28,7 @@ use crate::store::StoreError;
 /// How long the answer to "are there operators?" is kept. Anybody can ask, so the store is asked only once in this time.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
-/// What commands do with operators.
 impl Operator {
-    /// Adds an operator, with a link to sign in.
     pub async fn add_operator(
         &self,
         name: &OperatorName,
@@ -54,7 +53,6 @@ fn new_token() -> Result<Nonce, StoreError> {
     Ok(Nonce::from_random(&random::bytes::<NONCE>()?))
 }
 
-/// A person who is signed in to the page.
 #[derive(Clone)]
 pub struct SignedInOperator {
     pub name: OperatorName,
@@ -82,8 +80,8 @@ impl SignedInOperator {
 pub struct OperatorAccess {
     /// What the page can do.
     pub operator: Operator,
-    /// The problems found in the service.
     pub findings: RunningFindings,
+    pub write_remedy: WriteRemedy,
     proofs: OperatorProofs,
     secret: Secret,
     erasures: ErasureLog,
@@ -93,10 +91,16 @@ pub struct OperatorAccess {
 }
 
 impl OperatorAccess {
-    pub fn new(operator: Operator, secret: Secret, erasures: ErasureLog, findings: RunningFindings) -> Self {
+    pub fn new(
+        operator: Operator,
+        secret: Secret,
+        erasures: ErasureLog,
+        findings: RunningFindings,
+        write_remedy: WriteRemedy,
+    ) -> Self {
         let proofs = OperatorProofs::new(&secret);
         let overview = KeptOverview::default();
-        Self { operator, findings, proofs, secret, erasures, overview, is_on: Mutex::default() }
+        Self { operator, findings, write_remedy, proofs, secret, erasures, overview, is_on: Mutex::default() }
     }
 
     /// People, with the audit log recording every change as this operator's act.
@@ -133,7 +137,6 @@ impl OperatorAccess {
         is_on
     }
 
-    /// Which operator a link belongs to, if any.
     pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<OperatorLink>, StoreError> {
         let Some(token) = Nonce::read(token) else { return Ok(None) };
         self.operator.store.run(FindOperatorLink(token_hash(&token), now)).await
@@ -156,7 +159,6 @@ impl OperatorAccess {
         }
     }
 
-    /// Who is signed in with a cookie.
     pub async fn of_cookie(&self, cookie: &str, now: Timestamp) -> Result<Option<SignedInOperator>, StoreError> {
         let Some(session) = self.proofs.read_cookie(cookie) else { return Ok(None) };
         let found = self.operator.store.run(FindOperatorSession(token_hash(&session), now)).await?;

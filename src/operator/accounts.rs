@@ -45,7 +45,6 @@ impl Unit for ListOperators {
     }
 }
 
-/// Adds an operator with a link to sign in.
 pub struct AddOperator {
     pub name: OperatorName,
     pub link_hash: String,
@@ -150,7 +149,6 @@ impl Unit for UseOperatorLink {
     }
 }
 
-/// Who is signed in with a session.
 pub struct FindOperatorSession(pub String, pub Timestamp);
 
 impl Unit for FindOperatorSession {

@@ -17,7 +17,6 @@ pub const OTHERS: &str = "others";
 pub struct DemandRow {
     /// The code for programs: a state's code, a category's slug, '' for no state, or [`OTHERS`].
     pub code: String,
-    /// The name for people.
     pub name: String,
     /// None if there are too few to show.
     pub members: Option<u64>,

@@ -1,10 +1,10 @@
 //! What was found to be wrong, and how to fix it (diagnostics): judged in one place for `unionhall doctor`, the log of `serve` and the
 //! operator's page.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Operator;
+use crate::domain::remedy::Remedy;
 use crate::domain::time::{Timestamp, show_span};
 use crate::domain::union::Union;
 use crate::rewards::BatchRecord;
@@ -34,7 +34,7 @@ pub struct Finding {
     pub check: &'static str,
     pub grade: Grade,
     pub message: String,
-    pub fix: Option<String>,
+    pub fix: Option<Remedy>,
 }
 
 impl Finding {
@@ -42,11 +42,11 @@ impl Finding {
         Self { check, grade: Grade::Ok, message: message.into(), fix: None }
     }
 
-    pub fn warn(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub fn warn(check: &'static str, message: impl Into<String>, fix: impl Into<Remedy>) -> Self {
         Self { check, grade: Grade::Warn, message: message.into(), fix: Some(fix.into()) }
     }
 
-    pub fn fail(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub fn fail(check: &'static str, message: impl Into<String>, fix: impl Into<Remedy>) -> Self {
         Self { grade: Grade::Fail, ..Self::warn(check, message, fix) }
     }
 
@@ -56,39 +56,26 @@ impl Finding {
         // Text in parentheses is not split.
         let is_outside = |at: &usize| text[..*at].matches('(').count() == text[..*at].matches(')').count();
         let (message, fix) = match text.match_indices("; ").map(|(at, _)| at).find(is_outside) {
-            Some(at) => (text[..at].to_owned(), Some(text[at + 2..].to_owned())),
+            Some(at) => (text[..at].to_owned(), Some(text[at + 2..].into())),
             None => (text, None),
         };
         Self { check, grade, message, fix }
     }
 
     /// Adds a fix if the error has none.
-    pub fn or_fix(mut self, fix: &str) -> Self {
-        self.fix.get_or_insert_with(|| fix.to_owned());
+    pub fn or_fix(mut self, fix: impl Into<Remedy>) -> Self {
+        self.fix.get_or_insert_with(|| fix.into());
         self
     }
 
     pub fn is_ok(&self) -> bool {
         self.grade == Grade::Ok
     }
-
-    /// The message and the fix as one sentence.
-    pub fn sentence(&self) -> String {
-        match &self.fix {
-            Some(fix) => format!("{}; {fix}", self.message),
-            None => self.message.clone(),
-        }
-    }
 }
 
-/// Checks that more than one place reports on.
 pub const MAIL: &str = "mail";
 pub const CATALOG: &str = "catalog";
 pub const BACKUP: &str = "backup";
-
-/// The fix when the database cannot be used.
-pub const SEE_TO_IT: &str =
-    "make sure that the database is running and accepts this user, or correct --store or UNIONHALL_STORE";
 
 /// A provider normally answers sooner.
 const PAYOUTS_ARE_OLD: Duration = Duration::from_secs(14 * 86_400);
@@ -147,43 +134,34 @@ pub fn of_address(union: &Union, is_public: bool, mail_goes_to_a_folder: bool) -
     ]
 }
 
-/// Batches of payouts that were not settled in time, if any.
-pub async fn of_payouts(operator: &Operator, now: Timestamp) -> Option<Finding> {
+/// Batches of payouts that were not settled in time, if any: those with a file, and those without.
+pub async fn of_payouts(operator: &Operator, now: Timestamp) -> Vec<Finding> {
     const PAYOUTS: &str = "payouts";
     let before = now.minus(PAYOUTS_ARE_OLD);
     let open = match operator.rewards().open_batches().await {
         Ok((open, _)) => open,
-        Err(error) => return Some(Finding::of_error(PAYOUTS, Grade::Fail, &error.into()).or_fix(SEE_TO_IT)),
+        Err(error) => return vec![Finding::of_error(PAYOUTS, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore)],
     };
-    let (mut messages, mut fixes) = (Vec::new(), BTreeSet::new());
-    for BatchRecord { id, created_at, out, is_written, .. } in open.iter().filter(|batch| batch.created_at < before) {
-        let (message, fix) = match is_written {
-            true => (
-                format!("payouts of it that are not settled: {out}"),
-                "record the provider's answer: `unionhall rewards batch settle FILE`",
-            ),
-            false => (
-                "its file was never written".to_owned(),
-                "finish a batch without a file: `unionhall rewards batch new FILE`",
-            ),
-        };
-        messages.push(format!("batch {id} was made at {created_at}; {message}"));
-        fixes.insert(fix);
-    }
-    let fix = fixes.into_iter().collect::<Vec<_>>().join("; ");
-    (!messages.is_empty()).then(|| Finding::warn(PAYOUTS, messages.join("; "), fix))
+    let old = |written: bool| open.iter().filter(move |batch| batch.created_at < before && batch.is_written == written);
+    let settle = old(true).map(|BatchRecord { id, created_at, out, .. }| {
+        format!("batch {id} was made at {created_at}; payouts of it that are not settled: {out}")
+    });
+    let finish = old(false).map(|BatchRecord { id, created_at, .. }| {
+        format!("batch {id} was made at {created_at}; its file was never written")
+    });
+    let found = [(Vec::from_iter(settle), Remedy::SettleBatch), (Vec::from_iter(finish), Remedy::FinishBatch)];
+    let found = found.into_iter().filter(|(messages, _)| !messages.is_empty());
+    found.map(|(messages, fix)| Finding::warn(PAYOUTS, messages.join("; "), fix)).collect()
 }
 
 /// Whether the last backup is recent enough for records that people rely on. One failed backup does not make it old yet. The alert
 /// UnionhallBackupOld uses the same limit.
 pub fn judge_backup(at: Option<Timestamp>, now: Timestamp, every: Duration) -> Finding {
-    let fix = "see that the job that makes them runs: `unionhall backup`, or other tools and then `unionhall backup --done`; \
-               UNIONHALL_BACKUP_EVERY says how often it should";
     match at {
-        None => Finding::warn(BACKUP, "no backup was ever recorded", fix),
+        None => Finding::warn(BACKUP, "no backup was ever recorded", Remedy::MakeBackups),
         Some(at) if now.since(at) > every.saturating_mul(2) => {
-            let every = show_span(every);
-            Finding::warn(BACKUP, format!("the last one was made at {at}, and one is expected every {every}"), fix)
+            let message = format!("the last one was made at {at}, and one is expected every {}", show_span(every));
+            Finding::warn(BACKUP, message, Remedy::MakeBackups)
         }
         Some(at) => Finding::ok(BACKUP, format!("the last one was made at {at}")),
     }
@@ -208,7 +186,8 @@ mod tests {
     fn an_error_is_what_is_wrong_and_what_would_be_right() {
         let message = |text: &str| Finding::of_error("x", Grade::Fail, &anyhow::anyhow!(text.to_owned()));
         let both = message("it is full (a; b);\nmake room; or not");
-        assert_eq!((both.message.as_str(), both.fix.as_deref()), ("it is full (a; b)", Some("make room; or not")));
-        assert_eq!(message("it is full").fix, None);
+        assert_eq!(both.message, "it is full (a; b)");
+        assert!(matches!(both.fix, Some(Remedy::Do(fix)) if fix == "make room; or not"));
+        assert!(message("it is full").fix.is_none());
     }
 }

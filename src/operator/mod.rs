@@ -43,7 +43,7 @@ use crate::store::{Store, StoreError, StoreReply};
 #[derive(Clone)]
 pub struct Operator {
     store: Store,
-    mode: Mode,
+    pub mode: Mode,
 }
 
 impl Operator {
@@ -90,7 +90,6 @@ impl Operator {
         People::new(self.store.clone(), AddressMarker::new(secret), erasures)
     }
 
-    /// Ends a membership because the person asked.
     pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
         people::leave(&self.store, email, now).await
     }

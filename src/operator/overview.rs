@@ -30,23 +30,18 @@ const BELIEVED_FOR: Duration = Duration::from_secs(30);
 /// Days that the overview looks back: a year and today.
 pub const DAYS: i64 = 366;
 
-/// Days in a month.
 pub const MONTH: usize = 30;
 
-/// Referrers shown.
 const TOP_REFERRERS: u32 = 10;
 
-/// What all sources did on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayFigures {
-    /// Days since 1970.
     pub day: i64,
     pub funnel: Funnel,
     /// At the end of the day.
     pub members: u64,
 }
 
-/// Everything the charts show.
 pub struct Overview {
     pub read_at: Timestamp,
     pub members: u64,
@@ -56,11 +51,9 @@ pub struct Overview {
     pub sources: Vec<(String, Funnel)>,
     pub by_state: Vec<DemandRow>,
     pub by_category: Vec<DemandRow>,
-    /// Members credited to a referrer.
     pub referred: u64,
     pub top_referrers: Vec<(ReferralCode, u64)>,
     pub mail: MailFigures,
-    /// The mail of each source in the last week.
     pub senders: Vec<SourceStatus>,
     /// Running campaigns first, then the newest.
     pub campaigns: Vec<CampaignRecord>,

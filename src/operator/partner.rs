@@ -5,6 +5,7 @@ use crate::domain::api_key::{KeyRecord, Mode};
 use crate::domain::figure::counted;
 use crate::domain::partner::PartnerRecord;
 use crate::domain::partner::name::{PartnerId, PartnerName};
+use crate::domain::remedy::{Remedy, WriteRemedy};
 use crate::domain::time::Timestamp;
 pub use crate::keys::{NewKey, NotRotated, RevokedKey};
 use crate::store::StoreError;
@@ -30,7 +31,6 @@ impl Operator {
         Ok(if partners.is_empty() { KeyPartner::New } else { KeyPartner::Alike(partners) })
     }
 
-    /// The partner with that number.
     pub async fn find_partner(&self, id: PartnerId) -> Result<Option<PartnerRecord>, StoreError> {
         Ok(self.ask(ListPartners).await?.into_iter().find(|partner| partner.id == id))
     }
@@ -49,24 +49,45 @@ pub fn revoked(revoked: &RevokedKey, mode: Mode, now: Timestamp) -> Vec<String> 
     lines
 }
 
-/// If the key was rotated before, its successor stays.
-pub fn rotated_before(key: &KeyRecord) -> Option<String> {
-    key.replaced_by.map(|by| {
+/// What else can be done after revoking a key. If it was rotated before, its successor stays.
+pub fn after_revoking(key: &KeyRecord, mode: Mode, write: WriteRemedy) -> Vec<String> {
+    let id = key.id;
+    let rotated = key.replaced_by.map(|by| {
+        let revoke = write(&Remedy::RevokeKey(by), mode);
+        format!("Before, key {id} was rotated to key {by}, which is a key of its own: {revoke}.")
+    });
+    let left = (mode == Mode::Live).then(|| {
+        let (mail, links) = (Remedy::DecideOnMailOfKey(id), Remedy::WithdrawSignUps(id));
         format!(
-            "Before, key {} was rotated to key {by}, which is a key of its own: `unionhall keys revoke {by}` ends that one.",
-            key.id
+            "Mail that it asked for and that has not left is held: {}. Links that were mailed still work: {}.",
+            write(&mail, mode),
+            write(&links, mode)
         )
-    })
+    });
+    rotated.into_iter().chain(left).collect()
 }
 
-/// What else can be done after revoking a key.
-pub fn after_revoking(key: &KeyRecord) -> String {
-    format!(
-        "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop --key {0}` \
-         deletes it. Links that were mailed still work: `unionhall signups withdraw --key {0}` ends all sign-ups of this key that wait \
-         to be confirmed.",
-        key.id
-    )
+/// The outcome of suspending a partner; `before` is since when it was suspended already.
+pub fn suspended(name: &str, before: Option<Timestamp>, mode: Mode) -> String {
+    match before {
+        Some(since) => format!("{name} is suspended already, since {since}."),
+        None => format!("{name} is suspended: within two seconds none of its{} keys works.", kind(mode)),
+    }
+}
+
+/// The outcome of lifting a suspension, if there was one.
+pub fn resumed(name: &str, was_suspended: bool, mode: Mode) -> String {
+    match was_suspended {
+        true => format!(
+            "{name} is no longer suspended: within two seconds its{} keys work again, except those that expired or were revoked.",
+            kind(mode)
+        ),
+        false => format!("{name} was not suspended."),
+    }
+}
+
+fn kind(mode: Mode) -> &'static str {
+    if mode == Mode::Test { " test" } else { "" }
 }
 
 /// What happens to mail held for a partner whose suspension was lifted; none if there was none.
@@ -78,7 +99,6 @@ pub fn waits_again(mails: u64) -> Option<String> {
     }
 }
 
-/// The outcome of releasing held mail.
 pub fn released(mails: u64) -> String {
     match mails {
         0 => "No such mail is held.".to_owned(),
@@ -87,7 +107,6 @@ pub fn released(mails: u64) -> String {
     }
 }
 
-/// The outcome of deleting held mail.
 pub fn dropped(mails: u64) -> String {
     match mails {
         0 => "No such mail is held.".to_owned(),

@@ -1,6 +1,7 @@
-//! What is kept about a person, in words, and erasing them: for `unionhall members` and the operator's page.
+//! What is kept about a person, in words, and erasing them: for the commands and the operator's page.
 
 use super::Operator;
+use crate::domain::api_key::Mode;
 use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
 use crate::domain::email::EmailAddress;
 use crate::domain::figure::{counted, grouped, money};
@@ -9,6 +10,7 @@ use crate::domain::mail::{MailKind, WaitingMail};
 use crate::domain::person::{
     Erased, KeptEvidence, NO_TIME, PersonDetails, PersonRecord, PersonState, SignUpEntry, Waiver,
 };
+use crate::domain::remedy::{Remedy, WriteRemedy};
 use crate::domain::reward::ledger::{CampaignStanding, RewardStanding};
 use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::sign_up::SignUpState;
@@ -51,7 +53,7 @@ impl Operator {
 }
 
 impl ErasedPerson {
-    pub fn lines(&self) -> Vec<String> {
+    pub fn lines(&self, write: WriteRemedy) -> Vec<String> {
         let Self { erased, being_paid } = self;
         let was_member = match erased.was_member {
             true => "They were a member and are erased; the member count went down by one.",
@@ -84,10 +86,8 @@ impl ErasedPerson {
             false => "No mail goes to that mailbox for 30 days, no matter who asks for it.",
         };
         lines.push(mailbox.to_owned());
-        lines.push(
-            "Backups made before now still contain them: `unionhall restore` says who has to be erased again."
-                .to_owned(),
-        );
+        let again = write(&Remedy::EraseAgain, Mode::Live);
+        lines.push(format!("Backups made before now still contain them: {again}."));
         lines
     }
 }
@@ -116,7 +116,7 @@ pub fn obstacles(file: &PersonDetails, now: Timestamp) -> Vec<String> {
 }
 
 /// What is kept about a person, one line each. Headings are not indented; the lines under them are.
-pub fn lines(file: &PersonDetails, now: Timestamp) -> Vec<String> {
+pub fn lines(file: &PersonDetails, now: Timestamp, write: WriteRemedy) -> Vec<String> {
     let person = &file.person;
     if let Some(at) = person.erased_at {
         let was = if person.joined_at.is_some() { "They had been a member." } else { "They had never been a member." };
@@ -145,7 +145,7 @@ pub fn lines(file: &PersonDetails, now: Timestamp) -> Vec<String> {
         true => lines.push("  nothing keeps mail from this address".to_owned()),
         false => {
             lines.extend(obstacles.iter().map(|why| format!("  {why}")));
-            lines.push("  `unionhall members unsuppress` lifts this".to_owned());
+            lines.push(format!("  {}", write(&Remedy::Unsuppress, Mode::Live)));
         }
     }
     if person.soft_bounces > 0 {
@@ -181,7 +181,7 @@ pub fn lines(file: &PersonDetails, now: Timestamp) -> Vec<String> {
         lines.push("  none: only a referral link was asked for".to_owned());
     }
     for sign_up in &file.sign_ups {
-        lines.extend(sign_up_lines(sign_up, file, now));
+        lines.extend(sign_up_lines(sign_up, file, now, write));
     }
     lines
 }
@@ -245,7 +245,7 @@ fn state_words(person: &PersonRecord) -> String {
     }
 }
 
-fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp) -> Vec<String> {
+fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp, write: WriteRemedy) -> Vec<String> {
     let key = sign_up.key.as_deref().map_or_else(String::new, |key| format!(" with key {key}"));
     let decided = match (sign_up.state, sign_up.decided_at) {
         (SignUpState::Pending, _) => format!("pending until {}", sign_up.expires_at),
@@ -264,7 +264,7 @@ fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp) ->
         lines.push(format!("      {}", answers.join(", ")));
     }
     lines.extend(evidence_words(sign_up).map(|words| format!("      {words}")));
-    lines.extend(mail_words(sign_up, file, now).map(|words| format!("      {words}")));
+    lines.extend(mail_words(sign_up, file, now, write).map(|words| format!("      {words}")));
     lines
 }
 
@@ -281,9 +281,9 @@ fn evidence_words(sign_up: &SignUpEntry) -> Option<String> {
 }
 
 /// What happened to a sign-up's mail, where the records tell.
-fn mail_words(sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp) -> Option<String> {
+fn mail_words(sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp, write: WriteRemedy) -> Option<String> {
     if let Some(mail) = &sign_up.mail {
-        return Some(waiting_words(mail, sign_up, file, now));
+        return Some(waiting_words(mail, sign_up, file, now, write));
     }
     if sign_up.state != SignUpState::Pending {
         return None;
@@ -300,17 +300,25 @@ fn mail_words(sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp) -> Op
     })
 }
 
-fn waiting_words(mail: &WaitingMail, sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp) -> String {
+fn waiting_words(
+    mail: &WaitingMail,
+    sign_up: &SignUpEntry,
+    file: &PersonDetails,
+    now: Timestamp,
+    write: WriteRemedy,
+) -> String {
     let id = mail.id.0;
     let cause = mail.last_error.as_deref().map_or_else(String::new, |cause| format!(": {cause}"));
     let tries = counted(mail.attempts.into(), "attempt");
     if mail.given_up_at.is_some() {
-        return format!("mail {id} was given up after {tries}{cause}; `unionhall mail retry {id}` tries again");
+        let retry = write(&Remedy::RetryMail(mail.id), Mode::Live);
+        return format!("mail {id} was given up after {tries}{cause}; {retry}");
     }
     if let Some(since) = mail.held_at {
         return format!(
             "mail {id} is held since {since}: its source has used up its mail of the day, its key was revoked, its partner was \
-             suspended, or the records were restored; `unionhall mail retry {id}` lets it go"
+             suspended, or the records were restored; {}",
+            write(&Remedy::ReleaseMail(mail.id), Mode::Live)
         );
     }
     if mail.attempts > 0 {

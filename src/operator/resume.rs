@@ -9,7 +9,6 @@ use crate::store::sql::{Failure, How, Sql, Unit, expected, values};
 pub struct Resume {
     /// When the records were copied, if known.
     pub taken_at: Timestamp,
-    /// Written to the audit log.
     pub act: Act,
 }
 

@@ -7,16 +7,16 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use super::Operator;
-use super::findings::{self, BACKUP, Finding, Grade, MAIL, SEE_TO_IT};
+use super::findings::{self, BACKUP, Finding, Grade, MAIL};
 use crate::domain::figure::capped;
 use crate::domain::mail::MOST_COUNTED;
+use crate::domain::remedy::Remedy;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
 use crate::installation::{AreSignUpsPaused, FindLastBackup};
 use crate::mail::sources::FindMailFigures;
 use crate::store::StoreError;
 
-/// How old a shown result may be.
 const BELIEVED_FOR: Duration = Duration::from_secs(15);
 
 /// How long a check may take; a page does not wait longer for it.
@@ -25,13 +25,10 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(3);
 /// Mail that has waited this long is stuck for a reason. The alert UnionhallMailOld uses the same limit.
 const MAIL_IS_OLD: Duration = Duration::from_secs(3600);
 
-/// What the service knows about itself right now.
 #[derive(Clone, Copy)]
 pub struct RunningState<'a> {
     pub union: &'a Union,
-    /// Whether the address is public.
     pub is_public: bool,
-    /// Whether the store takes writes.
     pub takes_writes: bool,
     /// As `/readyz` reports them.
     pub mail: &'static str,
@@ -42,7 +39,6 @@ pub struct RunningState<'a> {
 /// Checks settings and files, with the findings that a start would report too.
 pub type LookAtSettings = Box<dyn Fn() -> Vec<Finding> + Send + Sync>;
 
-/// What was found, and when.
 #[derive(Clone)]
 pub struct FoundProblems {
     pub at: Timestamp,
@@ -74,13 +70,11 @@ impl RunningFindings {
         let records = of_records(operator, state, self.backup_every);
         findings.extend(match tokio::time::timeout(LOOK_TIMEOUT, records).await {
             Ok(Ok(found)) => found,
-            Ok(Err(error)) => vec![Finding::of_error("records", Grade::Fail, &error.into()).or_fix(SEE_TO_IT)],
+            Ok(Err(error)) => {
+                vec![Finding::of_error("records", Grade::Fail, &error.into()).or_fix(Remedy::CheckStore)]
+            }
             Err(_late) => {
-                vec![Finding::warn(
-                    "records",
-                    "they did not say in time how they are",
-                    "see what is wrong: `unionhall doctor`",
-                )]
+                vec![Finding::warn("records", "they did not say in time how they are", Remedy::RunDoctor)]
             }
         });
         findings.extend(findings::of_address(state.union, state.is_public, self.mail_goes_to_a_folder));
@@ -107,15 +101,13 @@ fn of_service(state: RunningState<'_>) -> Vec<Finding> {
         found.push(Finding::fail(
             "records",
             "the store takes no writes, or its disk is full: sign-ups fail",
-            "see what is wrong: `unionhall doctor`",
+            Remedy::RunDoctor,
         ));
     }
     match state.mail {
-        "failing" => found.push(Finding::fail(
-            MAIL,
-            "it cannot be sent: nobody who signs up can confirm",
-            "see what the mail server answers: `unionhall mail list`",
-        )),
+        "failing" => {
+            found.push(Finding::fail(MAIL, "it cannot be sent: nobody who signs up can confirm", Remedy::ListMail));
+        }
         "off" => found.push(Finding::fail(
             MAIL,
             "none is sent: nobody can sign up",
@@ -129,11 +121,7 @@ fn of_service(state: RunningState<'_>) -> Vec<Finding> {
         _ => {}
     }
     if state.limits == "local" {
-        found.push(Finding::warn(
-            "limits",
-            "Redis is away: each node counts its requests alone",
-            "start Redis again, or see what is wrong: `unionhall doctor`",
-        ));
+        found.push(Finding::warn("limits", "Redis is away: each node counts its requests alone", Remedy::StartRedis));
     }
     found
 }
@@ -146,8 +134,8 @@ async fn of_records(
 ) -> Result<Vec<Finding>, StoreError> {
     let mut found = Vec::new();
     if operator.ask(AreSignUpsPaused).await? {
-        let fix = "turn them on again: `unionhall signups resume`";
-        found.push(Finding::warn("sign-ups", "they are paused: agents cannot sign anybody up", fix));
+        let message = "they are paused: agents cannot sign anybody up";
+        found.push(Finding::warn("sign-ups", message, Remedy::ResumeSignUps));
     }
     let mail = operator.store.run(FindMailFigures).await?;
     if mail.held > 0 {
@@ -155,20 +143,16 @@ async fn of_records(
             1 => "1 mail is held until you decide".to_owned(),
             held => format!("{} mails are held until you decide", capped(held, MOST_COUNTED)),
         };
-        found.push(Finding::warn(
-            MAIL,
-            message,
-            "send it: `unionhall mail release`; or delete it: `unionhall mail drop`",
-        ));
+        found.push(Finding::warn(MAIL, message, Remedy::DecideOnHeldMail));
     }
     if let Some(oldest) = mail.oldest.filter(|oldest| state.mail != "held" && state.now.since(*oldest) > MAIL_IS_OLD) {
         let message = format!("the oldest that waits was asked for at {oldest}");
-        found.push(Finding::warn(MAIL, message, "see why: `unionhall mail list`"));
+        found.push(Finding::warn(MAIL, message, Remedy::ListMail));
     }
     if state.is_public {
         found.push(match operator.ask(FindLastBackup).await {
             Ok(at) => findings::judge_backup(at, state.now, backup_every),
-            Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
+            Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore),
         });
     }
     found.extend(findings::of_payouts(operator, state.now).await);

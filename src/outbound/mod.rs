@@ -45,7 +45,6 @@ pub trait Resolver: Send + Sync {
     fn resolve(&self, host: &str, port: u16) -> Reply<'_, io::Result<Vec<SocketAddr>>>;
 }
 
-/// The system's own.
 pub struct SystemResolver(Arc<Semaphore>);
 
 impl Default for SystemResolver {
@@ -74,8 +73,8 @@ impl Resolver for SystemResolver {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundRefusal {
     #[error(
-        "http:// is only for this machine, while the service's own address is a loopback one (--base-url http://127.0.0.1:8080 says \
-         so to a command); elsewhere write https://"
+        "http:// is only for this machine, while the service's own address is a loopback one (UNIONHALL_BASE_URL=http://127.0.0.1:8080 \
+         says so to a command); elsewhere write https://"
     )]
     NotEncrypted,
     #[error("{0}: there is no such name, or its name servers do not answer")]
@@ -87,17 +86,14 @@ pub enum OutboundRefusal {
     #[error("{0}: the name has more than {MOST_ADDRESSES} addresses")]
     TooManyAddresses(String),
     #[error(
-        "{0} leads to an address that is not on the public internet; if that is meant, name its network with \
-         --outbound-allow or UNIONHALL_OUTBOUND_ALLOW"
+        "{0} leads to an address that is not on the public internet; if that is meant, name its network in \
+         UNIONHALL_OUTBOUND_ALLOW"
     )]
     NotPublic(String),
-    #[error(
-        "{0} leads to this machine; if that is meant, name its address with --outbound-allow or UNIONHALL_OUTBOUND_ALLOW"
-    )]
+    #[error("{0} leads to this machine; if that is meant, name its address in UNIONHALL_OUTBOUND_ALLOW")]
     ThisMachine(String),
 }
 
-/// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundError {
     #[error(transparent)]

@@ -45,16 +45,11 @@ pub enum EndpointProblem {
     Refused(#[from] OutboundRefusal),
     #[error(transparent)]
     NotAdded(#[from] NotAdded),
-    #[error(
-        "the secret of endpoint {id} was rotated at {at}, and the one before it still signs; rotate again after 24 hours, or with \
-         --now, which ends the oldest at once"
-    )]
+    #[error("the secret of endpoint {id} was rotated at {at}, and the one before it still signs")]
     JustRotated { id: EndpointId, at: Timestamp },
-    #[error("there is no endpoint {0}; `unionhall webhooks list` shows them")]
+    #[error("there is no endpoint {0}")]
     Unknown(EndpointId),
-    #[error(
-        "endpoint {id} is disabled since {at}: {why}; `unionhall webhooks recover {id} --since DATE` enables it and sends what it missed"
-    )]
+    #[error("endpoint {id} is disabled since {at}: {why}")]
     Disabled { id: EndpointId, at: Timestamp, why: String },
     #[error(transparent)]
     Unanswered(#[from] OutboundError),

@@ -15,6 +15,7 @@ use super::webhooks::{EndpointProblem, send, unanswered};
 use crate::clock::Clock;
 use crate::domain::api_key::Mode;
 use crate::domain::partner::endpoint::{DELIVERIES_AT_ONCE, DeliveryOutcome, DueDelivery, EndpointId, EndpointRecord};
+use crate::domain::remedy::Remedy;
 use crate::domain::secret::Secret;
 use crate::domain::time::{DAY, Timestamp};
 use crate::domain::webhook;
@@ -97,7 +98,6 @@ pub struct WebhookWorker {
     pub client: GuardedClient,
     pub secret: Secret,
     pub notifier: Arc<WebhookNotifier>,
-    /// None if no mail leaves.
     pub contact: Option<ContactMail>,
     pub log: Log,
     /// The mode of the records; messages include it.
@@ -121,7 +121,6 @@ pub struct TakenPlace {
     fails: bool,
 }
 
-/// How many more deliveries an endpoint may have in flight.
 fn room_for(in_flight: &InFlight<WebhookWorker>, endpoint: &EndpointRecord, fails: bool) -> usize {
     let count = |is_it: &dyn Fn(&TakenPlace) -> bool| in_flight.places().filter(|place| is_it(place)).count();
     let of_it = count(&|place| place.endpoint == endpoint.id);
@@ -266,13 +265,8 @@ impl WebhookWorker {
             return;
         };
         if disabled {
-            self.log.problem(
-                None,
-                &self.mode.in_commands(&format!(
-                    "webhook endpoint {id} of {partner} is disabled: {cause}; `unionhall webhooks recover {id} --since DATE` enables it \
-                     and tells it what it missed"
-                )),
-            );
+            let text = format!("webhook endpoint {id} of {partner} is disabled: {cause}");
+            self.log.problem_with(None, &text, Some(Remedy::RecoverEndpoint(*id)));
         } else if failing.insert(*id) {
             self.log.note(&format!("webhook endpoint {id} of {partner} fails: {cause}; it is tried again"));
         }

@@ -27,7 +27,6 @@ use crate::rewards::new_account;
 use crate::rewards::standing::FindRewardHistory;
 use crate::store::{Store, StoreError};
 
-/// Why a person was not erased.
 #[derive(Debug, thiserror::Error)]
 pub enum NotErased {
     #[error("nothing was erased: the list of erasures beside the database cannot be written: {0}")]

@@ -18,12 +18,13 @@ pub struct CheckedAnswer {
     pub settlements: Vec<Settlement>,
 }
 
-/// When a payout may have been paid.
 #[derive(Clone, Copy)]
 pub struct PaidWithin {
     pub now: Timestamp,
     /// Allows dates before the batch was made: after a restore, or after a wrong booking, the payout goes into another batch.
     pub may_be_earlier: bool,
+    /// How the operator allows them, as a request.
+    pub allow: &'static str,
 }
 
 impl PaidWithin {
@@ -35,8 +36,9 @@ impl PaidWithin {
         let PayoutRecord { batch, batch_at, .. } = payout;
         (paid_at < batch_at.start_of_day().minus(DAY) && !self.may_be_earlier).then(|| {
             format!(
-                "paid_at {paid_at} is before batch {batch} was made, {batch_at}; write when it was paid, or give --paid-earlier if it was \
-                 paid from another file"
+                "paid_at {paid_at} is before batch {batch} was made, {batch_at}; write when it was paid, or {} if it was paid from \
+                 another file",
+                self.allow
             )
         })
     }
@@ -48,7 +50,7 @@ impl CheckedAnswer {
         let AnswerLine { line, external_id: id, amount_cents, settlement } = line;
         let mut wrong = |what: String| self.mistakes.push((line, format!("external_id {id}: {what}")));
         let Some(payout) = payout else {
-            return wrong("no payout has it; use the file that `rewards batch new` wrote".to_owned());
+            return wrong("no payout has it; use the file that was written for its batch".to_owned());
         };
         if let Some(cents) = amount_cents.filter(|cents| *cents != payout.amount_cents) {
             wrong(format!(
@@ -114,12 +116,10 @@ impl CheckedAnswer {
     }
 }
 
-/// Formats positions in an answer, each with its message.
 pub fn numbered(lines: &[(usize, String)]) -> Vec<String> {
     lines.iter().map(|(line, what)| format!("line {line}: {what}")).collect()
 }
 
-/// How a line differs from what was booked before.
 fn difference(settlement: &Settlement, payout: &PayoutRecord) -> Option<String> {
     let mut differing = Vec::new();
     if let (Some(at), Some(booked)) = (settlement.paid_at, payout.paid_at)

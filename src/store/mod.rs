@@ -23,6 +23,7 @@ pub use self::audit::Act;
 use self::audit::AuditedJob;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 use self::sql::{How, Job, JobDone, JobReply, Unit, result_of};
+use crate::domain::remedy::Remedy;
 use crate::random::NoRandom;
 use crate::store::postgres::PostgresStore;
 use crate::store::postgres::batch::Batcher;
@@ -152,6 +153,9 @@ pub enum StoreError {
     /// The store was asked to commit and its answer was lost: the unit is done completely or not at all, and it is unknown which.
     #[error("{0}; whether it was done is not known")]
     Unknown(String),
+    /// This node refuses the database; nothing was written.
+    #[error("PostgreSQL: the database was restored from a copy since this node started")]
+    Restored,
 }
 
 impl From<NoRandom> for StoreError {
@@ -161,6 +165,10 @@ impl From<NoRandom> for StoreError {
 }
 
 impl StoreError {
+    pub fn remedy(&self) -> Option<Remedy> {
+        (*self == Self::Restored).then_some(Remedy::ResumeRecords)
+    }
+
     /// The same, for a query that changes nothing.
     fn of_a_read(self) -> Self {
         match self {

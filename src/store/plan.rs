@@ -100,7 +100,7 @@ const ALLOWED: &[AllowedScans] = &[
         ],
     },
     AllowedScans {
-        why: "what `mail list` shows",
+        why: "the operator's list of mail",
         most: 10000,
         of: &[("outbox", "FROM outbox o ORDER BY o.id LIMIT 10000")],
     },

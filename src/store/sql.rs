@@ -339,6 +339,8 @@ pub enum Failure {
     /// There is no connection: nothing was sent.
     #[error("{0}")]
     Away(String),
+    #[error("{}", StoreError::Restored)]
+    Restored,
     /// It was sent, and no answer came.
     #[error("{0}")]
     Lost(String),
@@ -352,6 +354,7 @@ impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Lost(why) => Self::Unknown(why),
+            Failure::Restored => Self::Restored,
             known => Self::Unavailable(known.to_string()),
         }
     }

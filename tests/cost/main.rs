@@ -19,6 +19,7 @@ use serde::Deserialize;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::net::TcpListener;
 use unionhall::app::{App, Parts};
+use unionhall::cli::remedy;
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
 use unionhall::domain::api_key::{ApiKey, IssuedKey};
@@ -123,7 +124,7 @@ impl House {
                 store: store.clone(),
                 limiter: Arc::new(MemoryLimiter::new(1_000_000)),
                 // A line for each request is part of what a request costs.
-                log: Log::start(Level::Requests, Format::Json, clock, std::io::sink()).unwrap(),
+                log: Log::start(Level::Requests, Format::Json, clock, remedy::write, std::io::sink()).unwrap(),
                 mail: Delivery::Held,
                 webhooks: Arc::default(),
                 outbound: unionhall::outbound::GuardedClient::new(Vec::new(), false),

@@ -6,6 +6,8 @@ use super::{ListArgs, NamedCampaign, find};
 use crate::campaigns::operator_step::terms_words;
 use crate::cli::{print_json, print_line, print_lines, print_table, with_live_records};
 use crate::clock::Clock;
+use crate::domain::campaign::CampaignState;
+use crate::domain::campaign::demand::count_words;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignDetails, CampaignRecord, HistoryEntry};
 use crate::domain::catalog::ReferralTerms;
@@ -25,7 +27,7 @@ pub(super) fn list(task: &ListArgs) -> anyhow::Result<()> {
     let none = "No campaigns yet. `unionhall campaigns sample | unionhall campaigns new -` makes a sample.";
     print_table(&campaigns, none, "STATE              IN  SLUG                          NEXT", |campaign| {
         let (state, slug) = (campaign.state.name(), campaign.slug().as_str());
-        let (counted, next) = (coarse(campaign.counted_in()), campaign.next_words(now));
+        let (counted, next) = (count_words(campaign.counted_in()), next(campaign, now));
         format!("{state:<13}{counted:>8}  {slug:<30}{next}")
     })?;
     match campaigns.is_empty() {
@@ -34,9 +36,21 @@ pub(super) fn list(task: &ListArgs) -> anyhow::Result<()> {
     }
 }
 
-/// A count of the last sheet.
-fn coarse(members: u64) -> String {
-    if members == 0 { "<5".to_owned() } else { grouped(members) }
+/// What happens next: by a date, or by a command.
+fn next(campaign: &CampaignRecord, now: Timestamp) -> String {
+    let slug = campaign.slug();
+    match (campaign.next_date(now), campaign.state) {
+        (Some(next), _) => next.to_string(),
+        (None, CampaignState::Draft) => format!("`campaigns open {slug}` publishes it"),
+        (None, CampaignState::Negotiating) => format!("`campaigns offer {slug} FILE` publishes an offer"),
+        (None, CampaignState::Offered) => {
+            format!("accepting has ended; `campaigns activate {slug}` once the deal has started, or `cancel`")
+        }
+        (None, CampaignState::Active) => {
+            format!("accepting has ended; `campaigns close {slug}` at the end of the deal")
+        }
+        (None, CampaignState::Gathering | CampaignState::Closed | CampaignState::Cancelled) => "nothing".to_owned(),
+    }
 }
 
 pub(super) fn show(task: &NamedCampaign) -> anyhow::Result<()> {
@@ -57,30 +71,16 @@ fn lines(file: &CampaignDetails, rewards: &CampaignRewards, now: Timestamp) -> V
     let (draft, state) = (&campaign.draft, campaign.state.name());
     let mut lines = vec![
         format!("{}: {state}", campaign.slug()),
-        format!("  next: {}", campaign.next_words(now)),
-        format!("  {} {}", draft.category.slug(), places(campaign)),
+        format!("  next: {}", next(campaign, now)),
+        format!("  {} {}", draft.category.slug(), campaign.places()),
         format!("  gathers until the end of {}", draft.gather_until),
     ];
     for (language, text) in &draft.texts {
         lines.push(format!("  {}: {}", language.code(), quote(&text.title)));
     }
     lines.extend([String::new(), "Members".to_owned()]);
-    lines.push(format!(
-        "  now {}{} in, {} out, {} accepted, {} passed: only for you, never publish these",
-        if counts.is_whole() { "" } else { "of the first 10,000 " },
-        grouped(counts.members_in),
-        grouped(counts.out),
-        grouped(counts.accepted),
-        grouped(counts.passed)
-    ));
-    lines.push(match &campaign.sheet {
-        Some((taken_at, sheet)) => format!(
-            "  published {} in, {} accepted, as counted at {taken_at}",
-            coarse(sheet.members_in),
-            coarse(sheet.accepted)
-        ),
-        None => "  nothing published yet: the first count comes once 5 members take part".to_owned(),
-    });
+    lines.push(format!("  now {}", counts.words()));
+    lines.push(format!("  published {}", campaign.published_words()));
     if let Some(offer) = &campaign.offer {
         lines.extend([String::new(), "Offer".to_owned()]);
         lines.extend(offer_lines(offer));
@@ -99,11 +99,6 @@ fn lines(file: &CampaignDetails, rewards: &CampaignRewards, now: Timestamp) -> V
     lines.extend([String::new(), "History".to_owned()]);
     lines.extend(file.history.iter().map(history_line));
     lines
-}
-
-fn places(campaign: &CampaignRecord) -> String {
-    let codes: Vec<_> = campaign.draft.states.iter().map(|state| state.code()).collect();
-    if codes.is_empty() { "everywhere".to_owned() } else { format!("in {}", codes.join(", ")) }
 }
 
 fn offer_lines(offer: &Offer) -> Vec<String> {
@@ -157,18 +152,10 @@ fn rewards_json(terms: &ReferralTerms, rewards: &CampaignRewards) -> Value {
 }
 
 fn history_line(entry: &HistoryEntry) -> String {
-    let HistoryEntry { at, who, from, to, note } = entry;
-    let what = match from {
-        None => "made".to_owned(),
-        Some(from) if from == to => "changed".to_owned(),
-        Some(from) => format!("{} to {}", from.name(), to.name()),
-    };
-    let note = if note.is_empty() || from.is_some_and(|from| from == *to) {
-        String::new()
-    } else {
-        format!("  {}", quote(note))
-    };
-    format!("  {at}  {who:<16}{what}{note}")
+    let HistoryEntry { at, who, note, .. } = entry;
+    let is_shown = !note.is_empty() && !entry.is_edit();
+    let note = if is_shown { format!("  {}", quote(note)) } else { String::new() };
+    format!("  {at}  {who:<16}{}{note}", entry.words())
 }
 
 /// The summary, and what the operator alone sees.

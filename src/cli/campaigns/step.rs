@@ -6,7 +6,7 @@ use super::{ActivateCampaign, OpenCampaign, StepArgs, find};
 use crate::campaigns::TakenStep;
 use crate::campaigns::operator_step::{RefusedStep, StepNote};
 use crate::cli::audit::act;
-use crate::cli::{print_line, print_lines, with_live_records};
+use crate::cli::{print_line, print_lines, remedy, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignStep;
 
@@ -49,5 +49,5 @@ pub(super) fn take(task: &StepArgs, taken: &TakenStep, command: &'static str) ->
             Err(refused) => Err(refused.into()),
         }
     })?;
-    print_lines(&done.words(mails, now))
+    print_lines(&done.words(mails, now, remedy::write))
 }

@@ -119,6 +119,6 @@ async fn listener(
     match tokio::time::timeout(NEIGHBOUR_TIMEOUT, asked).await {
         Ok(Ok(Ok(answer))) if is_ours(&answer) => Finding::ok(check, format!("the service runs on {address}")),
         _ => Finding::of_error(check, Grade::Fail, &unusable(address, flag, &error))
-            .or_fix(&format!("choose another with {flag}")),
+            .or_fix(format!("choose another with {flag}")),
     }
 }

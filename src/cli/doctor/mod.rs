@@ -37,11 +37,6 @@ pub(super) struct DoctorSettings {
     serve: ServeSettings,
 }
 
-/// Whether this is the command that was called: it goes on where the parser of the command line would refuse a variable.
-pub(super) fn is_called() -> bool {
-    std::env::args_os().nth(1).is_some_and(|word| word == "doctor")
-}
-
 pub(super) fn run(settings: &DoctorSettings) -> anyhow::Result<()> {
     let runtime = one_thread()?;
     let done = block_on(&runtime, examine(settings));
@@ -86,9 +81,9 @@ struct DoctorReport {
 
 impl DoctorReport {
     fn add(&mut self, findings: Vec<Finding>) -> anyhow::Result<()> {
-        for Finding { grade, check, message, fix } in findings.iter().filter(|_| !self.json) {
-            print_line(&format!("{:<5}{check}: {message}", grade.name()))?;
-            print_lines(fix.as_ref().map(|fix| format!("     {fix}")).as_slice())?;
+        for finding in findings.iter().filter(|_| !self.json) {
+            print_line(&format!("{:<5}{}: {}", finding.grade.name(), finding.check, finding.message))?;
+            print_lines(findings::fix(finding).map(|fix| format!("     {fix}")).as_slice())?;
         }
         self.findings.extend(findings);
         Ok(())
@@ -107,8 +102,8 @@ impl DoctorReport {
 }
 
 fn as_json(finding: &Finding) -> serde_json::Value {
-    let Finding { check, grade, message, fix } = finding;
-    json!({ "check": check, "state": grade.name(), "message": message, "fix": fix })
+    let Finding { check, grade, message, .. } = finding;
+    json!({ "check": check, "state": grade.name(), "message": message, "fix": findings::fix(finding) })
 }
 
 /// The findings of a check that has some; that it is well, if it has none.

@@ -5,14 +5,15 @@ use std::time::Duration;
 use crate::campaigns::records::AreMailingsOpen;
 use crate::cli::findings::{Finding, Grade};
 use crate::cli::sandbox_records::{SandboxRecords, find_sandbox};
-use crate::cli::{files, open_records, open_store, secret};
+use crate::cli::{files, open_records, open_store, remedy, secret};
 use crate::clock::Clock;
 use crate::config::{Records, ServeSettings};
 use crate::domain::api_key::Mode;
+use crate::domain::remedy::Remedy;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::installation::{FindLastBackup, FindLatestRecord};
-use crate::operator::findings::{BACKUP, SEE_TO_IT, judge_backup, of_payouts};
+use crate::operator::findings::{BACKUP, judge_backup, of_payouts};
 use crate::operator::{Claim, Operator};
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
@@ -49,12 +50,15 @@ pub(super) async fn examine(
     // As a command opens them: nothing is made and no schema is changed.
     let operator = match open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await {
         Ok(store) => Operator::new(store, Mode::Live),
-        Err(error) => return vec![Finding::of_error(RECORDS, grade(&error), &error).or_fix(SEE_TO_IT)],
+        Err(error) => {
+            let fix = remedy::of(&*error).unwrap_or(Remedy::CheckStore);
+            return vec![Finding::of_error(RECORDS, grade(&error), &error).or_fix(fix)];
+        }
     };
     let mut found = vec![Finding::ok(RECORDS, format!("{records} opens, and its schema is up to date"))];
     found.push(match operator.check().await {
         Ok(()) => Finding::ok(WRITES, "they are stored"),
-        Err(error) => Finding::of_error(WRITES, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
+        Err(error) => Finding::of_error(WRITES, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore),
     });
     if let Some(given) = given {
         found.push(match secret::compare(&settings.store, given, &operator).await {
@@ -78,13 +82,13 @@ pub(super) async fn examine(
     if is_public {
         found.push(match operator.ask(FindLastBackup).await {
             Ok(at) => judge_backup(at, Clock::start().now().time, settings.backup.backup_every),
-            Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
+            Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore),
         });
     }
     found.extend(of_payouts(&operator, Clock::start().now().time).await);
     found.extend(of_sandbox(settings, &records).await);
     if let Err(error) = operator.close().await {
-        found.push(Finding::of_error(RECORDS, Grade::Fail, &error.into()).or_fix(SEE_TO_IT));
+        found.push(Finding::of_error(RECORDS, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore));
     }
     found
 }
@@ -130,7 +134,7 @@ async fn clock_of_records(operator: &Operator) -> Finding {
             "set this machine's clock by NTP (timedatectl set-ntp true); if it was ahead before, wait until it has caught up",
         ),
         Ok(_) => Finding::ok(CLOCK, "no record is from the future"),
-        Err(error) => Finding::of_error(CLOCK, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
+        Err(error) => Finding::of_error(CLOCK, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore),
     }
 }
 
@@ -139,7 +143,9 @@ async fn of_postgres(address: &Address) -> Vec<Finding> {
     let before = clock.now().time;
     let facts = match postgres::learn(address.clone()).await {
         Ok(facts) => facts,
-        Err(error) => return vec![Finding::of_error("database", Grade::Fail, &error.into()).or_fix(SEE_TO_IT)],
+        Err(error) => {
+            return vec![Finding::of_error("database", Grade::Fail, &error.into()).or_fix(Remedy::CheckStore)];
+        }
     };
     let after = clock.now().time;
     let PostgresFacts { version, encrypted, time, synchronous_commit, fsync, is_restored } = facts;
@@ -147,7 +153,7 @@ async fn of_postgres(address: &Address) -> Vec<Finding> {
         _ if is_restored => Finding::fail(
             "database",
             "its records were restored from a copy, and the service refuses to start on them",
-            "run `unionhall resume` on them, which says what it does",
+            Remedy::ResumeRecords,
         ),
         (true, _) => Finding::ok("database", format!("{version}, a primary, over TLS")),
         (false, false) => Finding::ok("database", format!("{version}, a primary, on this machine")),

@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::serve::limits::make_limiter;
-use super::{block_on, open_store, secret};
+use super::{block_on, open_store, remedy, secret};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{
@@ -70,7 +70,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
         let secret = secret::claim(&settings.store, given, &Operator::new(store.clone(), Mode::Live)).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.
-        let log = Log::start(Level::Errors, Format::Text, clock, std::io::stderr())?;
+        let log = Log::start(Level::Errors, Format::Text, clock, remedy::write, std::io::stderr())?;
         let limiter = make_limiter(limits, union.public_per_minute, &log).await?;
         let app = App::new(Parts {
             union: Arc::new(union),

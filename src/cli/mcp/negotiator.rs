@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::app::{App, Parts};
-use crate::cli::{block_on, open_store};
+use crate::cli::{block_on, open_store, remedy};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, UnionSettings};
 use crate::domain::base32;
@@ -42,7 +42,7 @@ pub(in crate::cli) fn run(settings: &NegotiatorSettings) -> anyhow::Result<()> {
         let union = settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
         let store = open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await?;
         let clock = Clock::start();
-        let log = Log::start(Level::Errors, Format::Text, clock, std::io::stderr())?;
+        let log = Log::start(Level::Errors, Format::Text, clock, remedy::write, std::io::stderr())?;
         let app = App::new(Parts {
             limiter: Arc::new(MemoryLimiter::new(union.public_per_minute)),
             union: Arc::new(union),

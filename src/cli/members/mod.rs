@@ -12,7 +12,9 @@ use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{ask, keys, partners, print_aside, print_line, print_lines, print_table, secret, with_live_records};
+use super::{
+    ask, keys, partners, print_aside, print_line, print_lines, print_table, remedy, secret, with_live_records,
+};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
@@ -284,7 +286,7 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
             other => other.into(),
         })
     })?;
-    print_lines(&erased.ok_or_else(no_such_person)?.lines())
+    print_lines(&erased.ok_or_else(no_such_person)?.lines(remedy::write))
 }
 
 fn unsuppress(task: &NamedPerson, now: Timestamp) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{ShowPerson, address, no_such_person};
 use crate::cli::mail::as_json as waiting_mail_json;
-use crate::cli::{print_json, print_lines, with_live_records};
+use crate::cli::{print_json, print_lines, remedy, with_live_records};
 use crate::domain::person::{PersonDetails, SignUpEntry};
 use crate::domain::time::Timestamp;
 use crate::operator::person::{lines, obstacles};
@@ -17,7 +17,7 @@ pub(super) fn run(task: &ShowPerson, now: Timestamp) -> anyhow::Result<()> {
         Ok(person.people(&operator).await?.find(&email, now).await?)
     })?;
     let file = found.ok_or_else(no_such_person)?;
-    if task.json { print_json(&file_json(&file, now)) } else { print_lines(&lines(&file, now)) }
+    if task.json { print_json(&file_json(&file, now)) } else { print_lines(&lines(&file, now, remedy::write)) }
 }
 
 /// A sign-up of somebody's, with what the operator alone sees: its numbers, and the address that was typed.

@@ -2,12 +2,13 @@
 
 use clap::Args;
 
-use super::{NamedPartner, PartnerRecords, find};
+use super::{NamedPartner, find};
 use crate::cli::audit::act;
-use crate::cli::{print_aside, print_line, print_lines, with_live_records};
+use crate::cli::{print_aside, print_line, print_lines, remedy, with_live_records};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, quoted};
 use crate::domain::api_key::Mode;
+use crate::domain::remedy::Remedy;
 use crate::operator::partner;
 use crate::partners::records::{ResumePartner, SetMailsADay, SuspendPartner};
 
@@ -60,26 +61,21 @@ pub(super) fn suspend(task: &NamedPartner) -> anyhow::Result<()> {
         operator.audited(act).run(SuspendPartner(partner.id, now)).await?;
         Ok(partner.suspended_at)
     })?;
-    if let Some(since) = before {
-        return print_line(&format!("{name} is suspended already, since {since}."));
+    let mode = task.records.mode();
+    print_line(&partner::suspended(name, before, mode))?;
+    if before.is_some() {
+        return Ok(());
     }
-    let waits = match task.records.mode() {
-        Mode::Live => "Its webhooks wait, and its mail that has not left is held.",
-        Mode::Test => "Its webhooks wait.",
-    };
-    let argument = quoted(name);
-    print_line(&format!("{name} is suspended: within two seconds none of its{} keys works.", kind(&task.records)))?;
-    task.records.print(&format!("{waits} `unionhall partners resume {argument}` lifts this."))?;
-    if task.records.mode() == Mode::Live {
-        print_aside(&format!(
-            "If it has test keys, they still work: `unionhall partners suspend {argument} --test` suspends them."
-        ));
+    let resume = remedy::write(&Remedy::ResumePartner(name.clone()), mode);
+    if mode == Mode::Test {
+        return print_line(&format!("Its webhooks wait. {resume}."));
     }
+    print_line(&format!("Its webhooks wait, and its mail that has not left is held. {resume}."))?;
+    print_aside(&format!(
+        "If it has test keys, they still work: `unionhall partners suspend {} --test` suspends them.",
+        quoted(name)
+    ));
     Ok(())
-}
-
-fn kind(records: &PartnerRecords) -> &'static str {
-    if records.mode() == Mode::Test { " test" } else { "" }
 }
 
 pub(super) fn resume(task: &NamedPartner) -> anyhow::Result<()> {
@@ -91,13 +87,7 @@ pub(super) fn resume(task: &NamedPartner) -> anyhow::Result<()> {
         // Also where it was lifted before: the mail of a command that was interrupted is still held.
         Ok((resumed, operator.partners().release_suspended(partner.id, now).await?))
     })?;
-    print_line(&match resumed {
-        true => format!(
-            "{name} is no longer suspended: within two seconds its{} keys work again, except those that expired or were revoked.",
-            kind(&task.records)
-        ),
-        false => format!("{name} was not suspended."),
-    })?;
+    print_line(&partner::resumed(name, resumed, task.records.mode()))?;
     print_lines(partner::waits_again(released).as_slice())
 }
 

@@ -8,13 +8,15 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
+use super::remedy::{self, flag};
 use super::{Prepare, print_json, print_line, print_table, with_records};
 use crate::clock::Clock;
-use crate::config::{StoreSettings, quoted};
+use crate::config::StoreSettings;
 use crate::domain::api_key::Mode;
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::PartnerRecord;
 use crate::domain::partner::name::folded;
+use crate::domain::remedy::Remedy;
 use crate::domain::text::did_you_mean;
 use crate::keys::records::ListKeys;
 use crate::operator::Operator;
@@ -95,11 +97,6 @@ impl PartnerRecords {
         Mode::of_flag(self.test)
     }
 
-    /// Prints a line whose commands work on the same records.
-    fn print(&self, line: &str) -> anyhow::Result<()> {
-        print_line(&self.mode().in_commands(line))
-    }
-
     fn with<T>(&self, work: impl AsyncFnOnce(Operator) -> anyhow::Result<T>) -> anyhow::Result<T> {
         with_records(&self.store, self.mode(), Prepare::Expect, work)
     }
@@ -134,10 +131,11 @@ fn list(task: &ListPartners) -> anyhow::Result<()> {
     if task.json {
         return print_json(&Vec::from_iter(partners.iter().map(as_json)));
     }
-    let none = "No partners yet. `unionhall keys issue NAME` makes one and issues its first key.";
+    let test = flag(task.records.mode());
+    let none = format!("No partners yet. `unionhall keys issue NAME{test}` makes one and issues its first key.");
     let headings =
         "ID    STATE        KEYS  ENDPOINTS  MAILS A DAY  SINCE                 CONTACT                         NAME";
-    print_table(&partners, &task.records.mode().in_commands(none), headings, |partner| {
+    print_table(&partners, &none, headings, |partner| {
         let contact = partner.contact.as_ref().map_or("-", EmailAddress::as_typed);
         let PartnerRecord { id, name, keys, endpoints, .. } = partner;
         let state = if partner.suspended_at.is_some() { "suspended" } else { "active" };
@@ -163,13 +161,13 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
         return print_json(&shown);
     }
     print_line(&format!("{} (partner {}) since {}", partner.name, partner.id, partner.created_at))?;
-    records.print(&match &partner.contact {
+    print_line(&match &partner.contact {
         Some(contact) => format!("Contact: {contact}", contact = contact.as_typed()),
-        None => "Contact: none; `unionhall partners contact NAME EMAIL` sets one".to_owned(),
+        None => format!("Contact: none; `unionhall partners contact NAME EMAIL{}` sets one", flag(records.mode())),
     })?;
     if let Some(since) = partner.suspended_at {
-        let resume = format!("partners resume {}", quoted(&partner.name));
-        records.print(&format!("Suspended since {since}; `unionhall {resume}` lifts this"))?;
+        let resume = remedy::write(&Remedy::ResumePartner(partner.name.clone()), records.mode());
+        print_line(&format!("Suspended since {since}; {resume}"))?;
     }
     if let Some(mails) = partner.mails_a_day {
         print_line(&format!("Mail budget of its own: {mails} a day"))?;
@@ -214,5 +212,6 @@ pub(super) async fn find(operator: &Operator, name: &str) -> anyhow::Result<Part
         return Ok(partners.swap_remove(at));
     }
     let near = did_you_mean(name, partners.iter().map(|partner| partner.name.as_str()), folded);
-    bail!("there is no partner called {};{near} `unionhall partners list` shows them", name.escape_debug())
+    let test = flag(operator.mode);
+    bail!("there is no partner called {};{near} `unionhall partners list{test}` shows them", name.escape_debug())
 }

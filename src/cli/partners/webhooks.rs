@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::super::audit::act;
+use super::super::remedy::flag;
 use super::super::{print_aside, print_json, print_line, print_table, secret};
 use super::{ListPartners, PartnerRecords};
 use crate::clock::Clock;
@@ -137,10 +138,11 @@ fn add(task: &AddEndpointArgs, now: Timestamp) -> anyhow::Result<()> {
         webhooks.add(&task.partner, &url, now).await.context("the endpoint was not added")
     })?;
     let (id, secret) = added;
-    print_aside(&task.settings.records.mode().in_commands(&format!(
-        "Endpoint {id} of {}. `unionhall webhooks test {id}` sends it a ping. Its secret is shown only now:",
-        task.partner
-    )));
+    print_aside(&format!(
+        "Endpoint {id} of {}. `unionhall webhooks test {id}{}` sends it a ping. Its secret is shown only now:",
+        task.partner,
+        flag(task.settings.records.mode())
+    ));
     print_line(&secret.reveal())
 }
 
@@ -149,7 +151,7 @@ fn list(task: &ListPartners) -> anyhow::Result<()> {
     if task.json {
         return print_json(&Vec::from_iter(endpoints.iter().map(as_json)));
     }
-    let none = task.records.mode().in_commands("No endpoints yet. `unionhall webhooks add PARTNER URL` adds one.");
+    let none = format!("No endpoints yet. `unionhall webhooks add PARTNER URL{}` adds one.", flag(task.records.mode()));
     let headings = "ID      WAITING  GIVEN UP  PARTNER                  URL and STATE";
     print_table(&endpoints, &none, headings, |ListedEndpoint { endpoint, waiting, given_up }| {
         let [waiting, given_up] = [waiting, given_up].map(|count| capped(*count, MAX_COUNTED));

@@ -238,7 +238,7 @@ pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
         return Err(refused(&answer.mistakes));
     }
     let (checked, settled) = with_rewards(&task.store, async |operator, now| {
-        let within = PaidWithin { now, may_be_earlier: task.paid_earlier };
+        let within = PaidWithin { now, may_be_earlier: task.paid_earlier, allow: "give --paid-earlier" };
         let checked = operator.rewards().check_answer(answer, within).await?;
         if !checked.mistakes.is_empty() {
             return Err(refused(&checked.mistakes));

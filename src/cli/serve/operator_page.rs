@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::cli::findings::Finding;
+use crate::cli::remedy;
 use crate::config::{MailTransport, ServeSettings};
 use crate::domain::secret::Secret;
 use crate::http::request::client_address::TrustedProxies;
@@ -28,7 +29,7 @@ pub(super) fn make(
     let (secret, erasures) = (secret.clone(), ErasureLog::beside(&settings.store.data));
     let from = TrustedProxies::new(settings.operator.operator_header_from.clone());
     OperatorParts {
-        access: Some(Arc::new(OperatorAccess::new(operator, secret, erasures, findings))),
+        access: Some(Arc::new(OperatorAccess::new(operator, secret, erasures, findings, remedy::write))),
         header: settings.operator.operator_header.clone().map(|name| IdentityHeader::new(name, from)),
     }
 }

@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::app::Core;
+use crate::cli::remedy;
 use crate::clock::Clock;
 use crate::config::{ServeSettings, UnionSettings};
 use crate::domain::catalog::Catalog;
@@ -17,7 +18,7 @@ use crate::server::{HttpService, listener};
 
 pub(super) fn start_log(settings: &ServeSettings, clock: Clock) -> std::io::Result<Log> {
     let usual = if std::io::stderr().is_terminal() { Format::Text } else { Format::Json };
-    Log::start(settings.log, settings.log_format.unwrap_or(usual), clock, std::io::stderr())
+    Log::start(settings.log, settings.log_format.unwrap_or(usual), clock, remedy::write, std::io::stderr())
 }
 
 /// How often it is looked for counts of requests that nobody else writes down.

@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 
 use super::process;
 use crate::app::{App, Parts};
-use crate::cli::open_records;
 use crate::cli::sandbox_records::{SandboxRecords, find_sandbox};
+use crate::cli::{open_records, remedy};
 use crate::clock::Clock;
 use crate::config::{Records, ServeSettings};
 use crate::domain::api_key::Mode;
@@ -129,7 +129,7 @@ impl SandboxRuntime {
             }
             Ok(None) => Ok(None),
             Err(error) => {
-                self.tell(&format!("{error:#}"));
+                self.tell(&format!("{error:#}{}", remedy::end(&*error)));
                 Err(NoSandbox)
             }
         }

@@ -76,8 +76,8 @@ pub(super) fn run(task: &ShowSettings, matches: &ArgMatches) -> anyhow::Result<(
     warnings.extend(secret_flags::findings());
     if task.json {
         let settings: Vec<_> = all.iter().map(as_json).collect();
-        let warnings: Vec<_> =
-            warnings.iter().map(|Finding { message, fix, .. }| json!({ "message": message, "fix": fix })).collect();
+        let as_json = |warning: &Finding| json!({ "message": warning.message, "fix": findings::fix(warning) });
+        let warnings: Vec<_> = warnings.iter().map(as_json).collect();
         return print_json(&json!({ "settings": settings, "warnings": warnings }));
     }
     let rows: Vec<_> = all.iter().map(as_row).collect();
@@ -87,7 +87,7 @@ pub(super) fn run(task: &ShowSettings, matches: &ArgMatches) -> anyhow::Result<(
     for [flag, origin, value] in &rows {
         print_line(&format!("{flag:<flags$}{origin:<origins$}{value}"))?;
     }
-    warnings.iter().try_for_each(|warning| print_line(&format!("\nWARNING: {}", warning.sentence())))
+    warnings.iter().try_for_each(|warning| print_line(&format!("\nWARNING: {}", findings::sentence(warning))))
 }
 
 fn as_json(setting: &ShownSetting) -> serde_json::Value {

@@ -23,16 +23,13 @@ pub const MAX_ENDING_KEYS: u32 = 5;
 const ID: usize = 8;
 const SECRET: usize = 32;
 const CHECKSUM: usize = 7;
-/// What comes after the prefix.
 const REST: usize = ID + 1 + SECRET + CHECKSUM;
 const LONGEST: usize = length(Mode::Test);
 
-/// How long keys are.
 const fn length(mode: Mode) -> usize {
     mode.prefix().len() + REST
 }
 
-/// The public name of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId([u8; ID]);
 
@@ -55,7 +52,7 @@ impl fmt::Display for KeyId {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a key id: ids have {ID} characters, as `unionhall keys list` shows them")]
+#[error("not a key id: ids have {ID} characters")]
 pub struct NotAKeyId;
 
 impl std::str::FromStr for KeyId {
@@ -180,7 +177,6 @@ impl PartialEq for KeyHash {
 
 impl Eq for KeyHash {}
 
-/// A key that is issued.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IssuedKey {
     pub id: KeyId,
@@ -191,7 +187,6 @@ pub struct IssuedKey {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A key as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
     pub id: KeyId,
@@ -205,7 +200,6 @@ pub struct KeyRecord {
     pub expires_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
-    /// The key that it was rotated to.
     pub replaced_by: Option<KeyId>,
     /// Since when its partner is suspended: none of its keys works until that is lifted.
     pub suspended_at: Option<Timestamp>,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::participation::ParticipationState;
 use crate::domain::catalog::category::{Category, CategorySet};
+use crate::domain::figure::grouped;
 use crate::domain::us_state::UsState;
 
 /// Counts are shown in steps of this many people, and a sheet follows another once so many have changed.
@@ -15,6 +16,11 @@ pub const COARSE: u64 = 5;
 /// A count as it is shown: rounded down, so that a single person hardly ever changes it.
 pub const fn coarse(count: u64) -> u64 {
     count - count % COARSE
+}
+
+/// A count of a sheet, for the operator.
+pub fn count_words(members: u64) -> String {
+    if members == 0 { format!("<{COARSE}") } else { grouped(members) }
 }
 
 /// What was counted of a campaign. Every count is rounded down to a multiple of five, and cells below five are merged.

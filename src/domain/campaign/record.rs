@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::demand::DemandSheet;
+use super::demand::{DemandSheet, count_words};
 use super::draft::CampaignDraft;
 use super::offer::Offer;
 use super::participation::{BadPress, ParticipationState, Press};
 use super::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::ReferralTerms;
-use crate::domain::figure::counted;
+use crate::domain::figure::{counted, grouped};
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
@@ -28,7 +28,6 @@ pub struct CampaignRecord {
     pub was_public: bool,
     pub created_at: Timestamp,
     pub active_at: Option<Timestamp>,
-    /// When it was closed or cancelled.
     pub closed_at: Option<Timestamp>,
     /// What referring those who take part earns, once it became active.
     pub terms: Option<ReferralTerms>,
@@ -101,7 +100,6 @@ impl CampaignRecord {
         }
     }
 
-    /// The presses that would change something now.
     pub fn open_presses(
         &self,
         before: Option<ParticipationState>,
@@ -120,7 +118,6 @@ impl CampaignRecord {
         open
     }
 
-    /// Whether the offer can be accepted now.
     pub fn takes_acceptances(&self, now: Timestamp) -> bool {
         self.last_day_to_accept().is_some_and(|day| !day.is_over(now))
     }
@@ -149,7 +146,6 @@ impl CampaignRecord {
         }
     }
 
-    /// What happens next by itself, if anything does.
     pub fn next_date(&self, now: Timestamp) -> Option<NextDate> {
         match self.state {
             CampaignState::Gathering => Some(NextDate::Negotiating(self.draft.gather_until)),
@@ -157,21 +153,19 @@ impl CampaignRecord {
         }
     }
 
-    /// What happens next, for the operator: by a date, or by a command.
-    pub fn next_words(&self, now: Timestamp) -> String {
-        let slug = self.slug();
-        match (self.next_date(now), self.state) {
-            (Some(next), _) => next.to_string(),
-            (None, CampaignState::Draft) => format!("`campaigns open {slug}` publishes it"),
-            (None, CampaignState::Negotiating) => format!("`campaigns offer {slug} FILE` publishes an offer"),
-            (None, CampaignState::Offered) => {
-                format!("accepting has ended; `campaigns activate {slug}` once the deal has started, or `cancel`")
-            }
-            (None, CampaignState::Active) => {
-                format!("accepting has ended; `campaigns close {slug}` at the end of the deal")
-            }
-            (None, CampaignState::Gathering | CampaignState::Closed | CampaignState::Cancelled) => "nothing".to_owned(),
-        }
+    /// Where it is for, for the operator.
+    pub fn places(&self) -> String {
+        let codes: Vec<_> = self.draft.states.iter().map(|state| state.code()).collect();
+        if codes.is_empty() { "everywhere".to_owned() } else { format!("in {}", codes.join(", ")) }
+    }
+
+    /// What everybody may know of the members, for the operator.
+    pub fn published_words(&self) -> String {
+        let Some((taken_at, sheet)) = &self.sheet else {
+            return "nothing yet: the first count comes once 5 members take part".to_owned();
+        };
+        let [members_in, accepted] = [sheet.members_in, sheet.accepted].map(count_words);
+        format!("{members_in} in, {accepted} accepted, as counted at {taken_at}")
     }
 
     /// How many are in, as everybody may know it.
@@ -187,7 +181,6 @@ impl CampaignRecord {
     }
 }
 
-/// What a member can press.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OpenPresses {
     pub presses: Vec<Press>,
@@ -195,7 +188,6 @@ pub struct OpenPresses {
     pub needs_state: bool,
 }
 
-/// A step that was taken.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct HistoryEntry {
     pub at: Timestamp,
@@ -208,7 +200,20 @@ pub struct HistoryEntry {
     pub note: String,
 }
 
-/// A mailing about a campaign.
+impl HistoryEntry {
+    pub fn is_edit(&self) -> bool {
+        self.from == Some(self.to)
+    }
+
+    pub fn words(&self) -> String {
+        match self.from {
+            None => "made".to_owned(),
+            Some(from) if from == self.to => "changed".to_owned(),
+            Some(from) => format!("{} to {}", from.name(), self.to.name()),
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MailingEntry {
@@ -252,13 +257,11 @@ impl NegotiationRound {
     pub const LONGEST: usize = 4000;
 }
 
-/// An offer that a negotiator proposes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OfferDraft {
     pub id: i64,
     pub at: Timestamp,
     pub client: String,
-    /// A file for `campaigns offer`.
     pub file: String,
 }
 
@@ -293,6 +296,15 @@ impl ParticipationCounts {
     /// Whether that was all of them.
     pub fn is_whole(&self) -> bool {
         self.members_in + self.out + self.accepted + self.passed < u64::from(Self::MOST)
+    }
+
+    pub fn words(&self) -> String {
+        let first =
+            if self.is_whole() { String::new() } else { format!("of the first {} ", grouped(Self::MOST.into())) };
+        let [members_in, out, accepted, passed] = [self.members_in, self.out, self.accepted, self.passed].map(grouped);
+        format!(
+            "{first}{members_in} in, {out} out, {accepted} accepted, {passed} passed: only for you, never publish these"
+        )
     }
 }
 

@@ -18,7 +18,7 @@ impl std::fmt::Display for EndpointId {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an endpoint's id: those are numbers, as `unionhall webhooks list` shows them")]
+#[error("not an endpoint's id: those are numbers")]
 pub struct NotAnEndpointId;
 
 impl std::str::FromStr for EndpointId {
@@ -31,13 +31,9 @@ impl std::str::FromStr for EndpointId {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdded {
-    #[error(
-        "there is no partner of that name; `unionhall partners list` shows them, `unionhall keys issue NAME` makes one"
-    )]
+    #[error("there is no partner of that name")]
     NoPartner,
-    #[error(
-        "the partner has {ENDPOINTS_OF_ONE} endpoints, as many as it may; `unionhall webhooks remove ID` makes room"
-    )]
+    #[error("the partner has {ENDPOINTS_OF_ONE} endpoints, as many as it may")]
     Full,
     #[error("that is endpoint {0} of the partner already: everything would be told there twice")]
     Known(EndpointId),

@@ -150,7 +150,7 @@ impl Operation for ProposeOffer {
             "Writes down the terms that a supplier agreed to, as a draft of the campaign's offer. Use it once the supplier has \
              confirmed every field; ask them for what is missing instead of guessing.\n\n\
              It publishes nothing. A person reads the draft and publishes it, changed or not; only then do members see it and decide. Tell \
-             the operator that a draft waits: `unionhall campaigns drafts SLUG` shows it.\n\n\
+             the operator that a draft waits, and of which campaign.\n\n\
              A draft cannot be changed or deleted: to correct one, propose again. A campaign takes {} drafts, while it is gathering \
              or negotiating. An error lists every field that is wrong, and what would be right.",
             OfferDraft::MOST

@@ -13,7 +13,6 @@ use crate::site::{PageResult, Visit, field};
 
 const HERE: OperatorSection = OperatorSection::Audit;
 
-/// Rows on a page.
 const ROWS_SHOWN: usize = 100;
 
 /// Rows of the log that are looked at for a page, however few match.

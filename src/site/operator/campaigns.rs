@@ -5,22 +5,22 @@ use askama::Template;
 use hyper::{Request, StatusCode};
 
 use super::frame::{OperatorFrame, OperatorSection, render};
-use super::overview::{FixPart, fix_parts};
 use super::session::{OperatorVisit, Question};
 use crate::campaigns::TakenStep;
 use crate::campaigns::operator_step::{StepNote, read_note, terms_words};
 use crate::campaigns::records::{FindCampaign, ListCampaigns, ListOfferDrafts, ListRounds};
+use crate::domain::campaign::demand::count_words;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{
     CampaignDetails, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
 };
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
-use crate::domain::figure::{counted, dollars, grouped};
+use crate::domain::figure::{counted, dollars};
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::site::view::operator::{accepted, coarse, title};
+use crate::site::view::operator::{accepted, next, title};
 use crate::site::{PageResult, Visit, field};
 
 const HERE: OperatorSection = OperatorSection::Campaigns;
@@ -49,7 +49,7 @@ pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
 struct CampaignDetailsPage<'a> {
     frame: OperatorFrame<'a>,
     campaign: &'a CampaignRecord,
-    next: Vec<FixPart<'a>>,
+    now: Timestamp,
     /// What it is about, and what was counted.
     facts: Vec<(&'static str, String)>,
     offer: Vec<(&'static str, String)>,
@@ -58,11 +58,10 @@ struct CampaignDetailsPage<'a> {
     drafts: Vec<ShownDraft<'a>>,
     rounds: &'a [NegotiationRound],
     mailings: &'a [MailingEntry],
-    history: Vec<ShownStep<'a>>,
+    history: Vec<&'a HistoryEntry>,
     is_history_cut: bool,
 }
 
-/// A draft of an offer, newest first.
 struct ShownDraft<'a> {
     number: usize,
     draft: &'a OfferDraft,
@@ -74,12 +73,6 @@ struct ShownDraft<'a> {
     can_publish: bool,
 }
 
-struct ShownStep<'a> {
-    entry: &'a HistoryEntry,
-    what: String,
-    is_edit: bool,
-}
-
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
     let slug = slug_of(&found)?;
@@ -88,7 +81,6 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let drafts = found.stored(operator.ask(ListOfferDrafts(slug.clone())).await)?;
     let rounds = found.stored(operator.ask(ListRounds(slug.clone())).await)?;
     let campaign = &file.campaign;
-    let next = campaign.next_words(now);
     let can_publish = campaign.state.after(CampaignStep::Offer).is_ok();
     let drafts = drafts.iter().enumerate().rev().map(|(at, draft)| {
         let read = Offer::parse(&draft.file);
@@ -99,18 +91,17 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         let (rounds, can_publish) = (counted(before, "round"), can_publish && mistakes.is_empty());
         ShownDraft { number: at + 1, draft, facts, rounds, mistakes, can_publish }
     });
-    let history = file.history.iter().rev().take(MOST_HISTORY).map(shown_step);
     let page = CampaignDetailsPage {
         frame: found.frame(),
         campaign,
-        next: fix_parts(&next),
+        now,
         facts: facts(&file),
         offer: campaign.offer.as_ref().map(offer_facts).unwrap_or_default(),
         steps: steps(campaign.state),
         drafts: drafts.collect(),
         rounds: &rounds,
         mailings: &file.mailings,
-        history: history.collect(),
+        history: file.history.iter().rev().take(MOST_HISTORY).collect(),
         is_history_cut: file.history.len() > MOST_HISTORY,
     };
     Ok(found.page(render(&page)))
@@ -127,33 +118,11 @@ fn missing(found: &OperatorVisit<'_>) -> Answer {
 
 fn facts(file: &CampaignDetails) -> Vec<(&'static str, String)> {
     let CampaignDetails { campaign, counts, .. } = file;
-    let codes: Vec<_> = campaign.draft.states.iter().map(|state| state.code()).collect();
-    let places = if codes.is_empty() { "everywhere".to_owned() } else { format!("in {}", codes.join(", ")) };
     let mut facts = vec![
-        ("About", format!("{}, {places}", campaign.draft.category.label())),
+        ("About", format!("{}, {}", campaign.draft.category.label(), campaign.places())),
         ("Gathers until", format!("the end of {}", campaign.draft.gather_until)),
-        (
-            "Members now",
-            format!(
-                "{}{} in, {} out, {} accepted, {} passed: only for you, never publish these",
-                if counts.is_whole() { "" } else { "of the first 10,000 " },
-                grouped(counts.members_in),
-                grouped(counts.out),
-                grouped(counts.accepted),
-                grouped(counts.passed)
-            ),
-        ),
-        (
-            "Published",
-            match &campaign.sheet {
-                Some((taken_at, sheet)) => format!(
-                    "{} in, {} accepted, as counted at {taken_at}",
-                    coarse(sheet.members_in),
-                    coarse(sheet.accepted)
-                ),
-                None => "nothing yet: the first count comes once 5 members take part".to_owned(),
-            },
-        ),
+        ("Members now", counts.words()),
+        ("Published", campaign.published_words()),
     ];
     facts.extend(campaign.terms.map(|terms| ("Referrals", terms_words(&terms))));
     facts
@@ -186,16 +155,6 @@ fn offer_facts(offer: &Offer) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn shown_step(entry: &HistoryEntry) -> ShownStep<'_> {
-    let is_edit = entry.from == Some(entry.to);
-    let what = match entry.from {
-        None => "made".to_owned(),
-        Some(_) if is_edit => "changed".to_owned(),
-        Some(from) => format!("{} to {}", from.name(), entry.to.name()),
-    };
-    ShownStep { entry, what, is_edit }
-}
-
 /// The steps that a form can ask for; an offer is published from its draft.
 const FORM_STEPS: [(CampaignStep, &str, &str); 5] = [
     (CampaignStep::Open, "open", "Open it to members…"),
@@ -210,12 +169,10 @@ fn steps(state: CampaignState) -> Vec<(&'static str, &'static str, bool)> {
     possible.map(|(step, name, label)| (*name, *label, *step == CampaignStep::Cancel)).collect()
 }
 
-/// A step that a form asks for.
 struct AskedStep {
     taken: TakenStep,
     command: &'static str,
     title: String,
-    /// What will happen.
     says: Vec<String>,
     button: &'static str,
 }
@@ -259,8 +216,12 @@ pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let said = StepNote { who: &who, note: &note, mails };
     let admin = found.operator().audited(act).campaigns();
     Ok(match found.stored(admin.take_step(&slug, asked.taken, said, now).await)? {
-        Ok(done) => found.done_at(&format!("/operator/campaigns/{slug}"), "Done", &done.words(mails, now)),
-        Err(refused) => found.refuse(&format!("{refused}.")),
+        Ok(done) => found.done_at(
+            &format!("/operator/campaigns/{slug}"),
+            "Done",
+            &done.words(mails, now, found.access.write_remedy),
+        ),
+        Err(refused) => found.refuse(&found.sentence(refused.to_string(), refused.remedy())),
     })
 }
 

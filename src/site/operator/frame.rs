@@ -18,7 +18,6 @@ pub(in crate::site) enum OperatorSection {
 }
 
 impl OperatorSection {
-    /// Those that are there.
     const ALL: &'static [Self] =
         &[Self::Overview, Self::People, Self::Partners, Self::Mail, Self::Campaigns, Self::Rewards, Self::Audit];
 
@@ -47,13 +46,11 @@ impl OperatorSection {
     }
 }
 
-/// What a page has around it.
 #[derive(Clone, Copy)]
 pub(in crate::site) struct OperatorFrame<'a> {
     pub union: &'a Union,
     pub branding: &'a Branding,
     pub section: OperatorSection,
-    /// Who is signed in; nobody on the way in.
     pub who: Option<&'a str>,
     /// What forms carry.
     pub token: &'a str,
@@ -73,7 +70,6 @@ impl OperatorFrame<'_> {
 pub(in crate::site) struct MessagePage<'a> {
     pub frame: OperatorFrame<'a>,
     pub title: &'a str,
-    /// Paragraphs.
     pub says: &'a [String],
     /// A command that helps.
     pub command: Option<&'a str>,

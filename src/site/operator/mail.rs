@@ -25,11 +25,9 @@ const SOURCES_SHOWN: usize = 200;
 struct MailPage<'a> {
     frame: OperatorFrame<'a>,
     sources: &'a [SourceStatus],
-    /// Sources that are not listed.
     more: usize,
 }
 
-/// A source by name.
 fn name(status: &SourceStatus) -> &str {
     if status.source == FORM { "The join form" } else { &status.source }
 }

@@ -5,6 +5,8 @@ use hyper::Request;
 
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
+use crate::domain::api_key::Mode;
+use crate::domain::remedy::Remedy;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::http::request::host::is_local;
@@ -20,24 +22,12 @@ const HERE: OperatorSection = OperatorSection::Overview;
 #[template(path = "operator/overview.html")]
 struct OverviewPage<'a> {
     frame: OperatorFrame<'a>,
-    findings: &'a [Finding],
+    /// Each with how to fix it.
+    findings: Vec<(&'a Finding, String)>,
     looked_at: Timestamp,
     are_sign_ups_paused: bool,
     /// None while the figures cannot be read: what is wrong is shown all the same.
     pictures: Option<String>,
-}
-
-/// What to do about something, cut at its commands.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum FixPart<'a> {
-    Text(&'a str),
-    Command(&'a str),
-}
-
-/// Commands stand between back quotes.
-pub(super) fn fix_parts(fix: &str) -> Vec<FixPart<'_>> {
-    let parts = fix.split('`').enumerate().filter(|(_, part)| !part.is_empty());
-    parts.map(|(at, part)| if at % 2 == 1 { FixPart::Command(part) } else { FixPart::Text(part) }).collect()
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -45,17 +35,18 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let FoundProblems { at, findings } = look(&found).await;
     let are_sign_ups_paused = found.stored(found.operator().ask(AreSignUpsPaused).await)?;
     let overview = found.access.overview(visit.now).await.inspect_err(|error| visit.report(&error.to_string())).ok();
+    let write = |fix: &Remedy| (found.access.write_remedy)(fix, Mode::Live);
+    let fix = |finding: &Finding| finding.fix.as_ref().map_or_else(String::new, write);
     let page = OverviewPage {
         pictures: overview.map(|overview| render(&OverviewPart::new(&overview, &visit.app().union.catalog))),
         frame: found.frame(),
-        findings: &findings,
+        findings: findings.iter().map(|finding| (finding, fix(finding))).collect(),
         looked_at: at,
         are_sign_ups_paused,
     };
     Ok(found.page(render(&page)))
 }
 
-/// What is wrong with the service.
 async fn look(found: &OperatorVisit<'_>) -> FoundProblems {
     let (app, now) = (found.visit.app(), found.visit.now);
     let ready = app.readiness(Some(found.visit.id.as_str()), now.tick).await;
@@ -98,20 +89,4 @@ pub async fn switch_sign_ups(visit: Visit<'_>, request: Request<SentBody<'_>>) -
     found.stored(found.acting(command, "").run(PauseSignUps(pause)).await)?;
     found.access.findings.forget().await;
     Ok(found.redirect("/operator"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::FixPart::{Command, Text};
-    use super::*;
-
-    #[test]
-    fn a_fix_is_cut_at_its_commands() {
-        assert_eq!(
-            fix_parts("send it: `mail release`; or `mail drop`"),
-            [Text("send it: "), Command("mail release"), Text("; or "), Command("mail drop")]
-        );
-        assert_eq!(fix_parts("chmod 700 data"), [Text("chmod 700 data")]);
-        assert_eq!(fix_parts(""), []);
-    }
 }

@@ -31,7 +31,6 @@ struct PeoplePage<'a> {
     person: Option<ShownPerson>,
 }
 
-/// What is kept of somebody.
 struct ShownPerson {
     /// Their address; empty once they are erased.
     email: String,
@@ -46,9 +45,11 @@ struct PersonLine {
 }
 
 impl ShownPerson {
-    fn of(file: &PersonDetails, now: crate::domain::time::Timestamp) -> Self {
+    fn of(file: &PersonDetails, found: &OperatorVisit<'_>) -> Self {
         let mut parts: Vec<(String, Vec<PersonLine>)> = Vec::new();
-        for line in lines(file, now).into_iter().filter(|line| !line.is_empty()) {
+        for line in
+            lines(file, found.visit.now.time, found.access.write_remedy).into_iter().filter(|line| !line.is_empty())
+        {
             match (line.strip_prefix("  "), parts.last_mut()) {
                 (Some(text), Some((_, under))) => {
                     under.push(PersonLine { text: text.trim_start().to_owned(), is_under: text.starts_with(' ') });
@@ -86,7 +87,7 @@ pub async fn look_up(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
     }
     let Some(email) = address_of(&found, &typed).await? else { return again(NOBODY) };
     match look_at(&found, &email).await? {
-        Some(file) => Ok(people_page(&found, StatusCode::OK, "", None, Some(ShownPerson::of(&file, visit.now.time)))),
+        Some(file) => Ok(people_page(&found, StatusCode::OK, "", None, Some(ShownPerson::of(&file, &found)))),
         None => again(NOBODY),
     }
 }
@@ -128,7 +129,6 @@ struct EraseQuestionPage<'a> {
     frame: OperatorFrame<'a>,
     email: &'a str,
     is_member: bool,
-    /// What is due to them, if anything is.
     due_cents: i64,
     problem: Option<&'a str>,
 }
@@ -164,7 +164,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     let act = found.who.act(command, String::new(), now);
     let waiver = waives.then(|| Waiver { by: act.who.clone(), most_cents });
     match found.operator().erase_person(&found.access.people(act), &email, waiver, now).await {
-        Ok(Some(erased)) => Ok(found.done("Erased", &erased.lines())),
+        Ok(Some(erased)) => Ok(found.done("Erased", &erased.lines(found.access.write_remedy))),
         Ok(None) => Ok(nobody()),
         Err(NotErased::RewardsDue(_)) => {
             look_at(&found, &email).await?;

@@ -33,7 +33,6 @@ struct RewardsPage<'a> {
     frame: OperatorFrame<'a>,
     picture: String,
     read_at: Timestamp,
-    /// Those that are not settled.
     batches: &'a [BatchRecord],
     has_more: bool,
 }
@@ -217,7 +216,7 @@ pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     if answer.lines.is_empty() {
         return Ok(refuse_answer(&found, &answer.mistakes));
     }
-    let within = PaidWithin { now, may_be_earlier: is_earlier };
+    let within = PaidWithin { now, may_be_earlier: is_earlier, allow: "check the box" };
     let checked = found.stored(found.operator().rewards().check_answer(answer, within).await)?;
     if !checked.mistakes.is_empty() {
         return Ok(refuse_answer(&found, &checked.mistakes));

@@ -7,7 +7,9 @@ use hyper::{HeaderMap, Request, StatusCode};
 use ring::digest;
 
 use super::frame::{MessagePage, OperatorFrame, OperatorSection, render};
+use crate::domain::api_key::Mode;
 use crate::domain::base32;
+use crate::domain::remedy::Remedy;
 use crate::http::request::body::SentBody;
 use crate::http::request::identity_header::NamedInHeader;
 use crate::http::response::answer::Answer;
@@ -20,7 +22,6 @@ use crate::site::cookie::SiteCookie;
 use crate::site::own_page::session::keep_apart;
 use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field, field_is};
 
-/// Somebody's visit to a page of the operator's.
 pub(in crate::site) struct OperatorVisit<'a> {
     pub visit: Visit<'a>,
     pub access: &'a OperatorAccess,
@@ -167,7 +168,6 @@ impl<'a> OperatorVisit<'a> {
         answer(status, html)
     }
 
-    /// To another page of the operator's, by GET.
     pub(in crate::site) fn redirect(&self, path: &str) -> Answer {
         let mut answer = answer(StatusCode::SEE_OTHER, String::new());
         answer.set(LOCATION, HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/operator")));
@@ -185,7 +185,12 @@ impl<'a> OperatorVisit<'a> {
         self.page(render(&MessagePage { frame: self.frame(), title, says, command: None, back }))
     }
 
-    /// Says why nothing was done.
+    /// A sentence that ends with what the operator can do about it.
+    pub(in crate::site) fn sentence(&self, mut text: String, remedy: Option<Remedy>) -> String {
+        text.extend(remedy.map(|remedy| format!("; {}", (self.access.write_remedy)(&remedy, Mode::Live))));
+        text + "."
+    }
+
     pub(in crate::site) fn refuse(&self, why: &str) -> Answer {
         self.message(StatusCode::BAD_REQUEST, "Nothing was done", &[why.to_owned()])
     }
@@ -242,7 +247,6 @@ struct QuestionPage<'a> {
 #[derive(Clone, Copy, Default)]
 pub(in crate::site) struct Question<'a> {
     pub title: &'a str,
-    /// What will happen, a sentence each.
     pub says: &'a [String],
     pub action: &'a str,
     /// Hidden fields, which the form sends again.
@@ -271,7 +275,6 @@ impl Question<'_> {
     }
 }
 
-/// Whether the operator was asked and is sure.
 pub(in crate::site) fn is_sure(fields: &[u8]) -> bool {
     field_is(fields, "sure", "yes")
 }

@@ -57,7 +57,6 @@ pub async fn enter(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     }
 }
 
-/// A link that works no more, or never did.
 fn over(visit: Visit<'_>, link: Option<&OperatorLink>) -> Answer {
     let (status, title, says, name) = match link {
         Some(OperatorLink { name, state: LinkState::Expired }) => (

@@ -48,9 +48,6 @@ const TRIES: usize = 8;
 /// How often a connection is asked whether it still leads to the same tables.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-const RESTORED: &str = "the database was restored from a copy since this node started. Stop the nodes, run `unionhall resume`, and \
-                        start them again";
-
 /// What a connection of the pool is used for: a job of the store, or what only this engine does.
 pub(super) trait Work: Send {
     type Done: Send;
@@ -195,7 +192,7 @@ impl Pool {
     pub(super) async fn get(&self) -> Result<Object<Connector>, Failure> {
         self.0.get().await.map_err(|error| {
             Failure::Away(match error {
-                PoolError::Backend(why) => why,
+                PoolError::Backend(failure) => return failure,
                 PoolError::Timeout(_) => "PostgreSQL: every connection is busy".to_owned(),
                 PoolError::Closed => "PostgreSQL: the store is closed".to_owned(),
                 other => format!("PostgreSQL: {other}"),
@@ -274,7 +271,7 @@ pub(super) fn is_of_the_unit(failure: &Failure) -> bool {
     match failure {
         Failure::Unusable(_) | Failure::Overtaken => true,
         Failure::Postgres(error) => is_locked(failure) || is_of_class(error, &["22", "23", "54"]),
-        Failure::Away(_) | Failure::Lost(_) | Failure::Sqlite(_) => false,
+        Failure::Away(_) | Failure::Restored | Failure::Lost(_) | Failure::Sqlite(_) => false,
     }
 }
 
@@ -294,7 +291,7 @@ fn is_of_connection(failure: &Failure) -> bool {
                 || is_of_class(error, &["25P"])
                 || error.code().is_some_and(|state| useless.contains(state))
         }
-        Failure::Away(_) | Failure::Lost(_) => true,
+        Failure::Away(_) | Failure::Restored | Failure::Lost(_) => true,
         Failure::Unusable(_) | Failure::Overtaken | Failure::Sqlite(_) => false,
     }
 }
@@ -311,27 +308,33 @@ pub(super) struct Connector {
 
 impl managed::Manager for Connector {
     type Type = PgConnection;
-    type Error = String;
+    type Error = Failure;
 
     /// Asks one host after the other, each for as long as it is given.
-    async fn create(&self) -> Result<PgConnection, String> {
+    async fn create(&self) -> Result<PgConnection, Failure> {
         let Address { hosts, connect_timeout, .. } = &self.address;
         let first = self.good.load(Ordering::Relaxed);
-        let mut refused = Vec::new();
+        let (mut refused, mut is_restored) = (Vec::new(), false);
         for index in (0..hosts.len()).map(|n| (first + n) % hosts.len()) {
             match tokio::time::timeout(*connect_timeout, self.connect(index)).await {
                 Ok(Ok(connection)) => {
                     self.good.store(index, Ordering::Relaxed);
                     return Ok(connection);
                 }
-                Ok(Err(why)) => refused.push(format!("{}: {why}", place(&hosts[index]))),
+                Ok(Err(why)) => {
+                    is_restored |= matches!(why, Failure::Restored);
+                    refused.push(format!("{}: {why}", place(&hosts[index])));
+                }
                 Err(_) => refused.push(format!("{}: no answer in time", place(&hosts[index]))),
             }
         }
-        Err(format!("PostgreSQL: no host takes writes ({})", refused.join("; ")))
+        Err(match is_restored {
+            true => Failure::Restored,
+            false => Failure::Away(format!("PostgreSQL: no host takes writes ({})", refused.join("; "))),
+        })
     }
 
-    async fn recycle(&self, connection: &mut PgConnection, _: &Metrics) -> RecycleResult<String> {
+    async fn recycle(&self, connection: &mut PgConnection, _: &Metrics) -> RecycleResult<Failure> {
         // One whose user went away half-way is closed: the next would wait behind what it still does.
         if connection.client.is_closed() || connection.in_use {
             return Err(RecycleError::message("not usable"));
@@ -342,7 +345,7 @@ impl managed::Manager for Connector {
                 let asked = tokio::time::timeout(CANCEL_TIMEOUT, connection.identity()).await;
                 let Ok(Ok(identity)) = asked else { return Err(RecycleError::message("not usable")) };
                 connection.checked_at = Instant::now();
-                if identity == *expected { Ok(()) } else { Err(RecycleError::message(RESTORED)) }
+                if identity == *expected { Ok(()) } else { Err(Failure::Restored.into()) }
             }
             _ => Ok(()),
         }
@@ -368,8 +371,8 @@ const SET_UP: &str = concat!(
 );
 
 impl Connector {
-    async fn connect(&self, index: usize) -> Result<PgConnection, String> {
-        let failed = |error: tokio_postgres::Error| describe(&error);
+    async fn connect(&self, index: usize) -> Result<PgConnection, Failure> {
+        let failed = |error: tokio_postgres::Error| Failure::Away(describe(&error));
         let connected = self.address.hosts[index].connect(self.address.tls.clone()).await;
         let (client, connection) = connected.map_err(failed)?;
         // When it breaks, whoever waits for an answer on it is told.
@@ -383,8 +386,8 @@ impl Connector {
         let read_only: bool = row.try_get("read_only").map_err(failed)?;
         let identity: String = row.try_get("identity").map_err(failed)?;
         match self.expected.get() {
-            _ if read_only => Err("it is read-only, a standby perhaps".to_owned()),
-            Some(expected) if *expected != identity => Err(RESTORED.to_owned()),
+            _ if read_only => Err(Failure::Away("it is read-only, a standby perhaps".to_owned())),
+            Some(expected) if *expected != identity => Err(Failure::Restored),
             _ => Ok(connection),
         }
     }

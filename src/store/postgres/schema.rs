@@ -49,8 +49,7 @@ pub enum PostgresOpenError {
     #[error("the records in it were moved to {place} on {}; use those", at.day())]
     Moved { place: String, at: Timestamp },
     #[error(
-        "these records were restored from a copy: what happened since it was made is not in them, and the mail in it may have \
-         gone. Run `unionhall resume` on them first; it says what it does"
+        "these records were restored from a copy: what happened since it was made is not in them, and the mail in it may have gone"
     )]
     Restored,
     #[error("the role may not make tables in it; make it the database's owner: ALTER DATABASE … OWNER TO …")]

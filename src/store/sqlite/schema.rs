@@ -52,7 +52,7 @@ pub enum SqliteOpenError {
     OtherBuild { path: PathBuf, found: String, known: String },
     #[error("the records in {} were moved to {place} on {}; use those", path.display(), at.day())]
     Moved { path: PathBuf, place: String, at: Timestamp },
-    #[error("there are records at {} already; move them away, or give another data folder with --data", path.display())]
+    #[error("there are records at {} already; move them away, or give another data folder in UNIONHALL_DATA", path.display())]
     Taken { path: PathBuf },
     #[error("{} is left of another database; it would be taken for this one's: move it away first", path.display())]
     Leftover { path: PathBuf },

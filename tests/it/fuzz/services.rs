@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use unionhall::app::{App, Parts};
+use unionhall::cli::remedy;
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
 use unionhall::domain::mail::lane::Lane;
@@ -48,7 +49,7 @@ fn mcp_server() -> &'static (McpServer, Clock) {
             secret: Secret::new("the secret of a fuzzed installation").unwrap(),
             store: Store::new(Arc::new(store)),
             limiter: Arc::new(MemoryLimiter::new(1_000_000)),
-            log: Log::start(Level::Errors, Format::Json, clock, std::io::sink()).unwrap(),
+            log: Log::start(Level::Errors, Format::Json, clock, remedy::write, std::io::sink()).unwrap(),
             mail: Delivery::Held,
             webhooks: Arc::default(),
             outbound: unionhall::outbound::GuardedClient::new(Vec::new(), false),

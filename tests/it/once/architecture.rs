@@ -133,9 +133,9 @@ const BATCHES: &[&str] = &["src/membership/confirm/batch.rs", "src/membership/si
 /// database as a whole. Other commands ask the layer that owns the part.
 const NAMES_STORE: &[&str] = &[
     "src/app.rs", "src/campaigns/", "src/cli/backup/", "src/cli/doctor/records.rs", "src/cli/mcp/", "src/cli/mod.rs",
-    "src/cli/sandbox_records.rs", "src/cli/serve/", "src/cli/transfer.rs", "src/config/", "src/figures/",
-    "src/installation.rs", "src/keys/", "src/lease_queue.rs", "src/mail/", "src/membership/", "src/operator/",
-    "src/partners/", "src/people/", "src/rewards/", "src/sandbox/", "src/store/",
+    "src/cli/remedy.rs", "src/cli/sandbox_records.rs", "src/cli/serve/", "src/cli/transfer.rs", "src/config/",
+    "src/figures/", "src/installation.rs", "src/keys/", "src/lease_queue.rs", "src/mail/", "src/membership/",
+    "src/operator/", "src/partners/", "src/people/", "src/rewards/", "src/sandbox/", "src/store/",
 ];
 
 /// Files with a public field that is a store: what the wiring makes a part from.
@@ -250,6 +250,38 @@ fn no_layer_uses_what_it_must_not() {
             "src/new.rs: the layer new is not in the table", "src/operations/a.rs uses http",
             "src/operations/a.rs uses store", "src/site/a.rs names limiter::memory::f",
         ],
+    );
+}
+
+/// Commands named in a text below the layers that name them to operators: others carry a `Remedy`.
+fn named_commands(tree: &Tree) -> Vec<String> {
+    let line = unionhall::cli::command_line();
+    let commands = Vec::from_iter(line.get_subcommands().map(clap::Command::get_name));
+    let mut faults = Vec::new();
+    for (path, text) in tree {
+        if module(path).is_none_or(|module| ["cli", "config", "site"].contains(&module[0])) {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().lines();
+        let code = Vec::from_iter(code.filter(|line| !line.trim_start().starts_with("//"))).join("\n");
+        let says =
+            |command: &&&str| code.contains(&format!("unionhall {command}")) || code.contains(&format!("`{command} "));
+        faults.extend(commands.iter().find(says).map(|command| format!("{path} names {command}")));
+    }
+    faults
+}
+
+#[test]
+fn commands_are_named_at_the_surface() {
+    finds(
+        named_commands,
+        &[
+            ("src/cli/a.rs", "const A: &str = \"`unionhall doctor` says why\";"),
+            ("src/mail/a.rs", "/// For `unionhall mail`.\nconst A: &str = \"a newer unionhall\";"),
+            ("src/mail/b.rs", "const B: &str = \"`unionhall mail list` shows it\";"),
+            ("src/store/c.rs", "const C: &str = \"as `keys list` shows it\";"),
+        ],
+        &["src/mail/b.rs names mail", "src/store/c.rs names keys"],
     );
 }
 

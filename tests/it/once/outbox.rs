@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use tokio::sync::Notify;
+use unionhall::cli::remedy;
 use unionhall::config::UnionSettings;
 use unionhall::domain::answers::Answers;
 use unionhall::domain::api_key::Mode;
@@ -122,7 +123,7 @@ impl Room {
 
     fn with(store: OpenStore, records: Records) -> Self {
         let lines = Lines::default();
-        let log = Log::start(Level::Errors, Format::Text, Clock::start(), lines.clone()).unwrap();
+        let log = Log::start(Level::Errors, Format::Text, Clock::start(), remedy::write, lines.clone()).unwrap();
         Self { store, records, transport: Arc::default(), log, lines }
     }
 

@@ -177,7 +177,10 @@ async fn a_confirmation_is_told_signed_and_once() {
     let secret = add(&server, &receiver, "/ok");
     server.run(&["webhooks", "test", "1", "--base-url", "http://127.0.0.1:8080"]);
     let guarded = server.try_run(&["webhooks", "test", "1"]);
-    assert!(String::from_utf8_lossy(&guarded.stderr).contains("--base-url"), "the same guard as adding has");
+    assert!(
+        String::from_utf8_lossy(&guarded.stderr).contains("UNIONHALL_BASE_URL=http://127.0.0.1:8080"),
+        "the same guard as adding has"
+    );
     let ping = &receiver.at("/ok")[0];
     assert!(is_signed(ping, &secret) && ping.body.starts_with(r#"{"type":"ping","timestamp":"20"#), "{ping:?}");
     confirmed(&server, &key, "one").await;

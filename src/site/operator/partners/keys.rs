@@ -13,7 +13,7 @@ use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 
 use crate::keys::records::{FindKey, RevokeKey};
-use crate::operator::partner::{KeyPartner, NewKey, NotRotated, after_revoking, revoked, rotated_before};
+use crate::operator::partner::{KeyPartner, NewKey, NotRotated, after_revoking, revoked};
 use crate::site::operator::frame::{OperatorFrame, render};
 use crate::site::operator::session::{OperatorVisit, Question, is_sure};
 use crate::site::{PageResult, Visit, field};
@@ -35,7 +35,6 @@ struct NewKeyPage<'a> {
     back: &'a str,
 }
 
-/// Shows a key, this once.
 fn show_key(found: &OperatorVisit<'_>, key: &ApiKey, says: Vec<String>, back: &str) -> Answer {
     found.page(render(&NewKeyPage { frame: found.frame(), key: key.reveal(), says, back }))
 }
@@ -125,7 +124,6 @@ fn require_new(
     found.require_sure(&question, fields)
 }
 
-/// The key that a form is about.
 fn named(found: &OperatorVisit<'_>, fields: &[u8]) -> PageResult<KeyId> {
     let id = field(fields, "key").unwrap_or_default().parse();
     id.map_err(|_| found.refuse("The form names no key. Load the page again.").into())
@@ -154,8 +152,7 @@ pub async fn revoke(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     let key = found.stored(key)?.ok_or_else(unknown)?;
     let back = format!("/operator/partners/{}", key.key.partner_id);
     let mut lines = revoked(&key, Mode::Live, now);
-    lines.extend(rotated_before(&key.key));
-    lines.push(after_revoking(&key.key));
+    lines.extend(after_revoking(&key.key, Mode::Live, found.access.write_remedy));
     Ok(found.done_at(&back, "Revoked", &lines))
 }
 
@@ -198,7 +195,7 @@ pub async fn rotate(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     let rotated = match act.keys().rotate(id, &key, *grace, None, false, visit.now.time).await {
         Ok(rotated) => rotated,
         Err(NotRotated::Store(error)) => return issued(&found, key.id(), Err(error)).await,
-        Err(why) => return Ok(found.refuse(&format!("No key was issued: {why}."))),
+        Err(why) => return Ok(found.refuse(&found.sentence(format!("No key was issued: {why}"), why.remedy()))),
     };
     let mut says = vec![format!("Key {} replaces {id}, which works until {}.", key.id(), rotated.old_ends)];
     says.extend(rotated.new_ends.map(|ends| format!("The new key itself works until {ends}.")));

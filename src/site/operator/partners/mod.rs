@@ -10,7 +10,7 @@ use hyper::{Request, StatusCode};
 pub use self::keys::{issue, revoke, rotate};
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
-use crate::domain::api_key::{KeyRecord, KeyStatus};
+use crate::domain::api_key::{KeyRecord, KeyStatus, Mode};
 use crate::domain::figure::{capped, grouped};
 use crate::domain::mail::budget::day_of;
 use crate::domain::partner::PartnerRecord;
@@ -21,7 +21,7 @@ use crate::figures::ListSources;
 use crate::http::request::body::SentBody;
 use crate::keys::records::{KeyFigures, ListKeysOf};
 use crate::operator::Funnel;
-use crate::operator::partner::{MAX_COUNTED, waits_again};
+use crate::operator::partner::{self, MAX_COUNTED, suspended, waits_again};
 use crate::partners::endpoints::ListEndpoints;
 use crate::partners::records::{ListPartners, ResumePartner, SuspendPartner};
 use crate::site::{PageResult, Visit, field};
@@ -34,13 +34,11 @@ const PARTNERS_SHOWN: usize = 500;
 /// Keys of one partner on its page, the newest.
 const KEYS_SHOWN: u32 = 100;
 
-/// Days that rates are of.
 const RATE_DAYS: i64 = 30;
 
 /// How long a page waits for mail that goes again; the rest goes without it.
 const MAIL_WAITED_FOR: Duration = Duration::from_secs(3);
 
-/// What came of a partner's sign-ups.
 struct ShownRates {
     signed_up: String,
     confirmed: String,
@@ -107,7 +105,6 @@ struct PartnerPage<'a> {
     partner: &'a PartnerRecord,
     rates: ShownRates,
     keys: &'a [(KeyRecord, KeyFigures)],
-    /// Keys of it that are not shown.
     more_keys: u64,
     endpoints: &'a [ListedEndpoint],
     form: String,
@@ -143,7 +140,6 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     Ok(found.page(render(&page)))
 }
 
-/// A time that may not have come.
 fn time_or_dash(time: Option<Timestamp>) -> String {
     time.map_or_else(|| "–".to_owned(), |time| time.to_string())
 }
@@ -153,7 +149,6 @@ fn works(key: &KeyRecord, now: Timestamp) -> bool {
     !matches!(key.status(now), KeyStatus::Revoked | KeyStatus::Expired)
 }
 
-/// Where one partner's page is.
 fn path(partner: &PartnerRecord) -> String {
     format!("/operator/partners/{}", partner.id)
 }
@@ -165,27 +160,19 @@ pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
     let (name, now) = (partner.name.clone(), visit.now.time);
     match field(&fields, "act").as_deref() {
         Some("suspend") => {
-            let is_done = partner.suspended_at.is_none() && {
+            if partner.suspended_at.is_none() {
                 require_sure_to_suspend(&found, &partner, &fields)?;
                 let acting = found.acting("partners suspend", name.clone());
-                found.stored(acting.run(SuspendPartner(partner.id, now)).await)?
-            };
-            let says = match is_done {
-                true => format!("{name} is suspended: within two seconds none of its keys works."),
-                false => format!("{name} is suspended already."),
-            };
+                found.stored(acting.run(SuspendPartner(partner.id, now)).await)?;
+            }
+            let says = suspended(&name, partner.suspended_at, Mode::Live);
             let waits = "Its webhooks wait, and its mail that has not left is held, until you resume it.";
             Ok(found.done_at(&path(&partner), "Suspended", &[says, waits.to_owned()]))
         }
         Some("resume") => {
             require_sure_to_resume(&found, &partner, &fields)?;
             let resumed = found.acting("partners resume", name.clone()).run(ResumePartner(partner.id, now)).await;
-            let mut says = vec![match found.stored(resumed)? {
-                true => format!(
-                    "{name} is no longer suspended: within two seconds its keys work again, except those that expired or were revoked."
-                ),
-                false => format!("{name} was not suspended."),
-            }];
+            let mut says = vec![partner::resumed(&name, found.stored(resumed)?, Mode::Live)];
             // Also where it was lifted before: the mail of one that was interrupted is still held. However much there is, it goes on
             // when nobody waits for it any more.
             let (partners, app) = (found.operator().partners(), std::sync::Arc::clone(visit.app().core()));

@@ -9,7 +9,7 @@ use askama::Template;
 
 use self::charts::Chart;
 use self::pictures::{Picture, PictureContent, pictures, rewards};
-pub(in crate::site) use self::pictures::{accepted, coarse, title};
+pub(in crate::site) use self::pictures::{accepted, next, title};
 use crate::domain::catalog::Catalog;
 use crate::domain::time::Timestamp;
 use crate::operator::overview::Overview;
@@ -28,7 +28,6 @@ impl OverviewPart {
     }
 }
 
-/// The picture of rewards alone.
 #[derive(Template)]
 #[template(path = "operator/one_picture.html")]
 pub struct RewardsPart {

@@ -5,7 +5,7 @@ mod service;
 
 use self::members::{demand, referrals, states};
 pub(super) use self::service::rewards;
-pub(in crate::site) use self::service::{accepted, coarse, title};
+pub(in crate::site) use self::service::{accepted, next, title};
 use self::service::{campaigns, mail, partners};
 use super::charts::{BarItem, Chart, Tone, bars, lines};
 use crate::domain::catalog::Catalog;
@@ -23,7 +23,6 @@ const TABLE_ROWS: usize = 60;
 /// Days that are points of their own; of more each week is one.
 const DAILY: usize = 35;
 
-/// One picture.
 pub(super) struct Picture {
     /// Of the section, for links.
     pub(super) id: &'static str,
@@ -42,11 +41,9 @@ pub(super) enum PictureContent {
     },
 }
 
-/// The figures of a picture.
 pub(super) struct DataTable {
     pub(super) columns: Vec<&'static str>,
     pub(super) rows: Vec<DataRow>,
-    /// Rows that are left out.
     pub(super) more: Option<String>,
 }
 

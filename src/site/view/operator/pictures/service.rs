@@ -2,11 +2,13 @@
 
 use super::{CHART_ROWS, DataTable, Picture, PictureContent, row, share};
 use crate::domain::campaign::CampaignState;
+use crate::domain::campaign::demand::count_words;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::{capped, counted, grouped, money};
 use crate::domain::language::Language;
 use crate::domain::mail::MOST_COUNTED;
 use crate::domain::mail::budget::source_name;
+use crate::domain::time::Timestamp;
 use crate::operator::Funnel;
 use crate::operator::overview::{MONTH, Overview};
 use crate::site::view::operator::charts::{BarItem, Tone, bars, steps};
@@ -102,7 +104,6 @@ fn mails(count: u64) -> String {
     if count == 1 { "1 mail is".to_owned() } else { format!("{} mails are", capped(count, MOST_COUNTED)) }
 }
 
-/// Some time, in its largest unit.
 fn duration(seconds: u64) -> String {
     match seconds {
         0..60 => counted(seconds, "second"),
@@ -112,7 +113,6 @@ fn duration(seconds: u64) -> String {
     }
 }
 
-/// The steps that a campaign takes.
 const STEPS: [CampaignState; 6] = [
     CampaignState::Draft,
     CampaignState::Gathering,
@@ -127,14 +127,21 @@ pub(in crate::site) fn title(campaign: &CampaignRecord) -> &str {
     campaign.draft.text(Language::English).map_or(campaign.slug().as_str(), |text| &text.title)
 }
 
-/// A count of a sheet, which is rounded.
-pub(in crate::site) fn coarse(members: u64) -> String {
-    if members == 0 { "<5".to_owned() } else { grouped(members) }
-}
-
 /// Members who accepted, as the last sheet has it.
 pub(in crate::site) fn accepted(campaign: &CampaignRecord) -> String {
-    coarse(campaign.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted))
+    count_words(campaign.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted))
+}
+
+/// What happens next: by a date, or by a button.
+pub(in crate::site) fn next(campaign: &CampaignRecord, now: Timestamp) -> String {
+    let step = match campaign.state {
+        CampaignState::Draft => "open it",
+        CampaignState::Negotiating => "publish an offer",
+        CampaignState::Offered => "accepting has ended; activate it once the deal has started, or cancel it",
+        CampaignState::Active => "accepting has ended; close it at the end of the deal",
+        CampaignState::Gathering | CampaignState::Closed | CampaignState::Cancelled => "nothing",
+    };
+    campaign.next_date(now).map_or_else(|| step.to_owned(), |date| date.to_string())
 }
 
 pub(super) fn campaigns(overview: &Overview) -> Picture {
@@ -157,13 +164,13 @@ pub(super) fn campaigns(overview: &Overview) -> Picture {
             let taken = STEPS.iter().position(|state| *state == campaign.state).map(|place| place as u64 + 1);
             let value = match campaign.state {
                 CampaignState::Draft | CampaignState::Cancelled => campaign.state.name().to_owned(),
-                state => format!("{} · {} in", state.name(), coarse(campaign.counted_in())),
+                state => format!("{} · {} in", state.name(), count_words(campaign.counted_in())),
             };
             (title(campaign).to_owned(), value, taken)
         });
         let rows = campaigns.iter().map(|campaign| {
-            let (state, next) = (campaign.state.name().to_owned(), campaign.next_words(overview.read_at));
-            row(title(campaign), [state, coarse(campaign.counted_in()), accepted(campaign), next])
+            let (state, next) = (campaign.state.name().to_owned(), next(campaign, overview.read_at));
+            row(title(campaign), [state, count_words(campaign.counted_in()), accepted(campaign), next])
         });
         let table = DataTable::new(["Campaign", "State", "In", "Accepted", "Next"], rows);
         PictureContent::Chart(steps(items.collect(), STEPS.len() as u64), vec![table])
