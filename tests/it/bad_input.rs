@@ -9,8 +9,7 @@ fn people(server: &Server) -> i64 {
 }
 
 fn server() -> (Server, String) {
-    let (server, key) = Server::with_key(&["--key-per-minute", "100000"]);
-    (server, key)
+    Server::with_key(&["--key-per-minute", "100000"])
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -188,7 +188,7 @@ async fn what_happens_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn members_backups_and_pauses_are_told() {
+async fn members_and_the_last_backup_are_told() {
     let (server, key) = Watched::with_key(&["--mail", "hold", "--backup-every", "15m"]);
     server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
     let figures = server.figures().await;
@@ -202,7 +202,12 @@ async fn members_backups_and_pauses_are_told() {
     assert!(figures["unionhall_last_backup_timestamp_seconds"] > 1.7e9);
     assert_eq!(figures["unionhall_backup_interval_seconds"], 900.0);
     assert!(server.run(&["audit"]).contains("made with other tools"));
-    // What the operator wants is no fault.
+}
+
+/// What the operator wants is no fault.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_is_told_from_faults() {
+    let (server, key) = Watched::with_key(&["--mail", "hold"]);
     server.run(&["signups", "pause"]);
     wait_for!(async || { server.post("/v1/invite", &key, sign_up("ana@example.com")).await.status == 500 }).await;
     let form = Request::post("/join").header("content-type", "application/x-www-form-urlencoded");

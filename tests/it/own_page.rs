@@ -149,8 +149,7 @@ fn code(server: &Server, id: SignInRef) -> String {
 
 /// A server whose mail waits, and its partner's key.
 pub(crate) fn start() -> (Server, String) {
-    let (server, key) = Server::with_key(&["--mail", "hold", "--log", "errors"]);
-    (server, key)
+    Server::with_key(&["--mail", "hold", "--log", "errors"])
 }
 
 pub(crate) async fn invite(server: &Server, key: &str, email: &str, ref_code: Option<&str>) -> String {

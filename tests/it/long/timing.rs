@@ -54,8 +54,7 @@ async fn compare<const N: usize>(
 }
 
 fn server() -> (Server, String) {
-    let (server, key) = Server::with_key(&["--key-per-minute", "1000000", "--log", "off", "--mail", "hold"]);
-    (server, key)
+    Server::with_key(&["--key-per-minute", "1000000", "--log", "off", "--mail", "hold"])
 }
 
 #[tokio::test(flavor = "multi_thread")]
