@@ -196,7 +196,8 @@ impl LeaseQueue for WebhookWorker {
             Ok((endpoint, outcome, disabled)) => self.count(&mut alarms.failing, endpoint, outcome, *disabled),
             Err(error) => {
                 if !std::mem::replace(&mut alarms.store_fails, true) {
-                    self.log.problem(None, &format!("webhooks wait, for their records cannot be used: {error}"));
+                    let text = format!("webhooks wait, for their records cannot be used: {error}");
+                    self.log.problem_with(None, &text, error.remedy());
                 }
             }
         }

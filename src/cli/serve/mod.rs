@@ -25,6 +25,7 @@ use self::sandbox::{SandboxRuntime, SharedParts};
 use super::secret::{self, Claimed};
 use super::{AlreadyPrinted, block_on, open_store, print_aside};
 use crate::app::{App, Parts};
+use crate::cli::remedy;
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
 use crate::domain::api_key::Mode;
@@ -76,7 +77,8 @@ pub(super) fn run(settings: &ServeSettings, look: LookAtMachine) -> anyhow::Resu
     match done {
         // Not by the log, which may be off: why it ended is said at any level.
         Err(error) if log.format() == Format::Json => {
-            print_aside(&json_event(clock.now().time, Severity::Error, None, &format!("{error:#}")));
+            let text = format!("{error:#}{}", remedy::end(&*error));
+            print_aside(&json_event(clock.now().time, Severity::Error, None, &text));
             Err(AlreadyPrinted.into())
         }
         done => done,

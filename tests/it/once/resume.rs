@@ -129,7 +129,7 @@ async fn a_running_node_refuses_what_was_restored_under_it() {
     assert_eq!(refused.status, 500);
     assert_eq!(server.number("SELECT count(*) FROM people"), 1, "nothing is written to it");
     wait_for!(async || server.get("/readyz").await.status == 503).await;
-    assert!(server.log().contains("run `unionhall resume`"), "{}", server.log());
+    wait_for!(async || server.log().contains("run `unionhall resume`")).await;
 
     holds(&server.run(&["resume", "--complete"]), &["no sign-up, person, key or mail was changed"]);
     let (_, home) = server.stop();
