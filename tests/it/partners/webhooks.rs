@@ -406,7 +406,7 @@ mod once {
         };
         for (url, told) in [
             ("http://partner.example/hook", "https://"),
-            ("https://10.0.0.1/hook", "--outbound-allow"),
+            ("https://10.0.0.1/hook", "UNIONHALL_OUTBOUND_ALLOW"),
             ("https://[::ffff:10.0.0.1]/hook", "write the IPv4 address itself"),
             ("https://169.254.169.254/latest", "not on the public internet"),
             ("https://user:word@partner.example/", "user"),
