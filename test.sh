@@ -105,13 +105,18 @@ build() { cargo test --locked --workspace --no-run; }
 
 # tests_on BACKEND [NAME...]: all tests on SQLite with limits in memory. On PostgreSQL and Redis the tests of tests/on_postgres again; with
 # names, or in a long run, all that depend on the store or the limiter. A test with `once::` in its path does not, or brings its own
-# stores: tests/it/once/mod.rs.
+# stores: tests/it/once/mod.rs. BACKEND-alone: those of a long run that need the machine for themselves, one after another.
 tests_on() {
+    local backend=${1%-alone} at_once=$threads
     local status=0 report=target/nextest/$1/junit.xml said=$target/test-output/$1.tests which=(--workspace) names=("${@:2}")
     # The plans come after all others: see `plans`.
     local skipped=(--skip growth::plans::)
-    [[ $long || ${names[0]:-} == --exact ]] || skipped+=(--skip long::)
-    if [[ $1 == postgres ]]; then
+    if [[ $1 == *-alone ]]; then
+        names=(long::) at_once=1
+    elif [[ ! $long || ${#names[@]} -eq 0 ]] && [[ ${names[0]:-} != --exact ]]; then
+        skipped+=(--skip long::)
+    fi
+    if [[ $backend == postgres ]]; then
         which=(--test it)
         skipped+=(--skip once::)
         if [[ ! $long ]] && ((${#names[@]} == 0)); then
@@ -123,10 +128,10 @@ tests_on() {
     rm -f "$report"
     export UNIONHALL_TEST_STATEMENTS=$statements
     if has_nextest; then
-        UNIONHALL_TEST_BACKEND=$1 cargo nextest run --locked --no-tests=pass --profile "$1" --test-threads "$threads" "${which[@]}" -- \
+        UNIONHALL_TEST_BACKEND=$backend cargo nextest run --locked --no-tests=pass --profile "$1" --test-threads "$at_once" "${which[@]}" -- \
             "${skipped[@]}" "${names[@]}" || status=$?
     else
-        UNIONHALL_TEST_BACKEND=$1 cargo test --locked --no-fail-fast "${which[@]}" -- "${skipped[@]}" "${names[@]}" 2>&1 |
+        UNIONHALL_TEST_BACKEND=$backend cargo test --locked --no-fail-fast "${which[@]}" -- "${skipped[@]}" "${names[@]}" 2>&1 |
             tee "$said" || status=$?
     fi
     return "$status"
@@ -156,10 +161,10 @@ plans() {
 # forget_results: of the run before.
 forget_results() {
     mkdir -p "$target/test-output"
-    rm -f target/nextest/{sqlite,postgres}/junit.xml "$target"/test-output/*.{tests,failed,ended} "$statements"
+    rm -f target/nextest/*/junit.xml "$target"/test-output/*.{tests,failed,ended} "$statements"
 }
 
-# failed_tests BACKEND: their names, as nextest's report or cargo's output has them.
+# failed_tests PART: their names, as nextest's report or cargo's output has them.
 failed_tests() {
     python3 - "target/nextest/$1/junit.xml" "$target/test-output/$1.tests" <<'PYTHON'
 import pathlib, re, sys, xml.etree.ElementTree
@@ -173,16 +178,16 @@ print(*dict.fromkeys(names), sep="\n")
 PYTHON
 }
 
-# name_failed_tests BACKEND: each with the command that repeats it.
+# name_failed_tests PART: each with the command that repeats it.
 name_failed_tests() {
-    local names name
+    local names name backend=${1%-alone}
     names=$(failed_tests "$1")
     if [[ -z $names ]]; then
-        printf '%s\n    %s\n' "the tests on $1 have not come to their end" "UNIONHALL_TEST_BACKEND=$1 ./test.sh ''"
+        printf '%s\n    %s\n' "the tests on $backend have not come to their end" "UNIONHALL_TEST_BACKEND=$backend ./test.sh ''"
         return
     fi
     for name in $names; do
-        printf '%s\n    %s\n' "$name, on $1" "UNIONHALL_TEST_BACKEND=$1 ./test.sh --exact $name"
+        printf '%s\n    %s\n' "$name, on $backend" "UNIONHALL_TEST_BACKEND=$backend ./test.sh --exact $name"
     done
 }
 
@@ -196,7 +201,7 @@ checks() {
 # name_failed_part PART: what failed of it, with the command that repeats it.
 name_failed_part() {
     case $1 in
-    sqlite | postgres) name_failed_tests "$1" ;;
+    sqlite* | postgres*) name_failed_tests "$1" ;;
     formatting | dependencies | documentation | build | install)
         printf '%s\n    %s\n' "${title[$1]}" "./test.sh --only $1"
         ;;
@@ -211,13 +216,13 @@ name_failed_part() {
 
 slowest_tests() {
     has_nextest || { echo "cargo-nextest is not installed; without it nobody knows"; return; }
-    python3 - target/nextest/{sqlite,postgres}/junit.xml <<'PYTHON'
+    python3 - target/nextest/*/junit.xml <<'PYTHON'
 import pathlib, sys, xml.etree.ElementTree
 tests = []
 for path in map(pathlib.Path, sys.argv[1:]):
     if path.exists():
         for test in xml.etree.ElementTree.parse(path).iter("testcase"):
-            tests.append((float(test.get("time")), path.parent.name, test.get("classname"), test.get("name")))
+            tests.append((float(test.get("time")), path.parent.name.removesuffix("-alone"), test.get("classname"), test.get("name")))
 for time, backend, binary, name in sorted(tests, reverse=True)[:20]:
     print(f"{time:9.1f} s  {name} ({backend}{'' if binary == 'unionhall::it' else ', ' + binary})")
 PYTHON
@@ -348,6 +353,12 @@ if [[ $long ]]; then
     tools+=(package)
     plan package "What a release ships: the Debian package on a copy of this machine, container files, bill of materials"
 fi
+# What measures times, or makes millions of rows.
+alone=()
+if [[ $long ]]; then
+    [[ $backend == postgres ]] || { plan sqlite-alone "Long tests, one after another, on SQLite" && alone+=(sqlite-alone); }
+    [[ $backend == sqlite ]] || { plan postgres-alone "Long tests, one after another, on PostgreSQL and Redis" && alone+=(postgres-alone); }
+fi
 [[ $backend != both ]] || plan plans "What the tests ran on PostgreSQL, planned on filled tables"
 last=$(last_time all)
 [[ -z $last ]] || printf '%14s  in all\n' "$(in_words "$last")"
@@ -383,6 +394,7 @@ else
     wait "$running_tools" || true
     unset "running[$running_tools]"
     for name in "${tools[@]}"; do join "$name"; done
+    for name in "${alone[@]}"; do part "$name" tests_on "$name"; done
     [[ $backend != both ]] || part plans plans
 
     heading "The slowest twenty tests"

@@ -248,10 +248,11 @@ impl Drop for Server {
     }
 }
 
+/// The memory of a process; nothing if it has ended and nobody has waited for it yet.
 pub(crate) fn resident(process: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10)
 }
 
 /// One kept-alive connection, and the host that it asks for.
