@@ -204,6 +204,8 @@ struct Author {
     is_paused: bool,
     /// What was asked for so far: when, and by whom.
     asked: Vec<(Timestamp, usize)>,
+    /// Who is surely known: those who asked with a code of their own, and were not erased since.
+    known: HashSet<usize>,
     /// The mailboxes of people, and of those who referred them.
     referred: HashSet<(usize, usize)>,
     named: u32,
@@ -251,11 +253,15 @@ impl Author {
         }
         match self.pick(20) {
             0..=8 => {
-                // Codes of people who are known before: at once nobody knows whose comes first.
-                let known: Vec<usize> = self.asked.iter().map(|(_, who)| *who).collect();
                 self.names.clear();
                 let mailboxes = self.mailboxes();
-                Turn::SignUps(mailboxes.into_iter().map(|mailbox| self.sign_up(mailbox, &known)).collect())
+                // Codes of people who are known before: at once nobody knows whose comes first.
+                let asked = self.asked.iter().map(|(_, who)| *who);
+                let others =
+                    asked.filter(|who| self.known.contains(who) || !mailboxes.contains(&(who / 2))).collect::<Vec<_>>();
+                let all: Vec<_> = mailboxes.into_iter().map(|mailbox| self.sign_up(mailbox, &others)).collect();
+                self.known.extend(all.iter().filter(|asked| asked.code_of.is_none()).map(|asked| asked.who));
+                Turn::SignUps(all)
             }
             9..=13 => {
                 let (mut clicks, mut mailboxes) = (Vec::new(), Vec::new());
@@ -286,7 +292,11 @@ impl Author {
                 Turn::Decline(created_at, silence, self.moment())
             }
             15 => Turn::Leave(self.pick(PEOPLE), self.moment()),
-            16 => Turn::Erase(self.pick(PEOPLE), self.moment()),
+            16 => {
+                let who = self.pick(PEOPLE);
+                self.known.remove(&who);
+                Turn::Erase(who, self.moment())
+            }
             17 => {
                 self.is_paused = true;
                 Turn::Pause(true)
@@ -299,7 +309,7 @@ impl Author {
         }
     }
 
-    fn sign_up(&mut self, mailbox: usize, known: &[usize]) -> Asked {
+    fn sign_up(&mut self, mailbox: usize, others: &[usize]) -> Asked {
         let who = mailbox * 2 + usize::from(self.one_in(3));
         let at = self.moment();
         self.asked.push((at, who));
@@ -309,7 +319,7 @@ impl Author {
             sets[self.pick(4)].map(CategorySet::from_slugs),
             [None, None, Some(""), Some("one")][self.pick(4)],
         );
-        let other = |this: &mut Self| known.get(this.pick(known.len().max(1))).copied();
+        let other = |this: &mut Self| others.get(this.pick(others.len().max(1))).copied();
         let referrer = if self.one_in(2) { other(self) } else { None };
         self.referred.extend(referrer.map(|other| (mailbox, other / 2)));
         let code_of = if self.one_in(8) { other(self) } else { None };
@@ -370,6 +380,7 @@ async fn compare(case: u64) {
         now: NOW,
         is_paused: false,
         asked: Vec::new(),
+        known: HashSet::new(),
         referred: HashSet::new(),
         named: 0,
         names: HashSet::new(),
