@@ -168,6 +168,7 @@ mod once {
         /// More addresses than the table holds, through the real server: it stays within the stated size and still counts.
         #[tokio::test(flavor = "multi_thread")]
         async fn a_flood_of_addresses_does_not_grow_the_server() {
+            needs!(LongRun);
             use unionhall::limiter::Class;
             use unionhall::limiter::memory::MemoryLimiter;
             const FLOOD: u32 = 120_000;

@@ -21,6 +21,8 @@ pub(crate) enum Needed {
     OpenFiles,
     /// What all other tests ran on PostgreSQL, written down.
     Statements,
+    /// The machine for itself, or minutes.
+    LongRun,
 }
 
 /// Open files that a flood of connections takes, on either side.
@@ -41,6 +43,7 @@ impl Needed {
             Self::SystemdAnalyze => "systemd-analyze",
             Self::OpenFiles => "20,000 open files (`ulimit -n`)",
             Self::Statements => "the statements of a whole run",
+            Self::LongRun => "a long run (`--long`)",
         }
     }
 
@@ -58,6 +61,8 @@ impl Needed {
             Self::SystemdAnalyze => machines::find_program("systemd-analyze").is_some(),
             Self::OpenFiles => may_open_many_files(),
             Self::Statements => std::env::var_os("UNIONHALL_TEST_STATEMENTS").is_some(),
+            // The script runs such a test in a long run, or by its name.
+            Self::LongRun => std::env::var_os("UNIONHALL_TEST_SERVERS").is_some(),
         }
     }
 }

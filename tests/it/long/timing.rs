@@ -59,6 +59,7 @@ fn server() -> (Server, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_referral_link_does_not_tell_who_is_known() {
+    needs!(LongRun);
     let (server, key) = server();
     for n in 0..SAMPLES + 200 {
         server.post("/v1/referral-link", &key, sign_up(&format!("known{n}@example.com"))).await.good();
@@ -74,6 +75,7 @@ async fn a_referral_link_does_not_tell_who_is_known() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sign_up_does_not_tell_who_is_known() {
+    needs!(LongRun);
     let (server, key) = server();
     for n in 0..SAMPLES + 200 {
         for who in ["pending", "member"] {
@@ -98,6 +100,7 @@ async fn a_sign_up_does_not_tell_who_is_known() {
 #[tokio::test(flavor = "multi_thread")]
 #[expect(clippy::disallowed_methods, reason = "how long it takes is what is measured")]
 async fn a_named_sign_up_does_not_tell_who_is_known() {
+    needs!(LongRun);
     let (server, key) = server();
     for n in 0..EVEN_SAMPLES + 20 {
         server.post("/v1/invite", &key, sign_up(&format!("pending{n}@example.com"))).await.good();
@@ -127,6 +130,7 @@ async fn a_named_sign_up_does_not_tell_who_is_known() {
 /// The next write, which may wait for what the mail worker writes: 0.57 to 0.59 after a mailbox that is silent.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_write_after_a_sign_up_does_not_tell_whether_its_mailbox_is_silent() {
+    needs!(LongRun);
     let (server, key) = Server::with_key(&["--key-per-minute", "1000000", "--log", "off"]);
     for n in 0..SAMPLES + 200 {
         server.post("/v1/invite", &key, sign_up(&format!("silent{n}@example.com"))).await.good();
@@ -156,6 +160,7 @@ async fn the_write_after_a_sign_up_does_not_tell_whether_its_mailbox_is_silent()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_key_does_not_tell_whether_its_id_is_known() {
+    needs!(LongRun);
     let (server, _) = server();
     // A good checksum, and the secret of nobody.
     let forge = |id: &str| {
@@ -188,6 +193,7 @@ const MOST_OF_FEW: f64 = 0.56;
 #[tokio::test(flavor = "multi_thread")]
 #[expect(clippy::disallowed_methods, reason = "how long it takes is what is measured")]
 async fn signing_in_does_not_tell_whose_address_it_is() {
+    needs!(LongRun);
     const STATES: [&str; 7] = ["unknown", "invited", "pending", "member", "left", "erased", "silenced"];
     let flags = ["--key-per-minute", "1000000", "--log", "off", "--mail", "hold", "--trusted-proxies", "127.0.0.0/8"];
     let (server, key) = Server::with_key(&flags);

@@ -42,6 +42,7 @@ fn processor_time(server: &Server, arguments: &[&str]) -> f64 {
 
 #[test]
 fn figures_and_export_at_two_million_people() {
+    needs!(LongRun);
     let (server, key) = Server::with_key(&["--store", "sqlite:", "--mail", "hold"]);
     block_on(server.post("/v1/invite", &key, sign_up("first@example.com"))).good();
     let (_, home) = server.stop();
