@@ -120,11 +120,10 @@ pub fn show_span(span: Duration) -> String {
     format!("{:#}", SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX))
 }
 
-#[derive(thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error(
     "\"{0}\" is not a date: write 2027-01-31, or an exact time such as 2027-01-31T18:00:00Z or 2027-01-31T19:00:00+01:00"
 )]
-#[derive(Debug)]
 pub struct NotADate(String);
 
 impl std::str::FromStr for Timestamp {

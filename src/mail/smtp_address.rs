@@ -32,13 +32,12 @@ pub(super) enum Encryption {
     FromTheStart(TlsParameters),
 }
 
-#[derive(thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error(
     "the mail server's address is not understood; write smtp://USER:PASSWORD@HOST:587 (STARTTLS), \
      smtps://USER:PASSWORD@HOST:465, or smtp://HOST:25?tls=none, with special characters in the password percent-encoded; \
      a login is not sent with tls=opportunistic, which may be in the clear: write tls=required, or tls=none if you mean that"
 )]
-#[derive(Debug)]
 pub struct BadServer;
 
 impl SmtpAddress {

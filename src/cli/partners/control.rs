@@ -31,12 +31,11 @@ impl MailsADay {
     const MOST: u32 = 1_000_000;
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write a number from 1 to {}, or default; `unionhall partners suspend` stops all mail of a partner",
     MailsADay::MOST
 )]
-#[derive(Debug)]
 struct NotMailsADay;
 
 impl std::str::FromStr for MailsADay {

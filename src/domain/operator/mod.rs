@@ -22,13 +22,12 @@ pub const MAX_OPERATORS: u32 = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct OperatorName(String);
 
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an operator's name has 1 to {} letters (a-z, A-Z), digits and . _ - + @, and begins with a letter or a digit, such as ana or \
      ana@union.example",
     OperatorName::LONGEST
 )]
-#[derive(Debug)]
 pub struct NotAnOperatorName;
 
 impl OperatorName {

@@ -29,13 +29,12 @@ impl fmt::Debug for IdempotencyKey {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "Idempotency-Key: send it once, with 1 to {} visible ASCII characters, bare or between double quotes, such as a UUID; \
      leave the header out if the request is not to be repeated",
     IdempotencyKey::LONGEST
 )]
-#[derive(Debug)]
 pub struct BadIdempotencyKey;
 
 /// How the refusal begins of a key that was used before with another input. Programs may compare it, as the reference says.
