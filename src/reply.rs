@@ -1,4 +1,4 @@
-//! An answer that may be there already.
+//! A future that may be ready already.
 //!
 //! The traits of this crate are used as `dyn`, and an `async fn` behind `dyn` costs an allocation a call. The backends
 //! that matter most, SQLite's readers and the limiter in memory, know their answer at once; those that wait for a network
@@ -14,7 +14,7 @@ pub enum Reply<'a, T, M = Infallible> {
     /// `None` once it has been taken.
     Now(Option<T>),
     Later(BoxFuture<'a, T>),
-    /// What waits for the answer is compiled once for every `T` that is made of an `M`.
+    /// Code that awaits is compiled once for each `M`, and not for each `T`.
     Mapped(BoxFuture<'a, M>, fn(M) -> T),
 }
 
@@ -46,7 +46,7 @@ impl<T: Unpin, M> Future for Reply<'_, T, M> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         match &mut *self {
-            // Polled again it panics, as every `async` block does: a future that never woke again would hang its caller.
+            // Panics if it is polled again, like an `async` block. Staying pending would hang the caller.
             Self::Now(answer) => Poll::Ready(answer.take().expect("`Reply` polled after completion")),
             Self::Later(future) => future.as_mut().poll(context),
             Self::Mapped(future, map) => future.as_mut().poll(context).map(*map),

@@ -162,7 +162,7 @@ fn retry_failed(task: &RetryMail, now: Timestamp) -> anyhow::Result<()> {
             operator.audited(act).run(RetryFailed { after: MailId(0), domain: task.to.clone(), now }).await?;
         let mut count = step.count;
         while let Some(after) = step.next {
-            step = operator.run(RetryFailed { after, domain: task.to.clone(), now }).await?;
+            step = operator.run_unaudited(RetryFailed { after, domain: task.to.clone(), now }).await?;
             count += step.count;
         }
         Ok(count)

@@ -13,7 +13,7 @@ use crate::domain::union::Union;
 /// The type of the catalog, with the profile that RFC 9727 names.
 pub const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
-/// Where everything is, for the front and for each document. None where an address of the union cannot stand in a header.
+/// Where everything is, for `/` and for each document. None where an address of the union cannot stand in a header.
 pub fn links(union: &Union) -> Option<HeaderValue> {
     let base = &union.base_url;
     let links = [
@@ -27,7 +27,7 @@ pub fn links(union: &Union) -> Option<HeaderValue> {
     HeaderValue::from_str(&links.join(", ")).ok()
 }
 
-/// `/.well-known/api-catalog`: each way in, with what describes it.
+/// `/.well-known/api-catalog`: each API, with its descriptions.
 pub(super) fn api_catalog(union: &Union) -> Value {
     let base = &union.base_url;
     let at = |path: &str| format!("{base}{path}");
@@ -59,13 +59,13 @@ pub(super) fn api_catalog(union: &Union) -> Value {
     })
 }
 
-/// How long `security.txt` may be believed. It is written anew for each reader, so it never lapses while the service runs.
-const BELIEVED_FOR: Duration = DAY.saturating_mul(90);
+/// How long `security.txt` is valid. It is written anew for each reader, so it never lapses while the service runs.
+const VALID_FOR: Duration = DAY.saturating_mul(90);
 
 /// `/.well-known/security.txt`; none where the union has published no contact, which the file must have.
 pub fn security_text(union: &Union, now: Timestamp) -> Option<String> {
     let (contact, base) = (union.contact_email.as_ref()?, &union.base_url);
-    let expires = now.start_of_day().plus(BELIEVED_FOR);
+    let expires = now.start_of_day().plus(VALID_FOR);
     let languages: Vec<_> = Language::ALL.iter().map(|language| language.code()).collect();
     Some(format!(
         "Contact: mailto:{contact}\nExpires: {expires}\nCanonical: {base}/.well-known/security.txt\nPreferred-Languages: {}\n\
@@ -80,7 +80,7 @@ mod tests {
     use crate::config::UnionSettings;
 
     #[test]
-    fn whom_to_tell_of_a_hole_is_told_for_some_time_to_come() {
+    fn security_txt_has_a_contact_and_expires_in_90_days() {
         let union = UnionSettings::sample();
         let now: Timestamp = "2026-11-16T10:00:00Z".parse().unwrap();
         let text = security_text(&union, now).unwrap();

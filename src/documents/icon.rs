@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// The mark at the head of every page; `icon.png` is this, rendered at 256 × 256 for readers who do not draw.
+/// The mark at the head of every page; `icon.png` is this, rendered at 256 × 256 for clients that cannot draw SVG.
 pub const SVG: &str = include_str!("../../templates/icon.svg");
 pub const PNG: &[u8] = include_bytes!("../../templates/icon.png");
 
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_container_leads_to_the_picture() {
+    fn the_ico_header_points_to_the_png() {
         let ico = ico();
         let number = |at: usize| u32::from_le_bytes(ico[at..at + 4].try_into().unwrap()) as usize;
         assert_eq!(&ico[number(18)..][..number(14)], PNG);

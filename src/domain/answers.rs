@@ -14,16 +14,16 @@ use super::us_state::UsState;
 /// A type of answer.
 trait Answer: Sized {
     /// Whether it is free text.
-    const IN_OWN_WORDS: bool = false;
+    const IS_FREE_TEXT: bool = false;
 
     /// As it is stored.
     fn text(&self) -> Cow<'_, str>;
 
     /// From what is stored; none if that is no longer an answer.
-    fn kept(text: String) -> Option<Self>;
+    fn from_stored(text: String) -> Option<Self>;
 
     /// From what was typed, or what is wrong with it.
-    fn typed(text: &str, words: &Words) -> Result<Option<Self>, String>;
+    fn from_form(text: &str, words: &Words) -> Result<Option<Self>, String>;
 
     fn shown(&self, _words: &Words) -> String {
         self.text().into_owned()
@@ -56,7 +56,12 @@ macro_rules! answers {
 
             /// From what is stored under each name.
             pub fn from_texts<E>(stored: impl Fn(&'static str) -> Result<Option<String>, E>) -> Result<Self, E> {
-                Ok(Self { $($name: stored(stringify!($name))?.and_then(Answer::kept)),* })
+                Ok(Self { $($name: stored(stringify!($name))?.and_then(Answer::from_stored)),* })
+            }
+
+            /// The labels of all answers, in a reader's language.
+            pub fn labels(words: &Words) -> [&Phrase; Self::NAMES.len()] {
+                [$(&words.$section.$label),*]
             }
 
             /// Those that say something, in a reader's language.
@@ -65,14 +70,14 @@ macro_rules! answers {
                     name: stringify!($name),
                     label: &words.$section.$label,
                     text: self.$name.as_ref().map(|answer| answer.shown(words)).unwrap_or_default(),
-                    in_own_words: <$kind>::IN_OWN_WORDS,
+                    is_free_text: <$kind>::IS_FREE_TEXT,
                 }),*];
                 all.into_iter().filter(|answer| !answer.text.is_empty())
             }
 
             /// Those that say something, for an operator. Free text is in quotes, so that it cannot forge a line.
             pub fn quoted(&self) -> Vec<String> {
-                let all = self.texts().into_iter().zip([$(<$kind>::IN_OWN_WORDS),*]);
+                let all = self.texts().into_iter().zip([$(<$kind>::IS_FREE_TEXT),*]);
                 let said = all.filter_map(|(text, own)| Some((text.filter(|text| !text.is_empty())?, own)));
                 said.map(|(text, own)| if own { quote(&text) } else { text.replace(',', ", ") }).collect()
             }
@@ -100,7 +105,7 @@ macro_rules! answers {
             pub fn check(&self, words: &Words) -> Result<Answers, Box<Self>> {
                 let mut checked = self.clone();
                 let answers = Answers {
-                    $($name: Answer::typed(&self.$name.text, words).unwrap_or_else(|mistake| {
+                    $($name: Answer::from_form(&self.$name.text, words).unwrap_or_else(|mistake| {
                         checked.$name.mistake = Some(mistake);
                         None
                     })),*
@@ -195,7 +200,7 @@ pub struct ShownAnswer<'w> {
     pub name: &'static str,
     pub label: &'w Phrase,
     pub text: String,
-    pub in_own_words: bool,
+    pub is_free_text: bool,
 }
 
 fn in_json<A: Answer, S: Serializer>(answer: &Option<A>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -207,11 +212,11 @@ impl Answer for UsState {
         self.code().into()
     }
 
-    fn kept(text: String) -> Option<Self> {
+    fn from_stored(text: String) -> Option<Self> {
         Self::from_code(&text)
     }
 
-    fn typed(text: &str, words: &Words) -> Result<Option<Self>, String> {
+    fn from_form(text: &str, words: &Words) -> Result<Option<Self>, String> {
         match text {
             "" => Ok(None),
             code => Self::from_code(code).map(Some).ok_or_else(|| words.mistake.state.to_string()),
@@ -228,7 +233,7 @@ impl Answer for CategorySet {
         self.to_string().into()
     }
 
-    fn kept(text: String) -> Option<Self> {
+    fn from_stored(text: String) -> Option<Self> {
         Some(Self::from_slugs(&text))
     }
 
@@ -246,17 +251,17 @@ impl Answer for CategorySet {
 }
 
 impl Answer for Comments {
-    const IN_OWN_WORDS: bool = true;
+    const IS_FREE_TEXT: bool = true;
 
     fn text(&self) -> Cow<'_, str> {
         self.as_str().into()
     }
 
-    fn kept(text: String) -> Option<Self> {
+    fn from_stored(text: String) -> Option<Self> {
         Some(Self::kept(text))
     }
 
-    fn typed(text: &str, words: &Words) -> Result<Option<Self>, String> {
+    fn from_form(text: &str, words: &Words) -> Result<Option<Self>, String> {
         let shorten = |_| words.mistake.comments.put("most", Self::LONGEST).plain();
         Self::new(text.trim().into()).map(Some).map_err(shorten)
     }

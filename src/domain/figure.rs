@@ -18,7 +18,7 @@ pub fn capped(count: u64, most: u32) -> String {
     format!("{}{}", grouped(count), if count < most.into() { "" } else { "+" })
 }
 
-/// So many of something: 1 member, 1,234 members, 2 drafts of an offer.
+/// A count with its noun: 1 member, 1,234 members, 2 drafts of an offer.
 pub fn counted(count: u64, what: &str) -> String {
     let (noun, rest) = what.find(' ').map_or((what, ""), |end| what.split_at(end));
     if count == 1 { format!("1 {what}") } else { format!("{} {noun}s{rest}", grouped(count)) }
@@ -29,7 +29,7 @@ pub fn dollars(amount: u32) -> String {
     format!("${}", grouped(amount.into()))
 }
 
-/// An amount in cents: $1,234, $0.05, or -$20 where it is owed back.
+/// An amount in cents: $1,234, $0.05, or -$20 if it is owed back.
 pub fn money(cents: i64) -> String {
     let (sign, all) = (if cents < 0 { "-" } else { "" }, cents.unsigned_abs());
     let rest = if all % 100 == 0 { String::new() } else { format!(".{:02}", all % 100) };
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commas_stand_at_every_third_digit() {
+    fn commas_separate_thousands() {
         for (amount, text) in
             [(0, "$0"), (7, "$7"), (999, "$999"), (1000, "$1,000"), (12_345, "$12,345"), (1_234_567, "$1,234,567")]
         {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_not_many() {
+    fn counts_use_singular_and_plural() {
         for (count, text) in [(0, "0 members"), (1, "1 member"), (1234, "1,234 members")] {
             assert_eq!(counted(count, "member"), text);
         }

@@ -21,7 +21,7 @@ macro_rules! recent_since {
     };
 }
 
-/// How far the sign-ups of some `source_days` got, as [`funnel`] reads it.
+/// The columns of a funnel, summed up over some `source_days`, as [`funnel`] reads them.
 macro_rules! funnel_columns {
     () => {
         "CAST(sum(signed_up) AS BIGINT) AS signed_up, CAST(sum(confirmations_sent) AS BIGINT) AS confirmations_sent,
@@ -48,7 +48,7 @@ impl Unit for AreFiguresBehind {
     }
 }
 
-/// What each source did on each day since that one, in the order of days.
+/// What each source did on each day since that day, oldest first.
 pub struct ListSourceDays(pub i64);
 
 impl Unit for ListSourceDays {
@@ -274,6 +274,7 @@ impl std::ops::AddAssign<&Self> for SourceTotals {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceDay {
     pub source: String,
+    /// Since 1970.
     pub day: i64,
     pub funnel: Funnel,
 }

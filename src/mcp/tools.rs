@@ -15,7 +15,7 @@ use crate::http::request::authorization::KeySearch;
 use crate::operations::dispatch::{Call, CallTrace, Dispatcher};
 use crate::operations::{Access, Entry};
 
-/// The lists of tools, each written once: for either era, with a key and without.
+/// The lists of tools, each serialized once: for both versions of the protocol (its "eras"), with a key and without.
 pub(super) struct ToolLists {
     legacy: [Box<RawValue>; 2],
     modern: [Box<RawValue>; 2],
@@ -54,7 +54,7 @@ fn tool(operation: &Entry, union: &Union) -> Value {
         "description": (operation.description)(union),
         "inputSchema": schema::of_tool(operation.input_schema),
         "outputSchema": schema::of_tool(operation.output_schema),
-        // All four on every tool: directories refuse those that leave one to be guessed.
+        // All four on every tool: some tool directories reject tools that omit one.
         "annotations": {
             "title": spec.title,
             "readOnlyHint": !effects.writes(),
@@ -121,7 +121,7 @@ impl<'a> ToolCall<'a> {
         end: Option<&ModernEnd>,
     ) -> RpcResponse {
         let RpcContext { authorization, address, now, request_id, .. } = context;
-        // Only what is written says by whom.
+        // Only operations that write record the client's name.
         let declared = if self.operation.spec.effects.writes() { envelope.client() } else { None };
         let client = declared.as_deref().or(context.client);
         let arguments = self.arguments.map_or("{}", RawValue::get);
@@ -141,7 +141,7 @@ impl<'a> ToolCall<'a> {
         let error = match done.result {
             Ok(answer) => match serde_json::from_slice::<Raw<'_>>(&answer) {
                 Ok(answer) => return result(answer.get(), Some(answer)),
-                Err(error) => Error::Unavailable { cause: format!("an answer is no JSON: {error}") },
+                Err(error) => Error::Unavailable { cause: format!("an answer is not JSON: {error}") },
             },
             Err(error) => {
                 let search = context.headers.and_then(|headers| headers.misplaced_key);

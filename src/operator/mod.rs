@@ -13,6 +13,7 @@ pub mod person;
 pub mod resume;
 pub mod running;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::campaigns::admin::CampaignAdmin;
@@ -35,7 +36,8 @@ use crate::people;
 use crate::people::People;
 use crate::people::erasures::ErasureLog;
 use crate::rewards::RewardAdmin;
-pub use crate::store::audit::{Act, AppendAudit, AuditEntry, AuditPlace, ListAuditAfter, ListAuditBefore};
+use crate::store::audit::AppendAudit;
+pub use crate::store::audit::{Act, AuditEntry, AuditPlace, ListAuditAfter, ListAuditBefore};
 use crate::store::sql::Unit;
 use crate::store::{Store, StoreError, StoreReply};
 
@@ -46,14 +48,32 @@ pub struct Operator {
     pub mode: Mode,
 }
 
+/// The records, with an act that the audit log records with each change.
+pub struct AuditedOperator(Operator);
+
+impl Deref for AuditedOperator {
+    type Target = Operator;
+
+    fn deref(&self) -> &Operator {
+        &self.0
+    }
+}
+
+impl AuditedOperator {
+    /// Runs a unit that changes the records.
+    pub fn run<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
+        self.0.store.run(unit)
+    }
+}
+
 impl Operator {
     pub fn new(store: Store, mode: Mode) -> Self {
         Self { store, mode }
     }
 
     /// The same, with every change written to the audit log as this act, together with the change.
-    pub fn audited(&self, act: Act) -> Self {
-        Self { store: self.store.audited(act), mode: self.mode }
+    pub fn audited(&self, act: Act) -> AuditedOperator {
+        AuditedOperator(Self { store: self.store.audited(act), mode: self.mode })
     }
 
     /// Runs a query that changes nothing.
@@ -61,9 +81,14 @@ impl Operator {
         self.store.ask(query)
     }
 
-    /// Runs a unit that changes the records; audited if this is [`Self::audited`].
-    pub fn run<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
+    /// Runs a unit whose change the audit log need not show, because no one decided on it.
+    pub fn run_unaudited<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
         self.store.run(unit)
+    }
+
+    /// Writes an act to the audit log that changes no record.
+    pub fn note(&self, act: Act) -> StoreReply<'_, ()> {
+        self.store.run(AppendAudit(act))
     }
 
     pub fn keys(&self) -> Keys {

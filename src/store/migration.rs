@@ -65,7 +65,10 @@ mod tests {
     #[test]
     fn a_released_step_is_never_changed() {
         let found: Vec<_> = MIGRATIONS.iter().map(|step| [step.sqlite, step.postgres].map(fingerprint)).collect();
-        assert_eq!(found, FINGERPRINTS, "write a new step instead: \"A migration\" in CONTRIBUTING.md");
+        assert_eq!(
+            found, FINGERPRINTS,
+            "a new step: add its fingerprints; a released one never changes (\"A migration\" in CONTRIBUTING.md)"
+        );
     }
 
     #[test]

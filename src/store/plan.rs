@@ -9,7 +9,7 @@ use super::StoreError;
 
 /// Tables that have few rows however many people there are: one row, a row per day and source, what operators and partners create
 /// by hand, or what a negotiator may create for a campaign.
-const SMALL: [&str; 18] = [
+const SMALL: &[&str] = &[
     "api_keys",
     "campaign_mailings",
     "campaign_offer_drafts",

@@ -80,7 +80,11 @@ pub(crate) fn steady(text: &str) -> Vec<String> {
         };
         word.replace(bare, stands_for)
     };
+    // A number that each step of the schema changes.
     let line = |line: &str| {
+        let line = line.split_once("schema ").map_or(line.to_owned(), |(before, after)| {
+            format!("{before}schema N{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
+        });
         line.split([' ', ',', '"']).filter(|part| !part.is_empty()).map(word).collect::<Vec<_>>().join(" ")
     };
     text.lines().map(line).filter(|line| !line.is_empty()).collect()

@@ -114,7 +114,7 @@ fn turn(
     // Each turn in the audit log would be a change, and the next turn would find it.
     let noted = match is_first {
         true => note(task, now, &format!("every {} to {}", show_span(every), folder.display())),
-        false => with_live_records(&task.store, async |operator| Ok(operator.run(NoteBackup(now)).await?)),
+        false => with_live_records(&task.store, async |operator| Ok(operator.run_unaudited(NoteBackup(now)).await?)),
     };
     noted.context("the copy is there, and its time could not be recorded")
 }

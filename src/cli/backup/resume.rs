@@ -21,7 +21,6 @@ use crate::installation::FindLatestRecord;
 use crate::operator::Operator;
 use crate::operator::resume::Resume;
 use crate::people::records::ListPeopleAfter;
-use crate::store::audit::AppendAudit;
 use crate::store::migration::Prepare;
 use crate::store::postgres::PostgresStore;
 use crate::store::{Store, WRITE_BATCH};
@@ -71,7 +70,7 @@ async fn resume(
 ) -> anyhow::Result<()> {
     let flags = task.store.as_flags();
     if task.complete {
-        operator.run(AppendAudit(act("resume", "treated as complete".to_owned(), now))).await?;
+        operator.note(act("resume", "treated as complete".to_owned(), now)).await?;
         store.note_identity().await?;
         print_line("The records are treated as complete: no sign-up, person, key or mail was changed.")?;
         return print_line(&format!("\nNext: unionhall serve{flags}"));

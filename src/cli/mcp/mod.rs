@@ -52,7 +52,7 @@ pub(super) struct McpSettings {
 
 /// The same server, over standard input and output. Mail waits in the outbox for the running service to send it.
 pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
-    // Reading the next line holds up this thread; what goes on behind a request has another.
+    // Reading the next line blocks this thread, so background work needs its own.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     block_on(&runtime, async {
         // What can be wrong with the settings is told before anything is made.

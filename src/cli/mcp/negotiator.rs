@@ -36,7 +36,7 @@ pub(in crate::cli) struct NegotiatorSettings {
 
 /// Serves the negotiator's tools over standard input and output, on the service's own records.
 pub(in crate::cli) fn run(settings: &NegotiatorSettings) -> anyhow::Result<()> {
-    // Reading the next line holds up this thread; what goes on behind a request has another.
+    // Reading the next line blocks this thread, so background work needs its own.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     block_on(&runtime, async {
         let union = settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
@@ -46,7 +46,7 @@ pub(in crate::cli) fn run(settings: &NegotiatorSettings) -> anyhow::Result<()> {
         let app = App::new(Parts {
             limiter: Arc::new(MemoryLimiter::new(union.public_per_minute)),
             union: Arc::new(union),
-            // Of nobody: this process can make no link of a member's.
+            // A throwaway secret: this process cannot make a member's links.
             secret: Secret::new(&String::from_utf8_lossy(&base32::encode::<64>(&random::bytes::<40>()?)))?,
             store: store.clone(),
             log: log.clone(),

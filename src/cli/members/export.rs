@@ -12,7 +12,6 @@ use crate::config::StoreSettings;
 use crate::domain::person::{NO_TIME, PersonRecord, PersonState};
 use crate::domain::text::csv_field;
 use crate::domain::time::Timestamp;
-use crate::operator::AppendAudit;
 use crate::people::records::ListPeopleAfter;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -90,7 +89,7 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
     let written = with_live_records(&task.store, async |operator| {
         // Before the first line: whoever takes everybody's address along is written down, even if they stop half-way.
         let what = state.map_or("everybody", PersonState::name).to_owned();
-        operator.run(AppendAudit(act("members export", what, now))).await?;
+        operator.note(act("members export", what, now)).await?;
         let all = operator.member_count().await?;
         let mut bar = Bar::on_terminal(|people| people.to_string()).filter(|_| state == Some(PersonState::Member));
         let mut out = BufWriter::new(std::io::stdout().lock());

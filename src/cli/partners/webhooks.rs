@@ -125,8 +125,11 @@ fn with_webhooks<T>(
     settings.records.with(async |operator| {
         let secret = secret::known(records, settings.records.mode(), given, &operator).await?;
         let client = settings.outbound.client(settings.base_url.as_deref().unwrap_or_default());
-        let operator = act.map_or_else(|| operator.clone(), |act| operator.audited(act));
-        work(operator.webhooks(secret, client)).await
+        let webhooks = match act {
+            Some(act) => operator.audited(act).webhooks(secret, client),
+            None => operator.webhooks(secret, client),
+        };
+        work(webhooks).await
     })
 }
 

@@ -10,7 +10,6 @@ use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::report::OnTheWay;
 use crate::domain::time::Timestamp;
-use crate::operator::AppendAudit;
 use crate::rewards::report::FindOnTheWay;
 use crate::rewards::standing::{ListPaidBetween, ListRewardAccounts};
 use crate::rewards::{BatchRecord, PAGE, RewardAdmin};
@@ -73,7 +72,7 @@ pub(super) fn run(task: &ListAccounts) -> anyhow::Result<()> {
         .await?;
         if totals.accounts > 0 {
             // Like `rewards tax`.
-            operator.run(AppendAudit(act("rewards list", counted(totals.accounts, "account"), now))).await?;
+            operator.note(act("rewards list", counted(totals.accounts, "account"), now)).await?;
         }
         if task.json {
             print_line(&totals_json(&totals, &on_the_way).to_string())?;
@@ -171,7 +170,7 @@ pub(super) fn tax(task: &SumYear) -> anyhow::Result<()> {
     let (since, until) = (begins(task.year)?, begins(task.year + 1)?);
     let (accounts, cents) = with_rewards(&task.store, async |operator, now| {
         // Like `members export`: whoever takes addresses along is written down.
-        operator.run(AppendAudit(act("rewards tax", task.year.to_string(), now))).await?;
+        operator.note(act("rewards tax", task.year.to_string(), now)).await?;
         print_line("account,email,paid_cents,currency")?;
         let (rewards, mut after, mut accounts, mut cents) = (operator.rewards(), String::new(), 0, 0);
         loop {

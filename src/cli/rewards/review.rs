@@ -6,7 +6,6 @@ use crate::cli::terminal::time_or_dash;
 use crate::cli::{print_line, print_lines};
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::review::{Pattern, PatternKind, ReviewedMember, ReviewedReferrer};
-use crate::operator::AppendAudit;
 use crate::rewards::RewardAdmin;
 use crate::rewards::report::ListReviewedReferrers;
 
@@ -22,7 +21,7 @@ pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
         .await?;
         if shown > 0 {
             // Like `rewards tax`.
-            operator.run(AppendAudit(act("rewards review", counted(shown, "referrer"), now))).await?;
+            operator.note(act("rewards review", counted(shown, "referrer"), now)).await?;
             each(&rewards, |referrer| {
                 let patterns = referrer.patterns(&disposable);
                 if patterns.is_empty() { Ok(()) } else { print_lines(&lines(referrer, &patterns)) }

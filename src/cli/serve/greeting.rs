@@ -1,5 +1,5 @@
 //! What an operator reads when the service starts: which version it is, where it listens, and the first time what to do next.
-//! Where the log is JSON and nobody sits at a terminal, so is this.
+//! It is JSON if the log is, unless a person reads it at a terminal.
 
 use std::io::IsTerminal;
 
@@ -63,9 +63,7 @@ pub(super) fn greet(
     };
     let contact = match settings.union.contact_email {
         Some(_) => "",
-        None => {
-            "\nContact: people find none on the pages, and partners none in the documents, until you give a --contact-email."
-        }
+        None => "\nContact: pages and documents show none until you give a --contact-email.",
     };
     let mail = match mail {
         MailTransport::Mailbox => format!(
@@ -79,7 +77,7 @@ pub(super) fn greet(
     };
     greeter.print(&format!(
         "
-This is its first start. What it keeps is in {kept}{keep}.
+This is the first start. Its data is in {kept}{keep}.
 
 1. Read something that needs no key:
      curl {base_url}/v1/negotiate-categories

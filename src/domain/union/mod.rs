@@ -17,7 +17,7 @@ pub struct Union {
     pub base_url: String,
     /// Where people join, without a slash at the end.
     pub join_site: String,
-    /// Whom partners write to for a key, and people about everything else.
+    /// The address that partners write to for a key, and people about everything else.
     pub contact_email: Option<String>,
     /// Whom the union's mail comes from.
     pub sender: Sender,

@@ -12,7 +12,6 @@ use crate::domain::person::{PersonDetails, PersonState, Waiver};
 use crate::domain::referral::ReferralCode;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::operator::AppendAudit;
 use crate::operator::person::lines;
 use crate::people::NotErased;
 use crate::people::records::{FindPeople, FindPersonBriefly};
@@ -105,7 +104,7 @@ async fn look_at(found: &OperatorVisit<'_>, email: &EmailAddress) -> PageResult<
     if let Some(about) = gone {
         // Nobody's row was named, so the log does not have it yet.
         let act = crate::operator::Act { about: about.to_owned(), ..act };
-        found.stored(found.operator().run(AppendAudit(act)).await)?;
+        found.stored(found.operator().note(act).await)?;
     }
     Ok(file)
 }

@@ -16,8 +16,8 @@ use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::Class;
 use crate::membership::StoreError;
-use crate::operator::Operator;
 use crate::operator::access::{OperatorAccess, SignedInOperator};
+use crate::operator::{AuditedOperator, Operator};
 use crate::site::cookie::SiteCookie;
 use crate::site::own_page::session::keep_apart;
 use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field, field_is};
@@ -156,7 +156,7 @@ impl<'a> OperatorVisit<'a> {
     }
 
     /// The same to change them: the audit log has this act, by this operator. `about` never holds an address.
-    pub(in crate::site) fn acting(&self, command: &'static str, about: impl Into<String>) -> Operator {
+    pub(in crate::site) fn acting(&self, command: &'static str, about: impl Into<String>) -> AuditedOperator {
         self.operator().audited(self.who.act(command, about.into(), self.visit.now.time))
     }
 

@@ -270,7 +270,7 @@ fn evidence<'a>(words: &'a Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> 
         (_, Some(at)) => (before, Some(words.moment(at)), format!("{after}{how}")),
         (_, None) => (alone.as_str(), None, how.to_owned()),
     };
-    let (own_words, said): (Vec<_>, Vec<_>) = sign_up.answers.shown(words).partition(|answer| answer.in_own_words);
+    let (own_words, said): (Vec<_>, Vec<_>) = sign_up.answers.shown(words).partition(|answer| answer.is_free_text);
     let said: Vec<_> = said.into_iter().map(|answer| answer.text).collect();
     // To whoever filled in the form, and above the button; a member who is signed up again is not asked anything.
     let was_shown = sign_up.state == SignUpState::Confirmed || kept.channel == Some(Channel::Form);

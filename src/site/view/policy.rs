@@ -7,6 +7,7 @@ use askama::Template;
 
 use super::join::ReferralOffer;
 use super::{Frame, rendered};
+use crate::domain::answers::Answers;
 use crate::domain::figure::{dollars, grouped};
 use crate::domain::language::Phrase;
 use crate::domain::person::RetentionTimes;
@@ -59,6 +60,8 @@ impl<'a> AboutPage<'a> {
 struct PrivacyPage<'a> {
     page: Frame<'a>,
     head: PolicyHead<'a>,
+    /// The labels of what the form asks.
+    answers: String,
     times: RetentionTimes,
 }
 
@@ -88,7 +91,10 @@ pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, tim
     let head = PolicyHead { title: title.as_str(), heading, no_text, own_text };
     match which {
         PolicyPage::About => rendered(page, &AboutPage::of(page, head, member_count)),
-        PolicyPage::Privacy => rendered(page, &PrivacyPage { page, head, times }),
+        PolicyPage::Privacy => {
+            let answers = words.list(&Answers::labels(words).map(Phrase::as_str));
+            rendered(page, &PrivacyPage { page, head, answers, times })
+        }
         PolicyPage::Terms => rendered(page, &TermsPage { page, head }),
     }
 }

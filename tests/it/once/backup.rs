@@ -268,7 +268,7 @@ fn what_is_damaged_is_refused_and_leaves_nothing_behind() {
         (replaced("backup 1", "backup 01"), header),
         (changed(place("\nmade ")), header),
         (changed(place("\nby ")), header),
-        (replaced(&format!("\nschema {newest}"), "\nschema 4"), header),
+        (replaced(&format!("\nschema {newest}"), &format!("\nschema {}", newest + 1)), header),
         (replaced("\ndatabase ", "\ndatabase 9"), header),
         (changed(place("\nsum ")), header),
         (changed(lines - 1), header),

@@ -40,7 +40,7 @@ fn the_first_start_says_what_to_do_next_and_later_ones_where_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let expected = r#"unionhall VERSION listens on http://HOST:PORT
 
-This is its first start. What it keeps is in data/; the file `secret` there makes the referral links: back it up.
+This is the first start. Its data is in data/; the file `secret` there makes the referral links: back it up.
 
 1. Read something that needs no key:
      curl http://HOST:PORT/v1/negotiate-categories
@@ -55,7 +55,7 @@ This is its first start. What it keeps is in data/; the file `secret` there make
 Mail: nothing is sent. Each message is written to data/mailbox/; open this and click:
      http://HOST:PORT/dev/mailbox?key=KEY
 Reference: http://HOST:PORT/docs   Settings: unionhall serve --help   The savings shown are samples until you give a --catalog.
-Contact: people find none on the pages, and partners none in the documents, until you give a --contact-email.
+Contact: pages and documents show none until you give a --contact-email.
 "#;
     assert_eq!(greeting(folder.path()), expected);
     let later = "unionhall VERSION listens on http://HOST:PORT\nMail: http://HOST:PORT/dev/mailbox?key=KEY";

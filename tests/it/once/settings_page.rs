@@ -1,6 +1,6 @@
 //! docs/settings.md: every setting, written from what clap knows of it.
 //!
-//! After a setting was changed: `UPDATE_DOCS=1 cargo test --test it settings_page`.
+//! After a setting was changed: `UPDATE_DOCS=1 ./test.sh settings_page`.
 
 use std::fmt::Write;
 
