@@ -237,7 +237,7 @@ impl Answer for CategorySet {
         Some(Self::from_slugs(&text))
     }
 
-    fn typed(text: &str, _: &Words) -> Result<Option<Self>, String> {
+    fn from_form(text: &str, _: &Words) -> Result<Option<Self>, String> {
         Ok(Some(Self::from_slugs(text)))
     }
 
