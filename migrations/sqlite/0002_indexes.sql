@@ -2,3 +2,10 @@
 CREATE INDEX outbox_given_up ON outbox (given_up_at) WHERE given_up_at IS NOT NULL;
 CREATE INDEX outbox_failed ON outbox (send_after)
     WHERE last_error IS NOT NULL AND given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
+-- What the ids of payouts carry since the records were restored; NULL: they never were. '0': that was before there was this column, so ids
+-- of payouts may have been given out twice.
+ALTER TABLE installation ADD COLUMN payout_generation TEXT;
+UPDATE installation SET payout_generation = '0'
+    WHERE EXISTS (SELECT 1 FROM audit WHERE command IN ('restore', 'resume') AND about <> 'treated as complete');
+-- Of the secret before a rotation; NULL: the number before.
+ALTER TABLE webhook_endpoints ADD COLUMN old_generation INTEGER;

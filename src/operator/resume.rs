@@ -1,6 +1,7 @@
 //! Makes records usable again after a gap in which no one knows what happened, because they were restored from a copy. This is the SQL
 //! part; the engines move their ids ahead themselves.
 
+use crate::domain::reward::payout::PayoutGeneration;
 use crate::domain::time::Timestamp;
 use crate::store::audit;
 use crate::store::audit::Act;
@@ -9,6 +10,8 @@ use crate::store::sql::{Failure, How, Sql, Unit, expected, values};
 pub struct Resume {
     /// When the records were copied, if known.
     pub taken_at: Timestamp,
+    /// A new one: the numbers of payouts that were made in the gap are counted again.
+    pub generation: PayoutGeneration,
     pub act: Act,
 }
 
@@ -43,6 +46,8 @@ impl Unit for Resume {
         sql.execute("UPDATE partner_events SET position = NULL WHERE position IS NOT NULL", values![]).await?;
         let anew = "UPDATE partners SET events_numbered = events_numbered + $1, events_deleted = events_numbered + $1";
         sql.execute(anew, values![self.id_gap()]).await?;
+        let ids = "UPDATE installation SET payout_generation = $1 WHERE id = 1";
+        sql.execute(ids, values![self.generation.as_str()]).await?;
         // No one is mailed twice about a campaign: how far a mailing got in the gap is not known.
         sql.execute("DELETE FROM outbox WHERE campaign_mail_id IS NOT NULL", values![]).await?;
         let stop = "UPDATE campaign_mailings SET finished_at = $1 WHERE finished_at IS NULL";

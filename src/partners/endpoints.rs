@@ -12,7 +12,8 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 /// The columns of an endpoint, as [`endpoint`] reads them.
 macro_rules! columns {
     () => {
-        "id, partner_id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, url, generation, rotated_at, created_at,
+        "id, partner_id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, url, generation,
+         coalesce(old_generation, generation - 1) AS old_generation, rotated_at, created_at,
          delivered_at, failing_since, last_error, disabled_at, disabled_reason,
          (SELECT p.suspended_at FROM partners p WHERE p.id = partner_id) AS suspended_at"
     };
@@ -95,9 +96,11 @@ impl Unit for FindEndpoint {
     }
 }
 
-/// Gives an endpoint the next secret, unless it got one after `unless_after`; returns the new generation.
+/// Gives an endpoint another secret, unless it got one after `unless_after`; returns the new generation.
 pub struct RotateEndpoint {
     pub id: EndpointId,
+    /// Random: records that are restored would count to the same number again, and a secret that was given up would come back.
+    pub generation: u32,
     pub unless_after: Timestamp,
     pub now: Timestamp,
 }
@@ -107,9 +110,9 @@ impl Unit for RotateEndpoint {
     const HOW: How = How::Write;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<u32>, Failure> {
-        let rotate = "UPDATE webhook_endpoints SET generation = generation + 1, rotated_at = $3
+        let rotate = "UPDATE webhook_endpoints SET old_generation = generation, generation = $4, rotated_at = $3
                       WHERE id = $1 AND coalesce(rotated_at, 0) <= $2 AND removed_at IS NULL RETURNING generation";
-        sql.value(rotate, values![self.id.0, self.unless_after, self.now]).await
+        sql.value(rotate, values![self.id.0, self.unless_after, self.now, self.generation]).await
     }
 }
 
@@ -342,6 +345,7 @@ fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
         partner: row.get("partner")?,
         url: row.get("url")?,
         generation: row.get("generation")?,
+        old_generation: row.get("old_generation")?,
         rotated_at: row.get("rotated_at")?,
         created_at: row.get("created_at")?,
         delivered_at: row.get("delivered_at")?,

@@ -15,6 +15,7 @@ use crate::partners::endpoints::{
     AddEndpoint, EmptyEndpoint, EnableEndpoint, FindEndpoint, RecoverEvents, RemoveEndpoint, ResendEvent,
     RestartDeliveries, RetireEndpoint, RotateEndpoint,
 };
+use crate::random::{self, NoRandom};
 use crate::store::{Store, StoreError};
 
 pub struct Webhooks {
@@ -93,7 +94,8 @@ impl Webhooks {
         now: Timestamp,
     ) -> Result<WebhookSecret, EndpointProblem> {
         let unless_after = if ends_oldest { Timestamp::from_millis(i64::MAX) } else { now.minus(OLD_SECRET_SIGNS_FOR) };
-        match self.store.run(RotateEndpoint { id, unless_after, now }).await? {
+        let generation = new_generation().map_err(StoreError::from)?;
+        match self.store.run(RotateEndpoint { id, generation, unless_after, now }).await? {
             Some(generation) => Ok(WebhookSecret::derive(&self.secret, id.0, generation)),
             None => match self.find(id).await?.rotated_at {
                 Some(at) => Err(EndpointProblem::JustRotated { id, at }),
@@ -165,6 +167,11 @@ impl Webhooks {
     }
 }
 
+/// One that no endpoint had by counting.
+fn new_generation() -> Result<u32, NoRandom> {
+    Ok(u32::from_be_bytes(random::bytes()?) | 1 << 31)
+}
+
 /// Why an address is not dialed. A name that only we can look up, however many addresses it has, and a name that does not exist
 /// get the same message, so that callers cannot learn which internal names exist.
 pub(super) fn refused(refusal: &OutboundRefusal) -> String {
@@ -207,7 +214,8 @@ pub(super) async fn send(
 ) -> Result<OutboundAnswer, EndpointProblem> {
     let url = EndpointUrl::parse(&endpoint.url)?;
     let seconds = now.as_millis() / 1000;
-    let secrets = WebhookSecret::in_force(secret, endpoint.id.0, endpoint.generation, endpoint.rotated_at, now);
+    let generations = (endpoint.generation, endpoint.old_generation);
+    let secrets = WebhookSecret::in_force(secret, endpoint.id.0, generations, endpoint.rotated_at, now);
     let signature = signatures(&secrets, &message, seconds, body.as_bytes());
     let headers =
         [("webhook-id", message), ("webhook-timestamp", seconds.to_string()), ("webhook-signature", signature)];

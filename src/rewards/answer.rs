@@ -2,7 +2,7 @@
 
 use super::SettledPayouts;
 use crate::domain::figure::{counted, money};
-use crate::domain::reward::payout::{PayoutRecord, PayoutState};
+use crate::domain::reward::payout::{PayoutGeneration, PayoutRecord, PayoutState};
 use crate::domain::reward::settlement::{AnswerLine, Settlement};
 use crate::domain::time::{DAY, Timestamp};
 
@@ -45,19 +45,32 @@ impl PaidWithin {
 }
 
 impl CheckedAnswer {
-    /// Checks one line; `payout` is the payout it names.
-    pub fn add(&mut self, line: AnswerLine, payout: Option<&PayoutRecord>, within: PaidWithin) {
+    /// Checks one line; `payout` is the payout it names. A payout from before the records were restored (`generation`) may share its id
+    /// with one that is not in them, so its amount has to be told.
+    pub fn add(
+        &mut self,
+        line: AnswerLine,
+        payout: Option<&PayoutRecord>,
+        generation: Option<&PayoutGeneration>,
+        within: PaidWithin,
+    ) {
         let AnswerLine { line, external_id: id, amount_cents, settlement } = line;
         let mut wrong = |what: String| self.mistakes.push((line, format!("external_id {id}: {what}")));
         let Some(payout) = payout else {
             return wrong("no payout has it; use the file that was written for its batch".to_owned());
         };
-        if let Some(cents) = amount_cents.filter(|cents| *cents != payout.amount_cents) {
-            wrong(format!(
+        match amount_cents {
+            Some(cents) if cents != payout.amount_cents => wrong(format!(
                 "the file says {}, but the payout is {}; clear the difference with the provider",
                 money(cents),
                 money(payout.amount_cents)
-            ));
+            )),
+            None if generation.is_some_and(|generation| !generation.has_made(&id)) => wrong(
+                "amount_cents is missing; the payout is from before the records were restored, and another one may have had its \
+                 id: write the amount that the provider was told"
+                    .to_owned(),
+            ),
+            _ => {}
         }
         let Some(settlement) = settlement else { return };
         let (before, after) = (payout.state, settlement.state());

@@ -27,7 +27,7 @@ use crate::random;
 pub use crate::rewards::group::Voided;
 use crate::rewards::group::{StepReferrer, VoidPerson};
 pub use crate::rewards::payout::{BatchRecord, NextBatch, PayoutPage, WhichBatch};
-use crate::rewards::payout::{BeginBatch, CloseBatch, FillBatch, FindBatch, FindPayouts, NoteWritten};
+use crate::rewards::payout::{BeginBatch, CloseBatch, FillBatch, FindBatch, FindGeneration, FindPayouts, NoteWritten};
 use crate::rewards::report::AddUpCampaign;
 use crate::rewards::settle::SettlePayouts;
 pub use crate::rewards::settle::SettledPayouts;
@@ -137,6 +137,7 @@ impl RewardAdmin {
     /// Checks a provider's answer against its payouts; books nothing.
     pub async fn check_answer(&self, answer: ProviderAnswer, within: PaidWithin) -> Result<CheckedAnswer, StoreError> {
         let mut checked = CheckedAnswer { mistakes: answer.mistakes, ..CheckedAnswer::default() };
+        let generation = self.ask(FindGeneration).await?;
         let mut lines = answer.lines.into_iter();
         loop {
             let some: Vec<_> = lines.by_ref().take(SETTLED_AT_ONCE).collect();
@@ -147,7 +148,7 @@ impl RewardAdmin {
             let found = self.ask(FindPayouts(ids)).await?;
             for line in some {
                 let payout = found.iter().find(|payout| payout.external_id == line.external_id);
-                checked.add(line, payout, within);
+                checked.add(line, payout, generation.as_ref(), within);
             }
         }
         checked.mistakes.sort_by_key(|(line, _)| *line);

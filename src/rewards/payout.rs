@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use crate::domain::person::AccountId;
 use crate::domain::reward::ledger::LedgerKind;
-use crate::domain::reward::payout::{PayoutRecord, PayoutState};
+use crate::domain::reward::payout::{PayoutGeneration, PayoutRecord, PayoutState, external_id};
 use crate::domain::time::Timestamp;
 use crate::rewards::ledger::{LOCK, balance, book};
-use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
 /// Referrers whose rewards one step puts into a batch.
 const FILL_BATCH: u32 = 50;
@@ -185,6 +185,20 @@ impl Unit for FindPayouts {
     }
 }
 
+/// What the ids of new payouts carry; none if the records were never restored.
+pub struct FindGeneration;
+
+impl Unit for FindGeneration {
+    type Done = Option<PayoutGeneration>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let kept: Option<String> =
+            expected(sql.value("SELECT payout_generation FROM installation WHERE id = 1", values![]).await?)?;
+        Ok(kept.map(PayoutGeneration::kept))
+    }
+}
+
 async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> {
     let unwritten = "SELECT id FROM payout_batches b WHERE written_at IS NULL
                      AND (filled_at IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.batch_id = b.id AND o.state = 'out' LIMIT 1 OFFSET 0))
@@ -335,7 +349,8 @@ impl FillBatch {
     ) -> Result<(), Failure> {
         let before = "SELECT count(*) FROM payouts WHERE account = $1 AND campaign_id = $2";
         let before: i64 = sql.value(before, values![account, campaign]).await?.unwrap_or(0);
-        let external_id = format!("{account}-{campaign}-{}", before + 1);
+        let generation = FindGeneration.apply(sql).await?;
+        let external_id = external_id(account, campaign, generation.as_ref(), before + 1);
         let state = if cents > 0 { PayoutState::Out } else { PayoutState::Netted };
         let add = "INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state)
                    VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id";

@@ -8,10 +8,10 @@ const PAGE: &str = include_str!("../../docs/rewards.md");
 
 pub(crate) const CAMPAIGN: &str = "internet-sample";
 
-const ANA: &str = "3f7k9m2q4r6t8v0w";
-const BOB: &str = "9m2q4r6t8v0w3f7k";
+pub(crate) const ANA: &str = "3f7k9m2q4r6t8v0w";
+pub(crate) const BOB: &str = "9m2q4r6t8v0w3f7k";
 
-fn days_ago(days: i64) -> i64 {
+pub(crate) fn days_ago(days: i64) -> i64 {
     Clock::start().now().time.as_millis() - days * 86_400_000
 }
 
@@ -22,7 +22,7 @@ fn run(server: &Server, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[track_caller]
-fn refused(server: &Server, arguments: &[&str]) -> String {
+pub(crate) fn refused(server: &Server, arguments: &[&str]) -> String {
     let (code, said, told) = run(server, arguments);
     assert_eq!((code, said.as_str()), (1, ""), "{arguments:?}: {told}");
     told.trim().trim_start_matches("unionhall: ").to_owned()
@@ -35,7 +35,7 @@ pub(crate) fn done(server: &Server, arguments: &[&str]) -> String {
     said
 }
 
-fn write(server: &Server, name: &str, text: &str) {
+pub(crate) fn write(server: &Server, name: &str, text: &str) {
     std::fs::write(server.data().with_file_name(name), text).unwrap();
 }
 
@@ -64,7 +64,13 @@ async fn join(server: &Server, key: &str, name: &str, code: &str) -> String {
 /// Ana with twelve friends, the last of whom is on hold, and Bob with five; their campaign is active since 40 days. The first three
 /// of Ana's joined within minutes, everybody else an hour and more apart.
 pub(crate) async fn union_with_groups() -> Server {
-    let server = Server::start_with(&["--key-per-minute", "1000", "--mail", "hold"]);
+    fill(Server::start_with(FLAGS)).await
+}
+
+pub(crate) const FLAGS: &[&str] = &["--key-per-minute", "1000", "--mail", "hold"];
+
+/// The same on an empty server, started with [`FLAGS`].
+pub(crate) async fn fill(server: Server) -> Server {
     let keys = ["Acme", "Zenith", "Harbor"].map(|partner| server.run(&["keys", "issue", partner]));
     let ana = join(&server, &keys[0], "ana", "").await;
     let bob = join(&server, &keys[1], "bob", "").await;

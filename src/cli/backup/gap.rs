@@ -71,8 +71,9 @@ impl Gap {
         }
         if self.has_rewards {
             print_line(&format!(
-                "- Rewards that were paid since are due again. Before you send the next file to whoever pays, compare it with what they paid, and \
-                 record their answers again: `unionhall rewards batch settle{flags} FILE`."
+                "- Rewards that were paid since are due again, under other ids. Before you send the next file to whoever pays, compare it with what \
+                 they paid, by address and campaign, and record what was paid under the new ids: `unionhall rewards batch settle{flags} FILE`. An answer \
+                 about a batch from before then needs the column amount_cents."
             ))?;
         }
         if self.is_paused {
@@ -104,9 +105,11 @@ impl Gap {
             "- Webhook endpoints are as they were: `unionhall webhooks list{flags}`. Where a secret was rotated since, rotate it \
              again and tell the partner:"
         ))?;
-        for EndpointRecord { id, partner, generation, disabled_at, .. } in self.endpoints.iter().take(NAMED) {
+        for EndpointRecord { id, partner, rotated_at, created_at, disabled_at, .. } in self.endpoints.iter().take(NAMED)
+        {
             let state = if disabled_at.is_some() { ", disabled" } else { "" };
-            print_line(&format!("    endpoint {id} of {partner}: secret number {generation}{state}"))?;
+            let since = rotated_at.unwrap_or(*created_at);
+            print_line(&format!("    endpoint {id} of {partner}: secret of {since}{state}"))?;
         }
         self.more(self.endpoints.len())
     }

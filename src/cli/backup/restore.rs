@@ -21,9 +21,11 @@ use crate::cli::terminal::progress::Bar;
 use crate::cli::{files, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, quoted, read_secret};
+use crate::domain::reward::payout::PayoutGeneration;
 use crate::domain::secret::Secret;
 use crate::operator::resume::Resume;
 use crate::private_files::{folder_of, new_file};
+use crate::random;
 use crate::store::migration::MIGRATIONS;
 use crate::store::sqlite::SqliteSnapshot;
 
@@ -83,7 +85,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     bar.begin("preparing them to be served");
     let made_at = backup.manifest.made_at;
     let act = act("restore", format!("a backup of {made_at}"), now);
-    let resume = Resume { taken_at: made_at, act };
+    let resume = Resume { taken_at: made_at, generation: PayoutGeneration::from_random(&random::bytes()?), act };
     let gap = resume.id_gap();
     let held = records.resume(resume, gap)?;
     let mut erased = Vec::new();

@@ -73,7 +73,7 @@ pub(super) enum BatchCommand {
     /// The file is CSV with the columns external_id,status,reference,paid_at,reason, in any order; the last three may be missing, and
     /// further ones are ignored. `status` is `paid` or `failed`. `paid_at` is a day (2027-05-04) or a time (2027-05-04T12:00:00Z), and
     /// needed where it was paid; not before the day before the batch was made, nor later than tomorrow. If there is a column
-    /// amount_cents, it has to be what the payout is. If a line is wrong, all mistakes are listed and nothing is recorded.
+    /// amount_cents, it has to be what the payout is; for a payout from before the records were restored it is needed. If a line is wrong, all mistakes are listed and nothing is recorded.
     ///
     /// What failed is due again, and gets another external_id in the next batch. What was paid may fail later, if the money came back. The
     /// same file can be given again: what is recorded already stays as it is, and lines that differ from it are listed.

@@ -53,7 +53,9 @@ pub struct EndpointRecord {
     pub url: String,
     /// Of its secret.
     pub generation: u32,
-    /// When the generation before it began to end.
+    /// Of the secret before it; 0 if there was none.
+    pub old_generation: u32,
+    /// When that began to end.
     pub rotated_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub delivered_at: Option<Timestamp>,

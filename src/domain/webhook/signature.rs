@@ -32,13 +32,16 @@ impl WebhookSecret {
     pub fn in_force(
         secret: &Secret,
         endpoint: i64,
-        generation: u32,
+        (generation, old): (u32, u32),
         rotated_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Vec<Self> {
-        let old_signs = generation > 1 && rotated_at.is_some_and(|at| now < at.plus(OLD_SECRET_SIGNS_FOR));
-        let old = old_signs.then(|| generation - 1);
-        [Some(generation), old].into_iter().flatten().map(|number| Self::derive(secret, endpoint, number)).collect()
+        let old_signs = old > 0 && rotated_at.is_some_and(|at| now < at.plus(OLD_SECRET_SIGNS_FOR));
+        [Some(generation), old_signs.then_some(old)]
+            .into_iter()
+            .flatten()
+            .map(|number| Self::derive(secret, endpoint, number))
+            .collect()
     }
 
     /// As it is shown to the partner, and as the libraries of Standard Webhooks take it.
@@ -126,17 +129,18 @@ mod tests {
     #[test]
     fn the_old_secret_signs_for_a_day_after_a_rotation() {
         let at = Timestamp::from_millis;
-        let revealed = |generation, rotated_at, now| -> Vec<_> {
-            let secrets = WebhookSecret::in_force(&secret("s"), 7, generation, rotated_at, now);
+        let revealed = |generations, rotated_at, now| -> Vec<_> {
+            let secrets = WebhookSecret::in_force(&secret("s"), 7, generations, rotated_at, now);
             secrets.iter().map(WebhookSecret::reveal).collect()
         };
         let one = |generation| WebhookSecret::derive(&secret("s"), 7, generation).reveal();
-        assert_eq!(revealed(1, None, at(0)), [one(1)]);
-        assert_eq!(revealed(1, Some(at(0)), at(0)), [one(1)], "there was none before it");
-        assert_eq!(revealed(3, Some(at(0)), at(0)), [one(3), one(2)]);
+        assert_eq!(revealed((1, 0), None, at(0)), [one(1)]);
+        assert_eq!(revealed((1, 0), Some(at(0)), at(0)), [one(1)], "there was none before it");
+        assert_eq!(revealed((3, 2), Some(at(0)), at(0)), [one(3), one(2)]);
+        assert_eq!(revealed((4711, 3), Some(at(0)), at(0)), [one(4711), one(3)]);
         let end = at(0).plus(OLD_SECRET_SIGNS_FOR);
-        assert_eq!(revealed(3, Some(at(0)), end.minus(Duration::from_millis(1))).len(), 2);
-        assert_eq!(revealed(3, Some(at(0)), end), [one(3)]);
+        assert_eq!(revealed((3, 2), Some(at(0)), end.minus(Duration::from_millis(1))).len(), 2);
+        assert_eq!(revealed((3, 2), Some(at(0)), end), [one(3)]);
     }
 
     #[test]

@@ -6,6 +6,8 @@ use crate::prelude::*;
 use rusqlite::Connection;
 use unionhall::installation::{Claim, ClaimSecret, PauseSignUps};
 use unionhall::mail::sources::{FindMailFigures, MailFigures};
+use unionhall::partners::endpoints::ListEndpoints;
+use unionhall::rewards::payout::FindGeneration;
 use unionhall::store::migration::Migration;
 use unionhall::store::sqlite::SqliteStore;
 
@@ -147,6 +149,63 @@ const MAIL_OF_1_0_0: &str = "
 async fn counts_mail_of_1_0_0(store: &Store) {
     let MailFigures { waiting, held, given_up, oldest, .. } = store.run(FindMailFigures).await.unwrap();
     assert_eq!((waiting, held, given_up, oldest), (1, 1, 2, Some(Timestamp::from_millis(7))));
+}
+
+/// What the audit log of 1.0.0 tells, and whether its records were restored: then an id of a payout may have been given out twice.
+const ACTS_OF_1_0_0: [(&str, &str, bool); 4] = [
+    ("partners resume", "Acme", false),
+    ("resume", "treated as complete", false),
+    ("resume", "records of 2026-11-16T01:54:22Z", true),
+    ("restore", "a backup of 2026-11-16T01:54:22Z", true),
+];
+
+fn tell(command: &str, about: &str) -> String {
+    format!(
+        "INSERT INTO audit (at, who, command, about) VALUES (1, 'op', '{command}', '{about}');
+         INSERT INTO webhook_endpoints (partner_id, url, generation, rotated_at, created_at) VALUES (1, 'https://x', 3, 2, 1)"
+    )
+}
+
+async fn knows_what_came_before(store: &Store, is_restored: bool) {
+    let generation = store.run(FindGeneration).await.unwrap();
+    assert_eq!(generation.map(|generation| generation.as_str().to_owned()), is_restored.then(|| "0".to_owned()));
+    let endpoints = store.run(ListEndpoints(None)).await.unwrap();
+    assert_eq!((endpoints[0].endpoint.generation, endpoints[0].endpoint.old_generation), (3, 2));
+}
+
+#[test]
+fn a_restore_by_1_0_0_is_known_on_sqlite() {
+    for (command, about, is_restored) in ACTS_OF_1_0_0 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("unionhall.db");
+        let released = OpenStore::new(SqliteStore::open_with(&path, Prepare::Upgrade, 256, &MIGRATIONS[..1]).unwrap());
+        block_on(async { released.close().await.unwrap() });
+        Connection::open(&path).unwrap().execute_batch(&format!("{FILL}; {}", tell(command, about))).unwrap();
+        block_on(async {
+            let store = OpenStore::new(SqliteStore::open(&path).unwrap());
+            knows_what_came_before(&store, is_restored).await;
+            store.close().await.unwrap();
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_by_1_0_0_is_known_on_postgres() {
+    needs!(Postgres);
+    for (command, about, is_restored) in ACTS_OF_1_0_0 {
+        let database = Database::make().await;
+        let open = async |migrations| {
+            let opened = PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, migrations).await;
+            OpenStore::new(opened.unwrap())
+        };
+        open(&MIGRATIONS[..1]).await.close().await.unwrap();
+        let client = database.client().await;
+        client.batch_execute(&format!("{FILL}; {}", tell(command, about))).await.unwrap();
+        let store = open(MIGRATIONS).await;
+        knows_what_came_before(&store, is_restored).await;
+        store.close().await.unwrap();
+        drop(client);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! A test with `once::` in its path is left out of the run on PostgreSQL and Redis. Files that have such tests among others keep
 //! them in a module of this name at their end.
 
+mod after_restore;
 mod architecture;
 mod backup;
 mod continuous_backup;

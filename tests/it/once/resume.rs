@@ -84,7 +84,7 @@ async fn restored_records_are_served_only_once_they_are_resumed() {
         &[
             "can be served again: 2 members.",
             &format!("{} of Leaky", &leaked[3..11]),
-            "of Acme Assistant: secret number 1",
+            "of Acme Assistant: secret of 1970-01-01T00:00:00Z",
             "1 mail that was waiting then is held",
             "1 person was erased since, and was erased again.",
             "members erase",

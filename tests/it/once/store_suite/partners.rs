@@ -422,7 +422,10 @@ pub(super) async fn a_removed_endpoint_is_gone_before_its_deliveries_are(fixture
     assert!(fixture.run(ListEndpoints(Some(fixture.partner.id))).await.is_empty());
     assert!(fixture.run(ListEndpoints(None)).await.is_empty() && fixture.run(ListDueEndpoints(NOW)).await.is_empty());
     assert_eq!(fixture.run(FindEndpoint(endpoint)).await, None);
-    assert_eq!(fixture.run(RotateEndpoint { id: endpoint, unless_after: after(DAY), now: NOW }).await, None);
+    assert_eq!(
+        fixture.run(RotateEndpoint { id: endpoint, generation: 9, unless_after: after(DAY), now: NOW }).await,
+        None
+    );
     assert!(!fixture.run(EnableEndpoint(endpoint, NOW)).await);
     // Its address is free, and it is told nothing more.
     assert_ne!(fixture.endpoint("Acme").await, endpoint);
