@@ -9,6 +9,7 @@ pub mod backoff;
 pub mod base32;
 pub mod campaign;
 pub mod catalog;
+pub mod csv;
 pub mod email;
 pub mod figure;
 pub mod json;

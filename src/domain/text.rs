@@ -40,12 +40,6 @@ pub(super) fn toml_mistake(text: &str, error: &toml::de::Error) -> String {
     }
 }
 
-/// A field of a CSV file, as RFC 4180 has it.
-pub fn csv_field(text: &str) -> Cow<'_, str> {
-    let is_plain = !text.contains(['"', ',', '\r', '\n']);
-    if is_plain { text.into() } else { format!("\"{}\"", text.replace('"', "\"\"")).into() }
-}
-
 /// Drops NUL characters, which not every store can keep.
 pub(crate) fn without_nuls(text: Cow<'_, str>) -> String {
     if text.contains('\0') { text.replace('\0', "") } else { text.into_owned() }

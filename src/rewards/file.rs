@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::RewardAdmin;
+use crate::domain::csv::{WOULD_RUN, WithheldRows};
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::time::Timestamp;
@@ -20,6 +21,11 @@ pub struct WrittenRows {
     pub cents: i64,
     /// The ids of payouts to erased members: without an address they cannot be paid.
     pub left_out: Vec<String>,
+    pub withheld: WithheldRows,
+    withheld_cents: i64,
+    /// What is not settled, in the file or not.
+    out: u64,
+    out_cents: i64,
     /// Whether the requested id belongs to a payout of this batch.
     pub has_asked_for: bool,
 }
@@ -28,6 +34,21 @@ impl WrittenRows {
     /// "5 payouts, $500".
     pub fn words(&self) -> String {
         format!("{}, {}", counted(self.rows, "payout"), money(self.cents))
+    }
+
+    /// What was withheld, if anything, and how it is paid all the same.
+    pub fn withheld_words(&self) -> Option<String> {
+        (!self.withheld.is_empty()).then(|| {
+            format!(
+                "Withheld from the file, {WOULD_RUN} the address as a formula: {}, {} ({}). Pay it by hand, and settle it under its id, \
+                 which begins with the account. Not settled in this batch: {}, {}.",
+                counted(self.withheld.rows, "payout"),
+                money(self.withheld_cents),
+                self.withheld.ids(),
+                counted(self.out, "payout"),
+                money(self.out_cents)
+            )
+        })
     }
 
     /// Which payouts were left out, if any.
@@ -88,14 +109,21 @@ impl RewardAdmin {
                 if payout.state != PayoutState::Out {
                     continue;
                 }
-                if payout.email.is_none() {
+                let cents = payout.amount_cents;
+                (written.out, written.out_cents) = (written.out + 1, written.out_cents + cents);
+                let Some(email) = &payout.email else {
                     written.left_out.push(payout.external_id.clone());
                     continue;
-                }
-                if let Err(error) = out.write_all(payout.line().as_bytes()) {
+                };
+                let Some(line) = payout.line(email) else {
+                    written.withheld.add(&payout.external_id);
+                    written.withheld_cents += cents;
+                    continue;
+                };
+                if let Err(error) = out.write_all(line.as_bytes()) {
                     return Ok(Err(error));
                 }
-                (written.rows, written.cents) = (written.rows + 1, written.cents + payout.amount_cents);
+                (written.rows, written.cents) = (written.rows + 1, written.cents + cents);
             }
             match page.next {
                 Some(next) => after = next,

@@ -273,3 +273,28 @@ async fn what_was_paid_meanwhile_is_not_recorded_as_failed_unasked() {
     page(&press(&mut ana, settle, &asked).await, 200, "Recorded now: 1.");
     assert_eq!(server.number("SELECT count(*) FROM payouts WHERE state = 'failed'"), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_file_withholds_is_told_before_it_is_downloaded() {
+    let server = union_with_groups().await;
+    listed(&server);
+    server.execute("UPDATE people SET email = '+bob@example.com' WHERE email = 'bob@example.com'");
+    let mut ana = signed_in(&server, "ana", 1).await;
+    assert_eq!(act(&mut ana, "/operator/rewards/batch", &[("sure", "yes")]).await.status.as_u16(), 303);
+    let file = "/operator/rewards/batches/1";
+    let shown = page(&act(&mut ana, file, &[]).await, 200, "Download the file of batch 1?");
+    let bobs = &server.rows("SELECT external_id FROM payouts ORDER BY amount_cents")[0][0];
+    holds(
+        &shown,
+        &[
+            "The file has 1 payout, $200, each with the member",
+            &format!("would run the address as a formula: 1 payout, $100 ({bobs})."),
+            "Not settled in this batch: 2 payouts, $300.",
+            "unionhall members find ACCOUNT",
+        ],
+    );
+    assert!(!shown.contains("+bob@"), "{shown}");
+    let asked = asked_form(&mut ana, file, &[]).await;
+    let csv = press(&mut ana, file, &asked).await.text();
+    assert!(csv.lines().count() == 2 && csv.contains("ana@example.com") && !csv.contains("+bob@"), "{csv}");
+}

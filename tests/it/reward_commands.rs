@@ -547,3 +547,73 @@ async fn a_review_shows_the_rows_behind_each_pattern() {
     let said = done(&server, &["rewards", "batch", "new", "again.csv"]);
     assert!(said.starts_with("Nothing new is due. What is not settled of batch 1 is in again.csv again: "), "{said}");
 }
+
+/// Addresses that a spreadsheet would run as formulas: valid, and in no file of rows and columns.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_a_spreadsheet_would_run_is_withheld_and_named() {
+    let server = union_with_groups().await;
+    let key = server.run(&["keys", "issue", "Fourth"]);
+    let formula = "=cmd|x";
+    let code = join(&server, &key, formula, "").await;
+    server.execute(&format!(
+        "UPDATE people SET email = '=bob@example.com', email_normalized = '=bob@example.com', mailbox = '=bob@example.com'
+         WHERE account = '{BOB}'"
+    ));
+    let (code_of_export, rows, told) = run(&server, &["members", "export"]);
+    assert_eq!(code_of_export, 0);
+    assert!(!rows.contains(formula) && !rows.contains("=bob@") && rows.contains("\r\nana@example.com,"), "{rows}");
+    let bobs = &server.rows(&format!("SELECT code FROM people WHERE account = '{BOB}'"))[0][0];
+    assert_eq!(
+        told,
+        format!(
+            "18 people were written.\nWithheld, because a spreadsheet would run a cell as a formula: 2 people ({bobs}, {code}). `unionhall members \
+             find CODE` shows whose code it is; `--format jsonl` withholds nobody.\n"
+        )
+    );
+    let all = done(&server, &["members", "export", "--format", "jsonl"]);
+    assert!(
+        all.lines().count() == 20 && all.contains("\"=cmd|x@example.com\"") && all.contains("\"=bob@example.com\""),
+        "{all}"
+    );
+
+    let (status, said, told) = run(&server, &["rewards", "batch", "new", "payouts.csv"]);
+    assert_eq!(status, 0, "{told}");
+    assert!(said.starts_with("Batch 1 is in payouts.csv: 1 payout, $200.\n"), "{said}");
+    assert_eq!(
+        told,
+        format!(
+            "Withheld from the file, because a spreadsheet would run the address as a formula: 1 payout, $100 ({BOB}-1-1). Pay it by \
+             hand, and settle it under its id, which begins with the account. Not settled in this batch: 2 payouts, $300.\n\
+             `unionhall members find ACCOUNT` shows the address. `unionhall rewards batch settle FILE` records that it was paid, or that it failed.\n"
+        )
+    );
+    assert_eq!(
+        read(&server, "payouts.csv"),
+        format!(
+            "external_id,email,amount_cents,currency,campaign,groups\n{ANA}-1-1,ana@example.com,20000,USD,{CAMPAIGN},2\n"
+        )
+    );
+    holds(&done(&server, &["members", "find", BOB]), &["=bob@example.com"]);
+    // The rest is settled: there is nobody left for a file.
+    write(&server, "answer.csv", &format!("external_id,status,paid_at\n{ANA}-1-1,paid,2026-11-18\n"));
+    server.execute("UPDATE payout_batches SET created_at = 1794895200000");
+    done(&server, &["rewards", "batch", "settle", "answer.csv"]);
+    let (_, said, told) = run(&server, &["rewards", "batch", "new", "rest.csv"]);
+    assert_eq!(said, "No payout of batch 1 can be in a file. No file was written.\n");
+    assert!(
+        told.contains(&format!("1 payout, $100 ({BOB}-1-1). "))
+            && told.contains("Not settled in this batch: 1 payout, $100."),
+        "{told}"
+    );
+    write(&server, "answer.csv", &format!("external_id,status,paid_at\n{BOB}-1-1,paid,2026-11-18\n"));
+    holds(&done(&server, &["rewards", "batch", "settle", "answer.csv"]), &["Recorded now: 1."]);
+    let (_, rows, told) = run(&server, &["rewards", "tax", "--year", "2026"]);
+    assert_eq!(rows, format!("account,email,paid_cents,currency\n{ANA},ana@example.com,20000,USD\n"));
+    assert_eq!(
+        told,
+        format!(
+            "2026: $300 paid to 2 accounts.\nOf that withheld from the rows, because a spreadsheet would run the address as a formula: 1 account, $100 ({BOB}). \
+             `unionhall members find ACCOUNT` shows the address.\n"
+        )
+    );
+}

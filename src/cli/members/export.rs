@@ -9,14 +9,15 @@ use crate::cli::audit::act;
 use crate::cli::terminal::progress::Bar;
 use crate::cli::{print_aside, with_live_records};
 use crate::config::StoreSettings;
+use crate::domain::csv::{self, WOULD_RUN, WithheldRows};
 use crate::domain::person::{NO_TIME, PersonRecord, PersonState};
-use crate::domain::text::csv_field;
 use crate::domain::time::Timestamp;
 use crate::people::records::ListPeopleAfter;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
-    /// With a line of headings, for a spreadsheet: no cell is taken for a formula.
+    /// With a line of headings, for a spreadsheet. Withholds a person of whom a spreadsheet would run a cell as a formula, and names
+    /// them by their code on standard error.
     Csv,
     /// JSON Lines, an object a line.
     Jsonl,
@@ -97,7 +98,7 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
             let names: Vec<_> = COLUMNS.iter().map(|(name, _)| *name).collect();
             write!(out, "{}\r\n", names.join(","))?;
         }
-        let (mut last, mut done) = (0, 0);
+        let (mut last, mut done, mut withheld) = (0, 0, WithheldRows::default());
         loop {
             let page = operator.ask(ListPeopleAfter { id: last, state, most: PAGE }).await?;
             let Some(end) = page.last() else { break };
@@ -105,7 +106,10 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
             done += page.len() as u64;
             for person in &page {
                 match task.format {
-                    ExportFormat::Csv => write!(out, "{}\r\n", csv_line(person))?,
+                    ExportFormat::Csv => match csv_line(person) {
+                        Some(line) => write!(out, "{line}\r\n")?,
+                        None => withheld.add(person.code.as_str()),
+                    },
                     ExportFormat::Jsonl => writeln!(out, "{}", as_json(person))?,
                 }
             }
@@ -116,11 +120,21 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
         }
         out.flush()?;
         drop(bar);
-        Ok(done)
+        Ok((done, withheld))
     });
     let is_gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
     match written {
-        Ok(people) => print_aside(&format!("{people} people were written.")),
+        Ok((people, withheld)) => {
+            print_aside(&format!("{} people were written.", people - withheld.rows));
+            if !withheld.is_empty() {
+                print_aside(&format!(
+                    "Withheld, {WOULD_RUN} a cell as a formula: {} ({}). `unionhall members find CODE` shows whose code it is; \
+                     `--format jsonl` withholds nobody.",
+                    if withheld.rows == 1 { "1 person".to_owned() } else { format!("{} people", withheld.rows) },
+                    withheld.ids()
+                ));
+            }
+        }
         // A reader who has gone, such as `head`, is no error.
         Err(error) if error.downcast_ref().is_some_and(is_gone) => {}
         Err(error) => return Err(error),
@@ -128,40 +142,8 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn csv_line(person: &PersonRecord) -> String {
-    let cells: Vec<_> = COLUMNS.iter().map(|(_, cell)| csv_cell(&cell(person).unwrap_or_default())).collect();
-    cells.join(",")
-}
-
-/// A cell as RFC 4180 has it. What a spreadsheet would run as a formula begins with an apostrophe.
-pub(in crate::cli) fn csv_cell(text: &str) -> String {
-    // Some programs read the full-width signs as the others.
-    let signs = ['=', '+', '-', '@', '\t', '\r', '\n', '|', '%', '＝', '＋', '－', '＠'];
-    let safe = if text.starts_with(signs) { format!("'{text}") } else { text.to_owned() };
-    csv_field(&safe).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_cell_is_a_formula_and_none_breaks_its_line() {
-        for (text, cell) in [
-            ("ana@example.com", "ana@example.com"),
-            ("=1+1@example.com", "'=1+1@example.com"),
-            ("+kim@example.com", "'+kim@example.com"),
-            ("-2@example.com", "'-2@example.com"),
-            ("@x", "'@x"),
-            ("＝1+1", "'＝1+1"),
-            ("＠x", "'＠x"),
-            ("Bills, Bills", "\"Bills, Bills\""),
-            ("say \"hi\"", "\"say \"\"hi\"\"\""),
-            ("=a,\"b\"", "\"'=a,\"\"b\"\"\""),
-            ("two\nlines", "\"two\nlines\""),
-            ("", ""),
-        ] {
-            assert_eq!(csv_cell(text), cell);
-        }
-    }
+/// None if it is withheld.
+fn csv_line(person: &PersonRecord) -> Option<String> {
+    let cells: Vec<_> = COLUMNS.iter().map(|(_, cell)| cell(person).unwrap_or_default()).collect();
+    csv::row(&cells.iter().map(String::as_str).collect::<Vec<_>>())
 }

@@ -3,8 +3,6 @@
 mod export;
 mod show;
 
-pub(super) use self::export::csv_cell;
-
 use std::io::BufRead;
 
 use anyhow::{Context, anyhow, bail};

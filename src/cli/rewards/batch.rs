@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use super::{NewBatch, SettleBatch, with_rewards};
 use crate::cli::audit::act;
 use crate::cli::files::{beside, cannot_write, is_there, mistakes, new_file_of, put_in_place, read_text, replace};
-use crate::cli::print_lines;
+use crate::cli::{print_aside, print_lines};
 use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
@@ -46,7 +46,7 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
     let there = first_payout(path)?;
     // Before anything is put into a batch: whoever cannot write there is told first.
     let (unfinished, mut file) = UnfinishedFile::beside(path, &task.store.data).with_context(|| cannot_write(path))?;
-    let lines = with_rewards(&task.store, async |operator, now| {
+    let (lines, withheld) = with_rewards(&task.store, async |operator, now| {
         let command = "rewards batch new";
         let nothing = act(command, "no payout is left, so no file was written".to_owned(), now);
         let who = nothing.who.clone();
@@ -55,9 +55,8 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
             check_name(&rewards, path, first).await?;
         }
         let Some((batch, cause)) = choose(&rewards, task.batch, &who, now).await? else {
-            return Ok(vec![
-                "Nothing is left to pay, and no payout waits to be settled. No file was written.".to_owned(),
-            ]);
+            let nothing = "Nothing is left to pay, and no payout waits to be settled. No file was written.".to_owned();
+            return Ok((vec![nothing], None));
         };
         let id = batch.id;
         rewards.close_batch(id, now).await?;
@@ -66,9 +65,10 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
             if cause == Cause::Unfinished || cause == Cause::New {
                 rewards.note_written(id, now).await?;
             }
-            let mut lines = vec![format!("No payout of batch {id} is left to be paid. No file was written.")];
+            let can = if written.withheld.is_empty() { "is left to be paid" } else { "can be in a file" };
+            let mut lines = vec![format!("No payout of batch {id} {can}. No file was written.")];
             lines.extend(written.left_out_words());
-            return Ok(lines);
+            return Ok((lines, written.withheld_words()));
         }
         file.sync_all().with_context(|| cannot_write(path))?;
         match there {
@@ -83,9 +83,16 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
         }
         let what = format!("batch {id}, {}", written.words());
         operator.audited(act(command, what, now)).rewards().note_written(id, now).await?;
-        Ok(report(path, &batch, cause, &written))
+        Ok((report(path, &batch, cause, &written), written.withheld_words()))
     })?;
-    print_lines(&lines)
+    print_lines(&lines)?;
+    if let Some(withheld) = withheld {
+        print_aside(&withheld);
+        print_aside(
+            "`unionhall members find ACCOUNT` shows the address. `unionhall rewards batch settle FILE` records that it was paid, or that it failed.",
+        );
+    }
+    Ok(())
 }
 
 /// Refuses the name of a file that holds another batch than the one that comes into it, before anything is put into that.

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{ListAccounts, SumYear, with_rewards};
 use crate::cli::audit::act;
-use crate::cli::members::csv_cell;
 use crate::cli::{print_aside, print_line, print_lines};
+use crate::domain::csv::{self, WOULD_RUN, WithheldRows};
 use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::report::OnTheWay;
@@ -168,6 +168,7 @@ pub(super) fn year(text: &str) -> Result<u16, &'static str> {
 pub(super) fn tax(task: &SumYear) -> anyhow::Result<()> {
     let begins = |year: u16| format!("{year}-01-01").parse::<Timestamp>();
     let (since, until) = (begins(task.year)?, begins(task.year + 1)?);
+    let mut withheld = (WithheldRows::default(), 0);
     let (accounts, cents) = with_rewards(&task.store, async |operator, now| {
         // Like `members export`: whoever takes addresses along is written down.
         operator.note(act("rewards tax", task.year.to_string(), now)).await?;
@@ -179,11 +180,27 @@ pub(super) fn tax(task: &SumYear) -> anyhow::Result<()> {
             last.account.as_str().clone_into(&mut after);
             for RewardAccount { account, email, paid_cents, .. } in &page {
                 (accounts, cents) = (accounts + 1, cents + paid_cents);
-                let email = csv_cell(email.as_deref().unwrap_or_default());
-                print_line(&format!("{},{email},{paid_cents},USD", account.as_str()))?;
+                let email = email.as_deref().unwrap_or_default();
+                match csv::row(&[account.as_str(), email, &paid_cents.to_string(), "USD"]) {
+                    Some(row) => print_line(&row)?,
+                    None => {
+                        withheld.0.add(account.as_str());
+                        withheld.1 += paid_cents;
+                    }
+                }
             }
         }
     })?;
     print_aside(&format!("{}: {} paid to {}.", task.year, money(cents), counted(accounts, "account")));
+    let (withheld, cents) = withheld;
+    if !withheld.is_empty() {
+        print_aside(&format!(
+            "Of that withheld from the rows, {WOULD_RUN} the address as a formula: {}, {} ({}). `unionhall members find ACCOUNT` shows the \
+             address.",
+            counted(withheld.rows, "account"),
+            money(cents),
+            withheld.ids()
+        ));
+    }
     Ok(())
 }

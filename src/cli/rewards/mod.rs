@@ -52,7 +52,8 @@ pub(super) enum RewardsCommand {
     /// Add up what each account was paid in a year, as CSV (account,email,paid_cents,currency); the total goes to standard error.
     ///
     /// A year is a year in UTC. A payout belongs to the year of `paid_at` in the provider's answer; a day without a time counts as noon
-    /// UTC. Payouts that came back (failed after paid) do not count. The address is empty once the person is erased.
+    /// UTC. Payouts that came back (failed after paid) do not count. The address is empty once the person is erased. A row whose address
+    /// a spreadsheet would run as a formula is withheld, and its account and sum named on standard error.
     Tax(SumYear),
 }
 
@@ -61,7 +62,8 @@ pub(super) enum BatchCommand {
     /// Put everything that is due into a batch, and write its file for whoever pays.
     ///
     /// The file is CSV: external_id,email,amount_cents,currency,campaign,groups. A row is what one member earned in one campaign. Its
-    /// external_id never changes: give it to the provider as the key against paying twice. The file is written whole or not at all, and
+    /// external_id never changes: give it to the provider as the key against paying twice. A row whose address a spreadsheet would run as
+    /// a formula is withheld, and its id named on standard error: pay it by hand, and settle it. The file is written whole or not at all, and
     /// readable to its owner alone. A file that is there is replaced only if it holds the same batch.
     ///
     /// What is in a batch is no longer due; it is being paid until it is settled. Run again, the command goes on with a batch whose file

@@ -1,5 +1,6 @@
 //! `/operator/rewards`: what is due, being paid and paid; making a batch, its file, and what the provider answered.
 
+use std::io::Write;
 use std::time::Duration;
 
 use askama::Template;
@@ -13,7 +14,7 @@ use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::rewards::file::MadeBatch;
+use crate::rewards::file::{MadeBatch, WrittenRows};
 use crate::rewards::payout::FindBatch;
 use crate::rewards::{BatchRecord, PaidWithin, WhichBatch, numbered};
 use crate::site::view::operator::RewardsPart;
@@ -124,7 +125,7 @@ async fn fill(found: &OperatorVisit<'_>) -> PageResult<Result<i64, Box<Answer>>>
 pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let batch = batch_of(&found).await?;
-    require_download(&found, &batch, &fields)?;
+    require_download(&found, &batch, &fields).await?;
     if !batch.is_written {
         match fill(&found).await? {
             Ok(made) if made == batch.id => {}
@@ -134,7 +135,7 @@ pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
             Err(message) => return Ok(*message),
         }
         // What became due since is in it, too.
-        require_download(&found, &batch_of(&found).await?, &fields)?;
+        require_download(&found, &batch_of(&found).await?, &fields).await?;
     }
     hand_out(&found, batch.id).await
 }
@@ -151,7 +152,7 @@ async fn batch_of(found: &OperatorVisit<'_>) -> PageResult<BatchRecord> {
 }
 
 /// Whether the file may be handed out here, and the operator is sure.
-fn require_download(found: &OperatorVisit<'_>, batch: &BatchRecord, fields: &[u8]) -> PageResult<()> {
+async fn require_download(found: &OperatorVisit<'_>, batch: &BatchRecord, fields: &[u8]) -> PageResult<()> {
     if batch.out == 0 {
         return Err(found.refuse(&format!("Every payout of batch {} is settled.", batch.id)).into());
     }
@@ -163,7 +164,8 @@ fn require_download(found: &OperatorVisit<'_>, batch: &BatchRecord, fields: &[u8
         );
         return Err(found.refuse(&why).into());
     }
-    let (id, payouts) = (batch.id, counted(batch.out, "payout"));
+    let id = batch.id;
+    let written = write(found, id, &mut std::io::sink()).await?;
     let first = match batch.is_written {
         true => {
             "The file was written before. Each payout has its external_id of then: make sure that nothing is paid twice."
@@ -172,30 +174,41 @@ fn require_download(found: &OperatorVisit<'_>, batch: &BatchRecord, fields: &[u8
             "From now on nothing is taken out of the batch anymore, neither by a void nor by somebody who is erased."
         }
     };
-    let says = [
-        format!(
-            "The file has {payouts}, {}, each with the member's address. Keep it as private as a list of members.",
-            money(batch.out_cents)
-        ),
-        first.to_owned(),
-    ];
+    let has = format!(
+        "The file has {}, each with the member's address. Keep it as private as a list of members.",
+        written.words()
+    );
+    let says = Vec::from_iter([has, first.to_owned()].into_iter().chain(not_in_file(&written)));
     let (title, action) = (format!("Download the file of batch {id}?"), format!("/operator/rewards/batches/{id}"));
     let question =
         Question { title: &title, says: &says, action: &action, fields: &[], about: "", button: "Download it" };
     found.require_sure(&question, fields)
 }
 
+/// Writes the file of a batch.
+async fn write(found: &OperatorVisit<'_>, id: i64, out: &mut impl Write) -> PageResult<WrittenRows> {
+    let written = found.stored(found.operator().rewards().write_file(id, out, None).await)?;
+    Ok(written.map_err(|error| found.refuse(&format!("The file could not be put together: {error}.")))?)
+}
+
+/// What the file of a batch lacks.
+fn not_in_file(written: &WrittenRows) -> Vec<String> {
+    let withheld =
+        written.withheld_words().map(|words| format!("{words} `unionhall members find ACCOUNT` shows the address."));
+    written.left_out_words().into_iter().chain(withheld).collect()
+}
+
 async fn hand_out(found: &OperatorVisit<'_>, id: i64) -> PageResult {
     let (rewards, now) = (found.operator().rewards(), found.visit.now.time);
     found.stored(rewards.close_batch(id, now).await)?;
     let mut file = Vec::new();
-    let written = found.stored(rewards.write_file(id, &mut file, None).await)?;
-    let written = written.map_err(|error| found.refuse(&format!("The file could not be put together: {error}.")))?;
+    let written = write(found, id, &mut file).await?;
     let act = found.who.act("rewards batch new", format!("batch {id}, {}", written.words()), now);
     found.stored(found.operator().audited(act).rewards().note_written(id, now).await)?;
     if written.rows == 0 {
-        let mut says = vec![format!("No payout of batch {id} is left to be paid.")];
-        says.extend(written.left_out_words());
+        let can = if written.withheld.is_empty() { "is left to be paid" } else { "can be in a file" };
+        let mut says = vec![format!("No payout of batch {id} {can}.")];
+        says.extend(not_in_file(&written));
         return Ok(found.done("There is no file", &says));
     }
     let mut answer = found.page(String::new());
