@@ -10,6 +10,16 @@ use crate::domain::us_state::UsState;
 use crate::membership::answers::{answers_of, set_answers};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
+/// How the last sheet counted a participation that is about to change. What changed since that sheet has it already.
+macro_rules! counted {
+    () => {
+        "CASE WHEN participations.changed_at > coalesce((SELECT max(d.taken_at) FROM demand_sheets d
+                                                         WHERE d.campaign_id = participations.campaign_id), -1)
+              THEN participations.counted
+              WHEN participations.state IN ('in', 'accepted') THEN participations.state END"
+    };
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressed {
     Done(Option<ParticipationState>),
@@ -53,13 +63,15 @@ impl Unit for PressButton {
             if before == Some(ParticipationState::Accepted) {
                 qualify_before_change(sql, member.person, self.now).await?;
             }
-            let write = "
-                INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
-                VALUES ($1, $2, $3, $5, $6, $4)
-                ON CONFLICT (campaign_id, person_id) DO UPDATE SET state = excluded.state,
-                    in_at = coalesce(excluded.in_at, participations.in_at),
-                    accepted_at = coalesce(excluded.accepted_at, participations.accepted_at), changed_at = excluded.changed_at,
-                    hold_checked = participations.hold_checked AND excluded.accepted_at IS NULL";
+            let write = concat!(
+                "INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
+                 VALUES ($1, $2, $3, $5, $6, $4)
+                 ON CONFLICT (campaign_id, person_id) DO UPDATE SET state = excluded.state,
+                     in_at = coalesce(excluded.in_at, participations.in_at),
+                     accepted_at = coalesce(excluded.accepted_at, participations.accepted_at), changed_at = excluded.changed_at,
+                     hold_checked = participations.hold_checked AND excluded.accepted_at IS NULL, counted = ",
+                counted!()
+            );
             let at = |this| (state == this).then_some(self.now);
             let (in_at, accepted_at) = (at(ParticipationState::In), at(ParticipationState::Accepted));
             let values = values![campaign.id.0, member.person, state.name(), self.now, in_at, accepted_at];
@@ -71,15 +83,22 @@ impl Unit for PressButton {
 
 /// A person who leaves drops out of every campaign that is still running. They have at most one row per campaign.
 pub(crate) async fn end_participations(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<(), Failure> {
-    let end = "UPDATE participations SET state = CASE state WHEN 'in' THEN 'out' ELSE 'passed' END, changed_at = $2
-               WHERE person_id = $1 AND state IN ('in', 'accepted')
-                 AND campaign_id IN (SELECT id FROM campaigns WHERE state NOT IN ('closed', 'cancelled'))";
+    let end = concat!(
+        "UPDATE participations SET state = CASE state WHEN 'in' THEN 'out' ELSE 'passed' END, changed_at = $2, counted = ",
+        counted!(),
+        " WHERE person_id = $1 AND state IN ('in', 'accepted')
+            AND campaign_id IN (SELECT id FROM campaigns WHERE state NOT IN ('closed', 'cancelled'))"
+    );
     sql.execute(end, values![person, now]).await.map(|_| ())
 }
 
 /// When a person is erased, all that stays of a participation is that there was one.
 pub(crate) async fn forget_times(sql: &mut dyn Sql, person: i64, day: Timestamp) -> Result<(), Failure> {
-    let forget = "UPDATE participations SET in_at = NULL, accepted_at = NULL, changed_at = $2 WHERE person_id = $1";
+    let forget = concat!(
+        "UPDATE participations SET in_at = NULL, accepted_at = NULL, changed_at = $2, counted = ",
+        counted!(),
+        " WHERE person_id = $1"
+    );
     sql.execute(forget, values![person, day]).await.map(|_| ())
 }
 

@@ -1,5 +1,6 @@
 //! Reading campaigns: for lists, one with everything about it, and the negotiator's notes.
 
+use crate::domain::campaign::demand::DemandSheet;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::ParticipationState;
@@ -201,14 +202,15 @@ impl Unit for ListOfferDrafts {
 
 pub(crate) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
     let offer = row.get::<Option<&str>>("offer")?.map(|_| row.parsed("offer", Offer::kept)).transpose()?;
+    let draft = row.parsed("definition", CampaignDraft::kept)?;
     let sheet = match row.get::<Option<Timestamp>>("taken_at")? {
-        Some(taken_at) => Some((taken_at, row.parsed("sheet", |text| serde_json::from_str(text).ok())?)),
+        Some(taken_at) => Some((taken_at, row.parsed("sheet", |text| DemandSheet::kept(text, &draft.states))?)),
         None => None,
     };
     Ok(CampaignRecord {
         id: CampaignId(row.get("id")?),
         state: row.parsed("state", CampaignState::from_name)?,
-        draft: row.parsed("definition", CampaignDraft::kept)?,
+        draft,
         offer,
         was_public: row.get("was_public")?,
         created_at: row.get("created_at")?,

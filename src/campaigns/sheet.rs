@@ -21,7 +21,21 @@ pub struct CountedPart {
     pub last: Option<i64>,
 }
 
-/// The campaigns with enough changes for another sheet and no sheet yet today.
+/// Participations `p` of a campaign that differ from what its last sheet counted: in, accepted, or neither. Out and in again is no
+/// difference. An answer that changes is none either, so it makes no sheet by itself.
+macro_rules! differing {
+    ($campaign:literal) => {
+        concat!(
+            "participations p WHERE p.campaign_id = ",
+            $campaign,
+            " AND p.changed_at > coalesce((SELECT max(d.taken_at) FROM demand_sheets d WHERE d.campaign_id = ",
+            $campaign,
+            "), -1) AND p.counted IS DISTINCT FROM CASE WHEN p.state IN ('in', 'accepted') THEN p.state END"
+        )
+    };
+}
+
+/// The campaigns in which enough people's parts differ for another sheet, and that have no sheet yet today.
 pub struct ListDueSheets(pub Timestamp);
 
 impl Unit for ListDueSheets {
@@ -29,29 +43,29 @@ impl Unit for ListDueSheets {
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<CampaignId>, Failure> {
-        let due = "
-            SELECT c.id FROM campaigns c
-            WHERE c.state IN ('gathering', 'negotiating', 'offered', 'active', 'closed')
-              AND NOT EXISTS (SELECT 1 FROM demand_sheets d WHERE d.campaign_id = c.id AND d.day >= $1)
-              AND $2 = (SELECT count(*) FROM
-                            (SELECT 1 FROM participations p WHERE p.campaign_id = c.id AND p.changed_at >
-                                 coalesce((SELECT max(d.taken_at) FROM demand_sheets d WHERE d.campaign_id = c.id), -1)
-                             AND p.changed_at <= coalesce(c.closed_at, p.changed_at) LIMIT $2) changed)
-            ORDER BY c.id";
+        let due = concat!(
+            "SELECT c.id FROM campaigns c
+             WHERE c.state IN ('gathering', 'negotiating', 'offered', 'active', 'closed')
+               AND NOT EXISTS (SELECT 1 FROM demand_sheets d WHERE d.campaign_id = c.id AND d.day >= $1)
+               AND $2 = (SELECT count(*) FROM (SELECT 1 FROM ",
+            differing!("c.id"),
+            " AND p.changed_at <= coalesce(c.closed_at, p.changed_at) LIMIT $2) differing)
+             ORDER BY c.id"
+        );
         let most = COARSE as i64;
         sql.rows(due, values![day_of(self.0), most], |row| row.get(0).map(CampaignId)).await
     }
 }
 
-/// Whether another sheet will be taken for the changes since the last one.
+/// Whether another sheet will be taken for what differs since the last one.
 pub(crate) async fn is_uncounted(sql: &mut dyn Sql, campaign: CampaignId) -> Result<bool, Failure> {
-    let changed = "
-        SELECT count(*) FROM
-            (SELECT 1 FROM participations p WHERE p.campaign_id = $1 AND p.changed_at >
-                 coalesce((SELECT max(d.taken_at) FROM demand_sheets d WHERE d.campaign_id = $1), -1)
-             AND p.changed_at <= coalesce((SELECT c.closed_at FROM campaigns c WHERE c.id = $1), p.changed_at) LIMIT $2) changed";
+    let differing = concat!(
+        "SELECT count(*) FROM (SELECT 1 FROM ",
+        differing!("$1"),
+        " AND p.changed_at <= coalesce((SELECT c.closed_at FROM campaigns c WHERE c.id = $1), p.changed_at) LIMIT $2) differing"
+    );
     let most = COARSE as i64;
-    Ok(sql.row(changed, values![campaign.0, most], |row| row.get(0)).await? == Some(most))
+    Ok(sql.row(differing, values![campaign.0, most], |row| row.get(0)).await? == Some(most))
 }
 
 /// The next participants of a campaign, after the given person.

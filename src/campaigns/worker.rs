@@ -53,7 +53,7 @@ pub async fn take_due_sheets(
     let wanted = campaigns.iter().filter(|campaign| only.is_none_or(|slug| campaign.slug() == slug));
     for campaign in wanted.filter(|campaign| due.contains(&campaign.id)) {
         let begun_at = now();
-        let sheet = count(store, campaign).await?.sheet();
+        let sheet = count(store, campaign).await?.sheet(&campaign.draft.states);
         // The time counting ends: a change made meanwhile may be in this sheet, and does not count toward the next one.
         store.run(KeepSheet { campaign: campaign.id, sheet, begun_at, now: now() }).await?;
     }

@@ -1,12 +1,12 @@
 //! The demand sheet for people: as Markdown for a supplier, and as plain text for the operator's terminal.
 
-use crate::domain::campaign::demand::{COARSE, DemandCell};
+use crate::domain::campaign::demand::{COARSE, DemandCell, NAMED_FROM};
 use crate::domain::catalog::category::Category;
 use crate::domain::figure::{dollars, grouped};
 use crate::operations::negotiator::get_demand_sheet::{DemandReport, NOT_COUNTED};
 
 /// What every reader has to know about the figures.
-const ABOUT_COUNTS: &str = "Counts are rounded down to a multiple of 5, and smaller groups are merged. Being in does not oblige anyone to buy.";
+const ABOUT_COUNTS: &str = "Counts are rounded down to a multiple of 5. A state or another bill is named from 20 members. Being in does not oblige anyone to buy.";
 const ABOUT_SAVINGS: &str = "Savings are the union's estimate for a typical household.";
 const ABOUT_SAMPLE: &str =
     "Savings are figures of the sample catalog, which are made up. Give your own catalog in UNIONHALL_CATALOG.";
@@ -16,7 +16,7 @@ type DemandTable = (&'static str, Vec<(String, String)>);
 
 pub fn markdown(report: &DemandReport) -> String {
     let mut text = format!("# {}\n\n{}\n", escaped(&report.campaign.title), counted(report));
-    for (heading, rows) in tables(report) {
+    for (heading, rows) in tables(report, &format!("fewer than {NAMED_FROM}")) {
         text.push_str(&format!("\n| {heading} | members |\n|---|---:|\n"));
         rows.iter().for_each(|(name, figure)| text.push_str(&format!("| {name} | {figure} |\n")));
     }
@@ -25,7 +25,7 @@ pub fn markdown(report: &DemandReport) -> String {
 
 pub fn text(report: &DemandReport) -> String {
     let mut text = format!("{}: {}\n{}\n", report.campaign.slug, report.campaign.title, counted(report));
-    for (heading, rows) in tables(report) {
+    for (heading, rows) in tables(report, &format!("<{NAMED_FROM}")) {
         text.push_str(&format!("\n{:>10}  {}\n", "MEMBERS", heading.to_uppercase()));
         rows.iter().for_each(|(name, figure)| text.push_str(&format!("{figure:>10}  {name}\n")));
     }
@@ -68,20 +68,23 @@ fn about_savings(report: &DemandReport) -> &'static str {
     if report.estimate.from_sample { ABOUT_SAMPLE } else { ABOUT_SAVINGS }
 }
 
-/// What there is to show, without empty tables.
-fn tables(report: &DemandReport) -> Vec<DemandTable> {
+/// What there is to show, without tables that name nothing. `few` says how many the others are where that is not told.
+fn tables(report: &DemandReport, few: &str) -> Vec<DemandTable> {
     let Some(demand) = &report.demand else { return Vec::new() };
     let bill = |slug: &str| Category::from_slug(slug).map_or(slug, |category| category.label()).to_owned();
-    let states = rows(&demand.by_state, str::to_owned, "other states", demand.in_other_states);
-    let bills = rows(&demand.by_category, bill, "other bills", demand.in_other_categories);
-    let all = [("state", states), ("other bills they chose", bills)];
-    all.into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
+    let has_other_states = demand.in_other_states > 0 || report.campaign.states.len() != demand.by_state.len();
+    let others = |count| if count == 0 { few.to_owned() } else { grouped(count) };
+    let other_states = has_other_states.then(|| ("other states".to_owned(), others(demand.in_other_states)));
+    let other_bills = Some(("other bills".to_owned(), others(demand.in_other_categories)));
+    let states: Vec<_> = rows(&demand.by_state, str::to_owned).chain(other_states).collect();
+    let bills: Vec<_> = rows(&demand.by_category, bill).chain(other_bills).collect();
+    let states = (!demand.by_state.is_empty()).then_some(("state", states));
+    let bills = (!demand.by_category.is_empty()).then_some(("other bills they chose", bills));
+    states.into_iter().chain(bills).collect()
 }
 
-fn rows(cells: &[DemandCell], name: impl Fn(&str) -> String, others: &str, in_others: u64) -> Vec<(String, String)> {
-    let named = cells.iter().map(|cell| (name(&cell.name), grouped(cell.members)));
-    let others = (in_others > 0).then(|| (others.to_owned(), grouped(in_others)));
-    named.chain(others).collect()
+fn rows(cells: &[DemandCell], name: impl Fn(&str) -> String) -> impl Iterator<Item = (String, String)> {
+    cells.iter().map(move |cell| (name(&cell.name), grouped(cell.members)))
 }
 
 /// A title in one line of Markdown, whatever the operator wrote.
@@ -112,7 +115,7 @@ mod tests {
         for part in [
             "# Fast \\| \\<b\\>cheap\\</b\\> \\# now\n\nHome Internet, in CA, OR. Counted on Feb 1, 2027: at least 1,230 members were in,",
             "| state | members |\n|---|---:|\n| CA | 980 |\n| OR | 245 |\n\n| other bills",
-            "| Mobile Plan | 610 |\n| other bills | 15 |\n",
+            "| Mobile Plan | 610 |\n| other bills | fewer than 20 |\n",
             "$240 a year for each member, $295,200 for all.",
         ] {
             assert!(sheet.contains(part), "{part}: {sheet}");

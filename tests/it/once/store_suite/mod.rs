@@ -288,6 +288,7 @@ suite! {
     campaign_mail_that_waits_holds_up_the_mailing_and_nothing_else
     reports_of_campaign_mail_are_about_their_person
     no_sequence_of_sheets_tells_a_persons_state_or_answer
+    a_sheet_follows_people_whose_part_differs_and_names_no_state_of_few
     a_negotiators_notes_are_bounded_and_kept
     a_key_is_believed_for_less_than_two_seconds
     operators_who_ask_at_once_share_one_overview

@@ -4,8 +4,11 @@ CREATE INDEX outbox_failed ON outbox (send_after)
     WHERE last_error IS NOT NULL AND given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
 -- What the ids of payouts carry since the records were restored; NULL: they never were. '0': that was before there was this column, so ids
 -- of payouts may have been given out twice.
-ALTER TABLE installation ADD COLUMN payout_generation TEXT COLLATE "C";
+ALTER TABLE installation ADD COLUMN payout_generation TEXT;
 UPDATE installation SET payout_generation = '0'
     WHERE EXISTS (SELECT 1 FROM audit WHERE command IN ('restore', 'resume') AND about <> 'treated as complete');
 -- Of the secret before a rotation; NULL: the number before.
-ALTER TABLE webhook_endpoints ADD COLUMN old_generation BIGINT;
+ALTER TABLE webhook_endpoints ADD COLUMN old_generation INTEGER;
+-- How the last demand sheet counted a participation: in, accepted, or null for neither. Written by its first change after that sheet;
+-- while nothing has changed since, it is the state.
+ALTER TABLE participations ADD COLUMN counted TEXT CHECK (counted IN ('in', 'accepted'));
