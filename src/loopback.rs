@@ -2,12 +2,17 @@
 
 use std::net::IpAddr;
 
-/// Whether `HOST[:PORT]` names this machine.
-pub(crate) fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
+/// The name or address in `HOST[:PORT]`.
+pub(crate) fn name_of(host: &str) -> &str {
+    match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
-    };
+    }
+}
+
+/// Whether `HOST[:PORT]` names this machine.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let name = name_of(host);
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use super::links::SharedLinks;
 use super::overview::{KeptOverview, Overview};
 use super::running::RunningFindings;
 use super::{Act, Operator};
@@ -13,12 +14,11 @@ use crate::domain::api_key::ApiKey;
 use crate::domain::operator::{AddedOperator, LINK_FOR, LinkState, OPERATOR_SESSION_FOR, OperatorLink, OperatorName};
 use crate::domain::remedy::WriteRemedy;
 use crate::domain::secret::Secret;
-use crate::domain::secret::operator::{FormOwner, OperatorProofs, token_hash};
+use crate::domain::secret::operator::{FormOwner, FormToken, OperatorProofs, token_hash};
 use crate::domain::secret::session::{NONCE, Nonce};
 use crate::domain::time::{Tick, Timestamp};
 use crate::operator::accounts::{
-    AddOperator, AreThereOperators, EndOperatorSession, FindOperatorLink, FindOperatorSession, HasOperator,
-    LinkOperator, UseOperatorLink,
+    AddOperator, AreThereOperators, EndOperatorSession, FindOperatorSession, HasOperator, LinkOperator, UseOperatorLink,
 };
 use crate::people::People;
 use crate::people::erasures::ErasureLog;
@@ -86,6 +86,7 @@ pub struct OperatorAccess {
     secret: Secret,
     erasures: ErasureLog,
     overview: KeptOverview,
+    links: SharedLinks,
     /// Whether there are operators, and when that was read.
     is_on: Mutex<Option<(Tick, bool)>>,
 }
@@ -99,8 +100,8 @@ impl OperatorAccess {
         write_remedy: WriteRemedy,
     ) -> Self {
         let proofs = OperatorProofs::new(&secret);
-        let overview = KeptOverview::default();
-        Self { operator, findings, write_remedy, proofs, secret, erasures, overview, is_on: Mutex::default() }
+        let (overview, links) = (KeptOverview::default(), SharedLinks::default());
+        Self { operator, findings, write_remedy, proofs, secret, erasures, overview, links, is_on: Mutex::default() }
     }
 
     /// People, with the audit log recording every change as this operator's act.
@@ -139,13 +140,17 @@ impl OperatorAccess {
 
     pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<OperatorLink>, StoreError> {
         let Some(token) = Nonce::read(token) else { return Ok(None) };
-        self.operator.store.run(FindOperatorLink(token_hash(&token), now)).await
+        self.links.find(&self.operator.store, &token_hash(&token), now).await
     }
 
     /// Signs in with a link and uses it up. Returns the cookie, or the state of the link if it does not work.
     pub async fn enter(&self, token: &str, now: Timestamp) -> Result<Result<String, Option<OperatorLink>>, StoreError> {
         let Some(token) = Nonce::read(token) else { return Ok(Err(None)) };
-        let Some(link) = self.find_link(token.as_str(), now).await? else { return Ok(Err(None)) };
+        let link = match self.find_link(token.as_str(), now).await? {
+            Some(link) if link.state == LinkState::Works => link,
+            // Nothing is written for a link that does not work.
+            other => return Ok(Err(other)),
+        };
         let session = new_token()?;
         let act =
             Act { who: link.name.on_the_page(), command: "page sign-in", about: String::new(), at: now, change: None };
@@ -153,9 +158,8 @@ impl OperatorAccess {
         let enter = UseOperatorLink { link_hash, session_hash, until: now.plus(OPERATOR_SESSION_FOR), now };
         match self.operator.audited(act).run(enter).await? {
             true => Ok(Ok(self.proofs.cookie(&session))),
-            // Another request used it meanwhile, because it still worked when it was read.
-            false if link.state == LinkState::Works => Ok(Err(Some(OperatorLink { state: LinkState::Used, ..link }))),
-            false => Ok(Err(Some(link))),
+            // Another request used it meanwhile.
+            false => Ok(Err(Some(OperatorLink { state: LinkState::Used, ..link }))),
         }
     }
 
@@ -180,11 +184,11 @@ impl OperatorAccess {
         }
     }
 
-    pub fn form_token(&self, who: &SignedInOperator) -> String {
-        self.proofs.form_token(who.form_owner())
+    pub fn form_token(&self, who: &SignedInOperator, now: Timestamp) -> String {
+        self.proofs.form_token(who.form_owner(), now)
     }
 
-    pub fn is_form_token(&self, who: &SignedInOperator, token: &str) -> bool {
-        self.proofs.is_form_token(who.form_owner(), token)
+    pub fn read_form_token(&self, who: &SignedInOperator, token: &str, now: Timestamp) -> FormToken {
+        self.proofs.read_form_token(who.form_owner(), token, now)
     }
 }

@@ -104,25 +104,25 @@ impl Unit for RemoveOperator {
     }
 }
 
-/// Which operator a link belongs to, and whether it works; none if it belongs to no operator or is no longer the newest.
-pub struct FindOperatorLink(pub String, pub Timestamp);
+/// The newest link of each operator, by the hash of its token.
+pub struct ListOperatorLinks(pub Timestamp);
 
-impl Unit for FindOperatorLink {
-    type Done = Option<OperatorLink>;
+impl Unit for ListOperatorLinks {
+    type Done = Vec<(String, OperatorLink)>;
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let Self(hash, now) = self;
-        let find = "SELECT name, link_used_at IS NOT NULL AS used, link_expires_at > $2 AS lasts FROM operators WHERE link_hash = $1";
+        let list = "SELECT name, link_hash, link_used_at IS NOT NULL AS used, link_expires_at > $1 AS lasts
+                    FROM operators WHERE link_hash IS NOT NULL ORDER BY id";
         let link = |row: &Row<'_>| {
             let state = match (row.get("used")?, row.get("lasts")?) {
                 (true, _) => LinkState::Used,
                 (false, true) => LinkState::Works,
                 (false, false) => LinkState::Expired,
             };
-            Ok(OperatorLink { name: name(row)?, state })
+            Ok((row.get("link_hash")?, OperatorLink { name: name(row)?, state }))
         };
-        sql.row(find, values![hash, *now], link).await
+        sql.rows(list, values![self.0], link).await
     }
 }
 

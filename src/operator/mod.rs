@@ -7,6 +7,7 @@ pub mod access;
 pub mod accounts;
 pub mod demand;
 pub mod findings;
+mod links;
 pub mod overview;
 pub mod partner;
 pub mod person;

@@ -312,10 +312,39 @@ async fn only_the_configured_addresses_send_forms_and_others_do_not_lock_an_oper
     page(&ana.get("/operator").await, 200, "Signed in as <strong>ana</strong>");
 }
 
+/// Somebody else behind the same address opens and presses links that do not work, as many as the network may.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_works_is_never_refused_for_what_others_tried() {
+    let server = Server::start();
+    add(&server, "ana");
+    is_on(&server).await;
+    let (mut neighbor, mut ana) = (Browser::new(&server, 1), Browser::new(&server, 1));
+    let made_up = "/operator/enter/00000000000000000000000000";
+    let mut tried = 0;
+    while neighbor.get(made_up).await.status != 429 {
+        tried += 1;
+        assert!(tried <= 300, "a network may try that often");
+    }
+    for _ in 0..20 {
+        let pressed = neighbor.post(made_up, &[]).await.status.as_u16();
+        assert!([404, 429].contains(&pressed), "{pressed}");
+    }
+    assert_eq!(neighbor.post(made_up, &[]).await.status.as_u16(), 429, "pressing spends the same");
+    // Also one that was made after the others began.
+    let link = path_of(&server.run(&["operator", "link", "ana"]));
+    for _ in 0..3 {
+        page(&ana.get(&link).await, 200, "Sign in as ana");
+    }
+    leads(&ana.post(&link, &[]).await, "/operator");
+    page(&ana.get("/operator").await, 200, "Signed in as <strong>ana</strong>");
+    assert_eq!(ana.post(&link, &[]).await.status.as_u16(), 429, "it was used: it is one that does not work");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_names_the_operator_only_from_its_own_address() {
     let flags = ["--operator-header", "X-Operator", "--operator-header-from", "127.0.7.1,10.0.0.0/8"];
-    let server = Server::start_with(&[&flags[..], &["--trusted-proxies", "127.0.7.2"]].concat());
+    let own = ["--base-url", "https://unionhall.test", "--join-site", "https://unionhall.test", "--mail", "hold"];
+    let server = Server::start_with(&[&flags[..], &own, &["--trusted-proxies", "127.0.7.2"]].concat());
     add(&server, "ana");
     is_on(&server).await;
     let (mut proxy, mut other) = (Browser::new(&server, 1), Browser::new(&server, 2));
@@ -360,6 +389,84 @@ async fn a_proxy_names_the_operator_only_from_its_own_address() {
     add(&server, "ben");
     server.run(&["operator", "remove", "ana"]);
     page(&proxy.send(named("ana"), String::new()).await, 403, "nobody of that name was added");
+}
+
+/// A page elsewhere may give this machine a name of its own (DNS rebinding), and a proxy that signs people in names them there, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn whom_a_proxy_names_is_let_in_only_under_our_own_name() {
+    let header = ["--operator-header", "X-Operator", "--operator-header-from", "127.0.7.1"];
+    let own = ["--base-url", "https://api.union.example", "--join-site", "https://union.example", "--mail", "hold"];
+    let ours = ["api.union.example", "API.union.example:443", "union.example"];
+    let others = ["unionhall.test", "evil.example", "localhost", "127.0.0.1", "union.example.evil.example", ""];
+    let of_this_machine = ["localhost:8080", "127.0.0.1:8080", "[::1]:8080", "LOCALHOST"];
+    for (flags, ours, others) in [
+        ([&header[..], &own].concat(), &ours[..], &others[..]),
+        (header.to_vec(), &of_this_machine[..], &["unionhall.test", "evil.example", "localhost.evil.example", ""][..]),
+    ] {
+        let server = Server::start_with(&flags);
+        add(&server, "ana");
+        is_on(&server).await;
+        let send = async |host: &str, request: hyper::http::request::Builder, body: &str| {
+            let mut connection = Connection::over(server.dial(Ipv4Addr::new(127, 0, 7, 1)).await, host).await;
+            connection.send(request.header("x-operator", "ana"), body.to_owned()).await
+        };
+        for host in ours {
+            page(&send(host, Request::get("/operator"), "").await, 200, "Signed in as <strong>ana</strong>");
+        }
+        let html = send(ours[0], Request::get("/operator"), "").await.text();
+        let body = format!("token={}&sign-ups=pause", hidden(&html, "token"));
+        for host in others {
+            let refused = send(host, Request::get("/operator"), "").await;
+            let html = page(&refused, 421, "asked for under another name");
+            assert!(html.contains("--base-url") && !html.contains("Signed in as"), "{html}");
+            let post = Request::post("/operator/sign-ups").header("sec-fetch-site", "same-origin");
+            page(&send(host, post, &body).await, 421, "asked for under another name");
+        }
+        let post = Request::post("/operator/sign-ups").header("sec-fetch-site", "same-origin");
+        page(&send(ours[0], post, &body).await, 200, "Pause sign-ups?");
+    }
+}
+
+/// Without a session a form's token is of its time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_a_proxys_operator_left_open_for_long_is_shown_again_as_it_was_typed() {
+    let flags = ["--operator-header", "X-Operator", "--operator-header-from", "127.0.7.1"];
+    let own = ["--base-url", "https://unionhall.test", "--join-site", "https://unionhall.test", "--mail", "hold"];
+    let server = Server::start_with(&[&flags[..], &own].concat());
+    add(&server, "ana");
+    is_on(&server).await;
+    let mut proxy = Browser::new(&server, 1);
+    let post = || Request::post("/operator/people").header("x-operator", "ana");
+    let post = || post().header("sec-fetch-site", "same-origin");
+    let overview = proxy.send(Request::get("/operator").header("x-operator", "ana"), String::new()).await;
+    let token = hidden(&page(&overview, 200, "Overview"), "token");
+    let (until, proof) = token.split_once('.').expect("a time, and its proof");
+    let now = Clock::start().now().time;
+    let left = until.parse::<i64>().unwrap() - now.as_millis() / 1000;
+    assert!((43_000..=43_200).contains(&left), "{left} seconds");
+    // Nor can the time be changed.
+    let later = until.parse::<i64>().unwrap() + 1;
+    for forged in
+        [format!("{later}.{proof}"), format!(".{proof}"), proof.to_owned(), format!("x.{proof}"), String::new()]
+    {
+        let sent = proxy.send(post(), form(&[("token", forged.as_str()), ("text", "<b>@example.com")])).await;
+        page(&sent, 400, "another session");
+    }
+    let name: unionhall::domain::operator::OperatorName = "ana".parse().unwrap();
+    let proofs = unionhall::domain::secret::operator::OperatorProofs::new(&server.records().secret());
+    let owner = unionhall::domain::secret::operator::FormOwner::Named(&name);
+    let ago = |seconds: i64| proofs.form_token(owner, Timestamp::from_millis(now.as_millis() - seconds * 1000));
+    let fields = [("text", "<b>@example.com"), ("note", "two\r\nlines"), ("sure", "yes")];
+    let sent = proxy.send(post(), form(&[&[("token", ago(43_300).as_str())], &fields[..]].concat())).await;
+    let shown = page(&sent, 400, "was open for more than 12 hours");
+    holds(&shown, &["&#60;b&#62;@example.com", "action=\"/operator/people\"", "Send it again"]);
+    assert!(!shown.contains("name=\"sure\""), "it is asked again: {shown}");
+    let again = [("token", hidden(&shown, "token")), ("text", "p@example.com".to_owned())];
+    let again: Vec<_> = again.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let sent = proxy.send(post(), form(&again)).await;
+    page(&sent, 400, "Nobody has that address");
+    let sent = proxy.send(post(), form(&[("token", &ago(43_000)), ("text", "p@example.com")])).await;
+    page(&sent, 400, "Nobody has that address");
 }
 
 /// The key that a page shows.

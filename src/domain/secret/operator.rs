@@ -8,15 +8,25 @@ use super::Secret;
 use super::session::{Nonce, proof};
 use crate::domain::api_key::ApiKey;
 use crate::domain::base32;
-use crate::domain::operator::OperatorName;
+use crate::domain::operator::{OPERATOR_SESSION_FOR, OperatorName};
+use crate::domain::time::Timestamp;
 
 /// Whose form it is.
 #[derive(Clone, Copy)]
 pub enum FormOwner<'a> {
-    /// A session's.
+    /// A session's, with which its token ends.
     Session(&'a Nonce),
-    /// Somebody's whom a proxy names in a header.
+    /// Somebody's whom a proxy names in a header. Nothing ends with them, so the token says until when it is good.
     Named(&'a OperatorName),
+}
+
+/// What the token of a form says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormToken {
+    Good,
+    /// It was its owner's, and its time is over.
+    Expired,
+    Foreign,
 }
 
 #[derive(Clone)]
@@ -55,17 +65,39 @@ impl OperatorProofs {
     }
 
     /// What every form carries.
-    pub fn form_token(&self, owner: FormOwner<'_>) -> String {
-        let (kind, text): (&[u8], _) = match owner {
-            FormOwner::Session(session) => (b"session ", session.as_str()),
-            FormOwner::Named(name) => (b"name ", name.as_str()),
-        };
-        proof(&self.forms, &[kind, text.as_bytes()])
+    pub fn form_token(&self, owner: FormOwner<'_>, now: Timestamp) -> String {
+        match owner {
+            FormOwner::Session(session) => proof(&self.forms, &[b"session ", session.as_str().as_bytes()]),
+            FormOwner::Named(name) => {
+                let until = seconds(now.plus(OPERATOR_SESSION_FOR)).to_string();
+                format!("{until}.{}", self.named_proof(name, &until))
+            }
+        }
     }
 
-    pub fn is_form_token(&self, owner: FormOwner<'_>, token: &str) -> bool {
-        self.form_token(owner).as_bytes().ct_eq(token.as_bytes()).into()
+    pub fn read_form_token(&self, owner: FormOwner<'_>, token: &str, now: Timestamp) -> FormToken {
+        let (until, sent, good) = match owner {
+            FormOwner::Session(_) => (None, token, self.form_token(owner, now)),
+            FormOwner::Named(name) => {
+                let Some((until, sent)) = token.split_once('.') else { return FormToken::Foreign };
+                (until.parse().ok(), sent, self.named_proof(name, until))
+            }
+        };
+        match bool::from(good.as_bytes().ct_eq(sent.as_bytes())) {
+            false => FormToken::Foreign,
+            true if until.is_some_and(|until: i64| until <= seconds(now)) => FormToken::Expired,
+            true => FormToken::Good,
+        }
     }
+
+    fn named_proof(&self, name: &OperatorName, until: &str) -> String {
+        // A name has no space, so no two pairs are the same bytes.
+        proof(&self.forms, &[b"name ", name.as_str().as_bytes(), b" ", until.as_bytes()])
+    }
+}
+
+const fn seconds(time: Timestamp) -> i64 {
+    time.as_millis() / 1000
 }
 
 /// What the store keeps of a link's or a session's token. A plain hash is enough: 128 random bits cannot be searched.
@@ -77,7 +109,6 @@ pub fn token_hash(token: &Nonce) -> String {
 mod tests {
     use super::*;
     use crate::domain::secret::session::{NONCE, SessionMaker, SignedInBy};
-    use crate::domain::time::Timestamp;
 
     #[test]
     fn a_cookie_is_of_its_installation_and_of_this_page_alone() {
@@ -106,15 +137,32 @@ mod tests {
     fn a_form_token_is_of_its_owner_alone() {
         let ours = OperatorProofs::new(&Secret::new(&"a".repeat(32)).unwrap());
         let (one, two) = (Nonce::from_random(&[1; NONCE]), Nonce::from_random(&[2; NONCE]));
+        let now = Timestamp::from_millis(1_794_743_200_000);
         // A name that is spelled as a session is no session.
         let named: OperatorName = one.as_str().parse().unwrap();
-        let token = ours.form_token(FormOwner::Session(&one));
-        assert!(ours.is_form_token(FormOwner::Session(&one), &token));
+        let token = ours.form_token(FormOwner::Session(&one), now);
+        let read = |owner, token: &str| ours.read_form_token(owner, token, now);
+        assert_eq!(read(FormOwner::Session(&one), &token), FormToken::Good);
         for other in [FormOwner::Session(&two), FormOwner::Named(&named)] {
-            assert!(!ours.is_form_token(other, &token));
+            assert_eq!(read(other, &token), FormToken::Foreign);
         }
-        assert!(!ours.is_form_token(FormOwner::Session(&one), ""));
+        assert_eq!(read(FormOwner::Session(&one), ""), FormToken::Foreign);
         assert_ne!(token_hash(&one), token_hash(&two));
         assert_eq!(token_hash(&one).len(), 52);
+    }
+
+    #[test]
+    fn a_token_for_whom_a_proxy_names_is_good_for_twelve_hours() {
+        let ours = OperatorProofs::new(&Secret::new(&"a".repeat(32)).unwrap());
+        let [ana, ben]: [OperatorName; 2] = ["ana", "ben"].map(|name| name.parse().unwrap());
+        let at = |hours: i64| Timestamp::from_millis(1_794_743_200_000 + hours * 3_600_000);
+        let token = ours.form_token(FormOwner::Named(&ana), at(0));
+        for (hours, read) in [(0, FormToken::Good), (11, FormToken::Good), (12, FormToken::Expired)] {
+            assert_eq!(ours.read_form_token(FormOwner::Named(&ana), &token, at(hours)), read);
+            assert_eq!(ours.read_form_token(FormOwner::Named(&ben), &token, at(hours)), FormToken::Foreign);
+        }
+        let later = ours.form_token(FormOwner::Named(&ana), at(1));
+        let mixed = format!("{}.{}", later.split('.').next().unwrap(), token.split('.').nth(1).unwrap());
+        assert_eq!(ours.read_form_token(FormOwner::Named(&ana), &mixed, at(0)), FormToken::Foreign);
     }
 }

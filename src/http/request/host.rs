@@ -5,7 +5,7 @@ use hyper::http::uri::Authority;
 use hyper::{HeaderMap, Uri, Version};
 
 use crate::domain::union::Union;
-use crate::loopback::is_loopback;
+use crate::loopback::{is_loopback, name_of};
 
 /// The host that a request is for: HTTP/2 says it in the address, HTTP/1.1 in a header.
 pub fn of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a str {
@@ -49,6 +49,12 @@ impl Origins {
 
     pub fn contain(&self, origin: &str) -> bool {
         self.own.iter().any(|own| own.eq_ignore_ascii_case(origin))
+    }
+
+    /// Whether `HOST[:PORT]` is one of ours, or on a development server any name of this machine. A proxy may leave the port out.
+    pub fn are_at(&self, host: &str) -> bool {
+        let is_own = |own: &String| name_of(of_url(own)).eq_ignore_ascii_case(name_of(host));
+        self.own.iter().any(is_own) || self.local && is_loopback(host)
     }
 }
 

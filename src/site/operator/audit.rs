@@ -83,7 +83,7 @@ fn place(text: &str) -> Option<AuditPlace> {
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     let query = request.uri().query().unwrap_or_default().as_bytes();
     let (filter, mut mistakes) = (AuditFilter::read(query), Vec::new());
     let since = moment(&filter.since, "From", &mut mistakes).unwrap_or(Timestamp::from_millis(0));

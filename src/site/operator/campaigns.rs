@@ -37,7 +37,7 @@ struct CampaignListPage<'a> {
 }
 
 pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     let mut campaigns = found.stored(found.operator().ask(ListCampaigns).await)?;
     campaigns.sort_by_key(|campaign| (campaign.closed_at.is_some(), std::cmp::Reverse(campaign.id)));
     let page = CampaignListPage { frame: found.frame(), campaigns: &campaigns, now: visit.now.time };
@@ -74,7 +74,7 @@ struct ShownDraft<'a> {
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     let slug = slug_of(&found)?;
     let (operator, now) = (found.operator(), visit.now.time);
     let file = found.stored(operator.ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;

@@ -39,7 +39,7 @@ fn figures(status: &SourceStatus) -> [String; 5] {
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     let mut statuses = found.stored(found.operator().ask(ListSourceStatuses(visit.now.time)).await)?;
     statuses.sort_by_key(|status| std::cmp::Reverse(status.held));
     let more = statuses.len().saturating_sub(SOURCES_SHOWN);

@@ -31,7 +31,7 @@ struct OverviewPage<'a> {
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     let FoundProblems { at, findings } = look(&found).await;
     let are_sign_ups_paused = found.stored(found.operator().ask(AreSignUpsPaused).await)?;
     let overview = found.access.overview(visit.now).await.inspect_err(|error| visit.report(&error.to_string())).ok();

@@ -61,7 +61,7 @@ impl ShownPerson {
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     Ok(people_page(&found, StatusCode::OK, "", None, None))
 }
 

@@ -39,7 +39,7 @@ struct RewardsPage<'a> {
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     let overview = found.stored(found.access.overview(visit.now).await)?;
     let (batches, has_more) = found.stored(found.operator().rewards().open_batches().await)?;
     let page = RewardsPage {

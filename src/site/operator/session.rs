@@ -1,16 +1,21 @@
 //! Who is signed in to the operator's page, and what every page of it has at hand.
 
+use std::borrow::Cow;
+
 use askama::Template;
 use hyper::header::{HeaderValue, LOCATION};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Request, StatusCode};
+use hyper::{HeaderMap, Request, StatusCode, Uri};
 use ring::digest;
 
 use super::frame::{MessagePage, OperatorFrame, OperatorSection, render};
 use crate::domain::api_key::Mode;
 use crate::domain::base32;
+use crate::domain::operator::OPERATOR_SESSION_FOR;
 use crate::domain::remedy::Remedy;
+use crate::domain::secret::operator::FormToken;
 use crate::http::request::body::SentBody;
+use crate::http::request::host;
 use crate::http::request::identity_header::NamedInHeader;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -55,6 +60,20 @@ pub(super) fn outside(visit: Visit<'_>, status: StatusCode, title: &str, says: &
     answer(status, render(&page))
 }
 
+/// Refuses a request for another name than ours, where a proxy says whose it is: anybody may give this machine a name (DNS rebinding),
+/// and the proxy would sign their page in. A session's cookie is kept from other names by the browser.
+fn require_own_name(visit: Visit<'_>, host: &str) -> PageResult<()> {
+    if visit.site.origins.are_at(host) {
+        return Ok(());
+    }
+    let says = format!(
+        "Nothing was shown or done: this page was asked for under another name, \"{host}\". Open it by the address below. If that is \
+         what you did, the proxy that signs you in has to pass on the Host header, with the name in --base-url or --join-site."
+    );
+    let address = format!("{}/operator", visit.site.app.union.base_url);
+    Err(outside(visit, StatusCode::MISDIRECTED_REQUEST, "Another name", &says, &address).into())
+}
+
 /// Refuses a form that was not sent from our own page.
 pub(super) fn require_own(visit: Visit<'_>, head: &Parts) -> PageResult<()> {
     match visit.says_configured(head) {
@@ -80,6 +99,7 @@ impl<'a> OperatorVisit<'a> {
     /// Who is signed in; or the page that says how one signs in.
     pub(in crate::site) async fn look(
         visit: Visit<'a>,
+        uri: &Uri,
         headers: &HeaderMap,
         section: OperatorSection,
     ) -> PageResult<Self> {
@@ -87,6 +107,9 @@ impl<'a> OperatorVisit<'a> {
         // Whom the proxy names comes first: it may have signed somebody else in since.
         let header = visit.site.operator_header.as_ref();
         let named = header.map_or(NamedInHeader::Nobody, |header| header.named(visit.peer, headers));
+        if named != NamedInHeader::Nobody {
+            require_own_name(visit, host::of(uri, headers))?;
+        }
         let found = match (named, SiteCookie::Operator.read(headers, visit.site.secure)) {
             (NamedInHeader::One(name), _) => access.of_header(name).await,
             (NamedInHeader::Nobody, Some(cookie)) => access.of_cookie(cookie, visit.now.time).await,
@@ -98,7 +121,7 @@ impl<'a> OperatorVisit<'a> {
             visit.spend(Class::Link, LINKS_A_MINUTE).await?;
         }
         match found {
-            Ok(Some(who)) => Ok(Self { visit, access, token: access.form_token(&who), who, section }),
+            Ok(Some(who)) => Ok(Self { visit, access, token: access.form_token(&who, visit.now.time), who, section }),
             Ok(None) => {
                 let (says, command) = match named {
                     NamedInHeader::One(_) => (
@@ -134,15 +157,32 @@ impl<'a> OperatorVisit<'a> {
     ) -> PageResult<(Self, Vec<u8>)> {
         let (head, body) = request.into_parts();
         require_own(visit, &head)?;
-        let found = Self::look(visit, &head.headers, section).await?;
+        let found = Self::look(visit, &head.uri, &head.headers, section).await?;
         let fields = body.read(FORM_BYTES).await?.to_vec();
         let token = field(&fields, "token").unwrap_or_default();
-        if !found.access.is_form_token(&found.who, &token) {
-            let says = "The form was of another session. Go back to the page, load it again, and send it from there.";
-            // Whatever page it was on, this leads to the overview.
-            return Err(Self { section: OperatorSection::Overview, ..found }.refuse(says).into());
+        match found.access.read_form_token(&found.who, &token, visit.now.time) {
+            FormToken::Good => Ok((found, fields)),
+            FormToken::Expired => Err(found.ask_again(&fields).into()),
+            FormToken::Foreign => {
+                let says =
+                    "The form was of another session. Go back to the page, load it again, and send it from there.";
+                // Whatever page it was on, this leads to the overview.
+                Err(Self { section: OperatorSection::Overview, ..found }.refuse(says).into())
+            }
         }
-        Ok((found, fields))
+    }
+
+    /// A form that was open for too long, as it was sent, to be looked at and sent once more. Whatever they were sure of is asked again.
+    fn ask_again(&self, fields: &[u8]) -> Answer {
+        let sent = form_urlencoded::parse(fields).filter(|(name, _)| !["token", "sure"].contains(&name.as_ref()));
+        let page = StaleFormPage {
+            frame: self.frame(),
+            hours: OPERATOR_SESSION_FOR.as_secs() / 3600,
+            action: self.visit.path,
+            fields: sent.collect(),
+            back: self.section.path(),
+        };
+        answer(StatusCode::BAD_REQUEST, render(&page))
     }
 
     pub(in crate::site) fn frame(&self) -> OperatorFrame<'_> {
@@ -240,6 +280,17 @@ struct QuestionPage<'a> {
     is_changed: bool,
     /// Names what it is about.
     asked: &'a str,
+    back: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "operator/stale_form.html")]
+struct StaleFormPage<'a> {
+    frame: OperatorFrame<'a>,
+    hours: u64,
+    action: &'a str,
+    /// As they were sent.
+    fields: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     back: &'a str,
 }
 

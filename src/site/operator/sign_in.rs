@@ -11,7 +11,6 @@ use crate::http::response::answer::Answer;
 use crate::limiter::Class;
 use crate::membership::StoreError;
 use crate::site::cookie::SiteCookie;
-use crate::site::join::FORMS_A_MINUTE;
 use crate::site::own_page::session::keep_apart;
 use crate::site::{LINKS_A_MINUTE, PageResult, Visit};
 
@@ -26,7 +25,6 @@ struct OperatorEnterPage<'a> {
 /// A link: whom it signs in, and a button.
 pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let access = access(visit)?;
-    visit.spend(Class::Link, LINKS_A_MINUTE).await?;
     let link = access.find_link(visit.parameter, visit.now.time).await.map_err(|error| not_now(visit, &error))?;
     match link {
         Some(OperatorLink { name, state: LinkState::Works }) => {
@@ -36,7 +34,7 @@ pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult
             keep_apart(&mut answer);
             Ok(answer)
         }
-        other => Ok(over(visit, other.as_ref())),
+        other => over(visit, other.as_ref()).await,
     }
 }
 
@@ -45,7 +43,6 @@ pub async fn enter(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     let access = access(visit)?;
     let (head, _) = request.into_parts();
     require_own(visit, &head)?;
-    visit.spend(Class::Form, FORMS_A_MINUTE).await?;
     let entered = access.enter(visit.parameter, visit.now.time).await.map_err(|error| not_now(visit, &error))?;
     match entered {
         Ok(cookie) => {
@@ -53,11 +50,13 @@ pub async fn enter(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
             SiteCookie::Operator.set(&mut answer, visit.site.secure, &cookie, OPERATOR_SESSION_FOR);
             Ok(answer)
         }
-        Err(link) => Ok(over(visit, link.as_ref())),
+        Err(link) => over(visit, link.as_ref()).await,
     }
 }
 
-fn over(visit: Visit<'_>, link: Option<&OperatorLink>) -> Answer {
+/// Only a link that does not work draws on what the network shares: others there cannot lock an operator out.
+async fn over(visit: Visit<'_>, link: Option<&OperatorLink>) -> PageResult {
+    visit.spend(Class::Link, LINKS_A_MINUTE).await?;
     let (status, title, says, name) = match link {
         Some(OperatorLink { name, state: LinkState::Expired }) => (
             StatusCode::GONE,
@@ -75,7 +74,7 @@ fn over(visit: Visit<'_>, link: Option<&OperatorLink>) -> Answer {
             "NAME",
         ),
     };
-    outside(visit, status, title, says, &format!("unionhall operator link {name}"))
+    Ok(outside(visit, status, title, says, &format!("unionhall operator link {name}")))
 }
 
 fn not_now(visit: Visit<'_>, error: &StoreError) -> Answer {

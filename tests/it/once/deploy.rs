@@ -271,7 +271,8 @@ fn a_privileged_port_needs_the_one_capability() {
 /// What a proxy answers by itself has the API's own form.
 async fn speaks_as_the_api_does(proxy: fn(&[&Server]) -> Proxy) {
     let header = ["--operator-header", "X-Operator", "--operator-header-from", "127.0.0.1"];
-    let node = Server::start_with(&[&["--trusted-proxies", "127.0.0.1"], &header[..]].concat());
+    let own = ["--base-url", "https://unionhall.test", "--join-site", "https://unionhall.test", "--mail", "hold"];
+    let node = Server::start_with(&[&["--trusted-proxies", "127.0.0.1"], &header[..], &own].concat());
     let key = node.key();
     let front = proxy(&[&node]);
     // Nobody names themselves as an operator through it, though the node would believe the proxy.

@@ -74,7 +74,7 @@ struct PartnersPage<'a> {
 }
 
 pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     let mut partners = found.stored(found.operator().ask(ListPartners).await)?;
     let rates = rates(&found).await?;
     let more = partners.len().saturating_sub(PARTNERS_SHOWN);
@@ -122,7 +122,7 @@ async fn find(found: &OperatorVisit<'_>, id: &str) -> PageResult<PartnerRecord> 
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let found = OperatorVisit::look(visit, request.headers(), HERE).await?;
+    let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     let partner = find(&found, visit.parameter).await?;
     let operator = found.operator();
     let keys = found.stored(operator.ask(ListKeysOf(partner.id, KEYS_SHOWN)).await)?;
