@@ -528,5 +528,4 @@ fn every_layer_is_described() {
     let text = read_tree("ARCHITECTURE.md").remove("ARCHITECTURE.md").unwrap();
     assert_eq!(undescribed_layers(&text), Vec::<&str>::new());
     assert_eq!(undescribed_layers(&text.replace("| `http`", "| `httpd`")), ["http"]);
-    assert!(text.lines().count() <= 150);
 }
