@@ -1,14 +1,11 @@
 //! Collects every mistake of a submission into one error, each with its path and the fix.
 //!
-//! serde stops at the first mistake. So each mistake is recorded and its field removed, and the rest is parsed again until
-//! nothing is wrong. Only an invalid submission costs this, and the number of mistakes is bounded.
+//! serde stops at the first mistake and does not say where. So each field is read as if it had been sent alone. Only an invalid
+//! submission costs this, and the number of mistakes is bounded.
 
-use schemars::{JsonSchema, SchemaGenerator};
-use serde::de::value::MapDeserializer;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde::forward_to_deserialize_any;
 use serde_json::value::RawValue;
-use serde_path_to_error::Segment;
 
 use crate::domain::catalog::category::Category;
 
@@ -26,28 +23,55 @@ const LEVELS: usize = 2;
 
 /// Says what is wrong with a JSON object that `T` cannot be read from, and which known fields that is about.
 pub(super) fn of<T: DeserializeOwned + JsonSchema>(text: &str) -> (String, Vec<String>) {
-    let fields = Fields::of::<T>();
+    let schema = SchemaGenerator::default().into_root_schema_for::<T>();
+    // From bytes, as a valid body is read: the compiler then makes no second parser of each input.
+    find(text, &Fields::of(&schema), |text| serde_json::from_slice::<T>(text.as_bytes()).err())
+}
+
+fn find(text: &str, fields: &Fields, read: fn(&str) -> Option<serde_json::Error>) -> (String, Vec<String>) {
+    // That others are missing was reported before.
+    let mistake_in = |text: String| {
+        let message = read(&text)?.to_string();
+        (!message.starts_with("missing field")).then_some(message)
+    };
     let mut mistakes = Vec::new();
-    let mut sent = Part::Object(match Part::names(text, LEVELS, "", &mut mistakes) {
+    let sent = match Part::names(text, LEVELS, "", &mut mistakes) {
         Ok(pairs) => pairs,
         Err(error) => {
             let what = format!("A field's name cannot be read: {}.", without_position(&error.to_string()));
             return (what, Vec::new());
         }
-    });
-    for name in fields.required.iter().filter(|name| !sent.names_it(name)) {
+    };
+    for name in fields.required.iter().filter(|required| sent.iter().all(|(name, _)| name != *required)) {
         mistakes.push(format!("{name}: it is missing; every request needs it"));
     }
-    while mistakes.len() <= MOST {
-        let Err(error) = serde_path_to_error::deserialize::<_, T>(&sent) else { break };
-        let keys: Vec<_> = error.path().iter().filter_map(key).collect();
-        // Without a path it is about a field that is missing, which was reported above.
-        let Some(wrong) = sent.take(&keys) else { break };
-        mistakes.push(fields.explain(&keys, &wrong, &error.inner().to_string()));
+    for (name, part) in &sent {
+        if mistakes.len() > MOST {
+            break;
+        }
+        let Some(message) = mistake_in(alone(name, &part.json())) else { continue };
+        let before = mistakes.len();
+        if let Part::Object(inner) = part
+            && mistake_in(alone(name, "{}")).is_none()
+        {
+            for (inner_name, part) in inner {
+                if let Some(message) = mistake_in(alone(name, &alone(inner_name, &part.json()))) {
+                    mistakes.push(fields.explain(&format!("{name}.{inner_name}"), part, &message));
+                }
+            }
+        }
+        if mistakes.len() == before {
+            mistakes.push(fields.explain(name, part, &message));
+        }
     }
     let mut named: Vec<_> = mistakes.iter().take(MOST).map(|mistake| fields.known_path(mistake)).collect();
     named.dedup();
     (list(&mistakes), named)
+}
+
+/// An object with this field and no other.
+fn alone(name: &str, value: &str) -> String {
+    format!("{{{}:{value}}}", serde_json::Value::from(name))
 }
 
 /// All of them as one text.
@@ -69,13 +93,6 @@ pub(super) fn list(mistakes: &[String]) -> String {
     }
 }
 
-fn key(segment: &Segment) -> Option<String> {
-    match segment {
-        Segment::Map { key } => Some(key.clone()),
-        Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown => None,
-    }
-}
-
 /// The parser's message without its line and column, which count in a piece of what was sent.
 fn without_position(message: &str) -> &str {
     message.rsplit_once(" at line ").map_or(message, |(message, _)| message)
@@ -88,8 +105,7 @@ struct Fields {
 }
 
 impl Fields {
-    fn of<T: JsonSchema>() -> Self {
-        let schema = SchemaGenerator::default().into_root_schema_for::<T>();
+    fn of(schema: &Schema) -> Self {
         let names = schema.get("properties").and_then(|properties| properties.as_object());
         let required = schema.get("required").and_then(|names| names.as_array());
         Self {
@@ -119,13 +135,13 @@ impl Fields {
         alike.or_else(|| self.names.iter().find(holds))
     }
 
-    fn explain(&self, keys: &[String], wrong: &Part<'_>, message: &str) -> String {
-        let (path, message) = (keys.join("."), without_position(message));
+    fn explain(&self, path: &str, wrong: &Part<'_>, message: &str) -> String {
+        let message = without_position(message);
         if let (Part::Value("null"), Some(expected)) = (wrong, message.strip_prefix("invalid type: null, expected ")) {
-            let or = if self.required.contains(&path) { "" } else { ", or leave it out" };
+            let or = if self.required.iter().any(|required| required == path) { "" } else { ", or leave it out" };
             return format!("{path}: null is no value; send {expected}{or}");
         }
-        match self.meant(&path).filter(|_| message.starts_with("unknown field")) {
+        match self.meant(path).filter(|_| message.starts_with("unknown field")) {
             Some(meant) => format!("{path}: unknown field; did you mean {meant}?"),
             None => format!("{path}: {message}"),
         }
@@ -188,44 +204,15 @@ impl<'a> Part<'a> {
         Ok(object)
     }
 
-    fn names_it(&self, name: &str) -> bool {
-        matches!(self, Self::Object(pairs) if pairs.iter().any(|(known, _)| known == name))
-    }
-
-    /// Takes out what stands at the path.
-    fn take(&mut self, keys: &[String]) -> Option<Self> {
-        let (Self::Object(pairs), [name, rest @ ..]) = (self, keys) else { return None };
-        let at = pairs.iter().position(|(known, _)| known == name)?;
-        match (&mut pairs[at].1, rest) {
-            (inner @ Self::Object(_), [_, ..]) => inner.take(rest),
-            _ => Some(pairs.remove(at).1),
-        }
-    }
-}
-
-impl<'de> Deserializer<'de> for &'de Part<'_> {
-    type Error = serde_json::Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+    fn json(&self) -> String {
         match self {
-            Part::Object(pairs) => {
-                visitor.visit_map(MapDeserializer::new(pairs.iter().map(|(name, part)| (name.as_str(), part))))
+            Self::Object(pairs) => {
+                let pairs =
+                    pairs.iter().map(|(name, part)| format!("{}:{}", serde_json::Value::from(&**name), part.json()));
+                format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
             }
-            Part::Value(text) => serde_json::Deserializer::from_str(text).deserialize_any(visitor),
+            Self::Value(text) => (*text).to_owned(),
         }
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
-    }
-}
-
-impl<'de> serde::de::IntoDeserializer<'de, serde_json::Error> for &'de Part<'_> {
-    type Deserializer = Self;
-
-    fn into_deserializer(self) -> Self {
-        self
     }
 }
 
