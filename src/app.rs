@@ -206,7 +206,7 @@ impl App {
         let holder = self.keys.authenticate(authorization, now).await?;
         if let Some(used) = holder.touch {
             let (core, id) = (Arc::clone(&self.core), holder.record.id);
-            tokio::spawn(async move { core.write_use(id, used, now).await });
+            supervise::spawn(async move { core.write_use(id, used, now).await });
         }
         Ok(holder)
     }

@@ -4,6 +4,7 @@
 //! A task says that it is vital for as long as it holds a guard. Only a panic counts: a task that is done, or is dropped with
 //! its runtime, ends in peace. And how background work gives way to requests.
 
+use std::pin::Pin;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -29,10 +30,17 @@ pub fn spawn_vital<T: Send + 'static>(
     what: &'static str,
     work: impl Future<Output = T> + Send + 'static,
 ) -> JoinHandle<T> {
-    tokio::spawn(async move {
+    spawn(async move {
         let _vital = vital(what);
         work.await
     })
+}
+
+/// Spawns a task that is not spawned for each request or connection. In a box: tokio's code for a task is compiled twice for each
+/// type of future.
+pub fn spawn<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    let boxed: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(work);
+    tokio::spawn(boxed)
 }
 
 impl Drop for Vital {

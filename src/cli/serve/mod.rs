@@ -159,7 +159,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
         },
     )?;
     // What was begun there goes on, whether anybody asks for it or not. Nobody waits for it, and what is wrong is in the log.
-    tokio::spawn({
+    supervise::spawn({
         let sandbox = Arc::clone(&sandbox);
         async move { sandbox.find().await }
     });
@@ -185,7 +185,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     );
     if let Some(metrics) = listeners.metrics {
         log.note(&format!("metrics are at http://{}/metrics", metrics.local_addr()?));
-        tokio::spawn(metrics_listener::serve(metrics, Arc::clone(&service)));
+        supervise::spawn(metrics_listener::serve(metrics, Arc::clone(&service)));
     }
     let signal = process::stop_signal()?;
     process::reload_on_hangup(process::Reloaded {

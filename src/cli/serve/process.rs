@@ -15,6 +15,7 @@ use crate::domain::catalog::Catalog;
 use crate::http::connection::tls::Tls;
 use crate::log::{Format, Log};
 use crate::server::{HttpService, listener};
+use crate::supervise;
 
 pub(super) fn start_log(settings: &ServeSettings, clock: Clock) -> std::io::Result<Log> {
     let usual = if std::io::stderr().is_terminal() { Format::Text } else { Format::Json };
@@ -62,7 +63,7 @@ pub(super) struct Reloaded {
 pub(super) fn reload_on_hangup(reloaded: Reloaded) -> anyhow::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     let reloaded = Arc::new(reloaded);
-    tokio::spawn(async move {
+    supervise::spawn(async move {
         while hangup.recv().await.is_some() {
             let reloaded = Arc::clone(&reloaded);
             // Files may be slow, and the documents take a moment to make: no request waits behind that.

@@ -42,7 +42,7 @@ use crate::sandbox::transport::InboxTransport;
 use crate::server::{FindsSandbox, NoSandbox};
 use crate::store::Store;
 use crate::store::migration::Prepare;
-use crate::{campaigns, lease_queue, random};
+use crate::{campaigns, lease_queue, random, supervise};
 
 /// What the sandbox is made of, and what became of it.
 pub(super) struct SandboxRuntime {
@@ -177,10 +177,10 @@ impl SandboxRuntime {
             name: outbox.name.clone(),
         };
         let workers = [
-            tokio::spawn(lease_queue::run(Arc::new(outbox), self.clock, self.stop.clone())),
-            tokio::spawn(webhook_worker.run(self.clock, self.stop.clone())),
+            supervise::spawn(lease_queue::run(Arc::new(outbox), self.clock, self.stop.clone())),
+            supervise::spawn(webhook_worker.run(self.clock, self.stop.clone())),
         ];
-        tokio::spawn(retention::run(
+        supervise::spawn(retention::run(
             store.clone(),
             Mode::Test,
             self.secret.clone(),
@@ -189,8 +189,8 @@ impl SandboxRuntime {
             self.clock,
             self.stop.clone(),
         ));
-        tokio::spawn(worker::run(store.clone(), self.log.of_sandbox(), self.clock, self.stop.clone()));
-        tokio::spawn(process::write_uses(Arc::clone(app.core()), self.clock, self.stop.clone()));
+        supervise::spawn(worker::run(store.clone(), self.log.of_sandbox(), self.clock, self.stop.clone()));
+        supervise::spawn(process::write_uses(Arc::clone(app.core()), self.clock, self.stop.clone()));
         Ok(Some(OpenedSandbox { app, store, workers }))
     }
 

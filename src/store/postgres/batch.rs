@@ -142,7 +142,7 @@ impl<B: Batched> Batcher<B> {
             return Self { queue: None, task: Mutex::default(), pool };
         }
         let (queue, inbox) = Queue::new();
-        let task = tokio::spawn({
+        let task = supervise::spawn({
             let (pool, batches) = (pool.clone(), Arc::clone(&queue.batches));
             async move {
                 let _vital = supervise::vital(B::TASK);

@@ -36,7 +36,7 @@ impl Work for Count {
 impl PostgresCounter {
     pub(super) fn start(pool: Pool) -> Self {
         let (waiting, inbox) = mpsc::channel(WAITING);
-        tokio::spawn(run(pool.clone(), inbox));
+        supervise::spawn(run(pool.clone(), inbox));
         Self { pool, waiting }
     }
 

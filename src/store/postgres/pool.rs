@@ -16,6 +16,7 @@ use crate::reply::BoxFuture;
 use crate::store::StoreError;
 use crate::store::queue::PoolFigures;
 use crate::store::sql::{Failure, Job, describe};
+use crate::supervise;
 
 /// The most connections of a node for sign-ups, and as many for confirmations: whatever holds up one purpose leaves the others
 /// alone. Batches share one; the others are for the units that a batch left undone.
@@ -204,7 +205,7 @@ impl Pool {
     /// after the connection is closed.
     fn cancel(&self, connection: &PgConnection) {
         let (token, tls) = (connection.client.cancel_token(), self.0.manager().address.tls.clone());
-        tokio::spawn(async move {
+        supervise::spawn(async move {
             // One that does not hear it, or is gone, has ended it already or will.
             let _either_way = tokio::time::timeout(CANCEL_TIMEOUT, token.cancel_query(tls)).await;
         });
