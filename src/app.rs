@@ -14,8 +14,8 @@ use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
-use crate::domain::secret::Secret;
 use crate::domain::secret::seal::Sealer;
+use crate::domain::secret::{KeyPurpose, Secret};
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
 use crate::figures::ListSourceTotals;
@@ -176,7 +176,7 @@ impl App {
             campaigns: Campaigns::new(store.clone()),
             negotiator: Negotiator::new(store.clone()),
             form_throttle: FormThrottle::new(store.clone(), budget, &secret),
-            sent_forms: Sealer::new(&secret, "sent form"),
+            sent_forms: Sealer::new(&secret, KeyPurpose::SentForm),
             keys: Keys::new(store.clone(), mode),
             store,
             checked: Mutex::default(),

@@ -1,7 +1,7 @@
 //! What the whole installation shares: whether it takes sign-ups, which secret it belongs to, and when it was backed up.
 
 use crate::domain::time::Timestamp;
-use crate::store::sql::{Failure, How, Sql, Unit, expected, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
 /// Switches the agent actions off or on for every node. Returns whether that changed anything.
 pub struct PauseSignUps(pub bool);
@@ -27,39 +27,133 @@ impl Unit for AreSignUpsPaused {
     }
 }
 
+/// What a node knows of the secret: the number and fingerprint of each generation, also of those that were retired.
+#[derive(Clone, Default)]
+pub struct HeldSecret {
+    pub first: String,
+    pub fingerprints: Vec<(u32, String)>,
+}
+
 /// Ties the records to the installation's secret on the first call; later calls say whether it is the same.
-pub struct ClaimSecret(pub String);
+pub struct ClaimSecret(pub HeldSecret);
 
 impl Unit for ClaimSecret {
     type Done = Claim;
-    const HOW: How = How::Write;
+    const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Claim, Failure> {
         let claim = "UPDATE installation SET secret_fingerprint = $1 WHERE secret_fingerprint IS NULL";
-        if sql.execute(claim, values![&self.0]).await? == 1 {
+        if sql.execute(claim, values![&self.0.first]).await? == 1 {
             return Ok(Claim::First);
         }
-        let same = "SELECT secret_fingerprint = $1 FROM installation WHERE id = 1";
-        let same = expected(sql.value(same, values![&self.0]).await?)?;
-        Ok(if same { Claim::Same } else { Claim::Another })
+        compare(sql, &self.0).await
     }
 }
 
 /// The same without tying anything.
-pub struct CompareSecret(pub String);
+pub struct CompareSecret(pub HeldSecret);
 
 impl Unit for CompareSecret {
     type Done = Claim;
     const HOW: How = How::Read;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Claim, Failure> {
-        let ask = "SELECT secret_fingerprint IS NULL AS is_free, secret_fingerprint = $1 AS is_same FROM installation WHERE id = 1";
-        let asked = sql.row(ask, values![&self.0], |row| Ok((row.get("is_free")?, row.get("is_same")?))).await?;
-        Ok(match expected(asked)? {
-            (true, _) => Claim::First,
-            (false, true) => Claim::Same,
-            (false, false) => Claim::Another,
+        let is_free = "SELECT secret_fingerprint IS NULL FROM installation WHERE id = 1";
+        match expected(sql.value(is_free, values![]).await?)? {
+            true => Ok(Claim::First),
+            false => compare(sql, &self.0).await,
+        }
+    }
+}
+
+async fn compare(sql: &mut dyn Sql, held: &HeldSecret) -> Result<Claim, Failure> {
+    let first: String =
+        expected(sql.value("SELECT secret_fingerprint FROM installation WHERE id = 1", values![]).await?)?;
+    if !held.fingerprints.iter().any(|(_, fingerprint)| *fingerprint == first) {
+        return Ok(Claim::Another);
+    }
+    for generation in generations(sql).await? {
+        match held.fingerprints.iter().find(|(number, _)| *number == generation.number) {
+            Some((_, fingerprint)) if *fingerprint == generation.fingerprint => {}
+            Some(_) => return Ok(Claim::Another),
+            None => return Ok(Claim::Lacks(generation)),
+        }
+    }
+    Ok(Claim::Same)
+}
+
+/// A generation of the secret that a rotation made, as the records know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownGeneration {
+    pub number: u32,
+    pub fingerprint: String,
+    pub begins_at: Timestamp,
+    pub leaked: bool,
+    /// Whether everything that the rotation sets off was done.
+    pub is_done: bool,
+}
+
+/// Every generation after the first, the oldest first.
+pub struct ListGenerations;
+
+impl Unit for ListGenerations {
+    type Done = Vec<KnownGeneration>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        generations(sql).await
+    }
+}
+
+async fn generations(sql: &mut dyn Sql) -> Result<Vec<KnownGeneration>, Failure> {
+    let list = "SELECT number, fingerprint, begins_at, after_leak, done FROM secret_generations ORDER BY number";
+    let read = |row: &Row<'_>| {
+        Ok(KnownGeneration {
+            number: row.get("number")?,
+            fingerprint: row.get("fingerprint")?,
+            begins_at: row.get("begins_at")?,
+            leaked: row.get("after_leak")?,
+            is_done: row.get("done")?,
         })
+    };
+    sql.rows(list, values![], read).await
+}
+
+impl HeldSecret {
+    /// Of a secret that is never rotated.
+    pub fn only(fingerprint: String) -> Self {
+        Self { fingerprints: vec![(1, fingerprint.clone())], first: fingerprint }
+    }
+}
+
+/// Lets every node know that there is another generation; it may be known already.
+pub struct AddGeneration(pub KnownGeneration);
+
+impl Unit for AddGeneration {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let KnownGeneration { number, fingerprint, begins_at, leaked, is_done } = &self.0;
+        let add = "INSERT INTO secret_generations (number, fingerprint, begins_at, after_leak, done) VALUES ($1, $2, $3, $4, $5)
+                   ON CONFLICT (number) DO UPDATE SET done = excluded.done WHERE excluded.done";
+        sql.execute(add, values![*number, fingerprint, *begins_at, *leaked, *is_done]).await.map(|_| ())
+    }
+}
+
+/// Ties the records to another secret, because theirs is lost.
+pub struct ReplaceSecret(pub KnownGeneration);
+
+impl Unit for ReplaceSecret {
+    type Done = ();
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let KnownGeneration { number, fingerprint, begins_at, leaked, is_done } = &self.0;
+        sql.execute("DELETE FROM secret_generations", values![]).await?;
+        sql.execute("UPDATE installation SET secret_fingerprint = $1", values![fingerprint]).await?;
+        let add = "INSERT INTO secret_generations (number, fingerprint, begins_at, after_leak, done) VALUES ($1, $2, $3, $4, $5)";
+        sql.execute(add, values![*number, fingerprint, *begins_at, *leaked, *is_done]).await.map(|_| ())
     }
 }
 
@@ -112,11 +206,13 @@ pub(crate) async fn is_paused(sql: &mut dyn Sql) -> Result<bool, Failure> {
 }
 
 /// Which secret the records belong to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
     /// To none until now.
     First,
     /// To this one.
     Same,
     Another,
+    /// To this one, which was rotated since.
+    Lacks(KnownGeneration),
 }

@@ -12,3 +12,17 @@ ALTER TABLE webhook_endpoints ADD COLUMN old_generation BIGINT;
 -- How the last demand sheet counted a participation: in, accepted, or null for neither. Written by its first change after that sheet;
 -- while nothing has changed since, it is the state.
 ALTER TABLE participations ADD COLUMN counted TEXT COLLATE "C" CHECK (counted IN ('in', 'accepted'));
+-- The generations of the secret after the first, which `installation` names. `done`: everything that the rotation sets off was done.
+CREATE TABLE secret_generations (
+    number      BIGINT PRIMARY KEY,
+    fingerprint TEXT COLLATE "C" NOT NULL,
+    begins_at   BIGINT  NOT NULL,
+    after_leak  BOOLEAN NOT NULL DEFAULT FALSE,
+    done        BOOLEAN NOT NULL DEFAULT FALSE
+);
+-- Which generation of the secret an endpoint's secret and the one before it derive from.
+ALTER TABLE webhook_endpoints ADD COLUMN made_with BIGINT NOT NULL DEFAULT 1;
+ALTER TABLE webhook_endpoints ADD COLUMN old_made_with BIGINT NOT NULL DEFAULT 1;
+-- Until when its partner is asked to rotate its secret, because the one of the installation leaked or is lost.
+ALTER TABLE webhook_endpoints ADD COLUMN rotate_by BIGINT;
+ALTER TABLE webhook_endpoints ADD COLUMN rotation_asked_at BIGINT;

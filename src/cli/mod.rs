@@ -107,6 +107,9 @@ enum Command {
     /// See the mail that waits in the outbox, decide on held mail, and read bounces and complaints.
     #[command(subcommand)]
     Mail(mail::MailCommand),
+    /// Rotate the installation's secret, which links, sessions and webhook secrets derive from, and see its generations.
+    #[command(subcommand)]
+    Secret(secret::command::SecretCommand),
     /// Turn sign-ups off and on, and see how much mail each source causes; the public data stays available.
     #[command(subcommand)]
     Signups(signups::SignupsCommand),
@@ -238,6 +241,7 @@ pub fn main() -> ExitCode {
         Command::Rewards(command) => rewards::run(&command),
         Command::Stats(task) => stats::run(&task),
         Command::Mail(command) => mail::run(command),
+        Command::Secret(command) => secret::command::run(&command),
         Command::Signups(command) => signups::run(command),
         Command::Audit(task) => audit::run(&task),
         Command::Operator(command) => operator::run(command),

@@ -4,6 +4,7 @@
 //! whose addresses and levels it parses.
 
 mod backup;
+mod keyring;
 mod limits;
 mod mail;
 mod mail_budget;
@@ -23,13 +24,14 @@ use std::path::Path;
 use anyhow::Context;
 
 pub use self::backup::{BackupInterval, interval};
+pub use self::keyring::{Keyring, LAST_GENERATION};
 pub use self::limits::{LimitSettings, LimitsAddress};
 pub use self::mail::{DisposableSettings, MailHookSettings, MailSettings, MailTransport};
 pub use self::mail_budget::MailBudgetSettings;
 pub use self::operator::OperatorSettings;
 pub use self::outbound::OutboundSettings;
 pub use self::retention::RetentionSettings;
-pub use self::secret::{SecretSettings, read_secret, read_secret_text};
+pub use self::secret::{SecretSettings, read_secret};
 pub use self::serve::ServeSettings;
 pub use self::store::{Records, StoreSettings, quoted, sandbox_file};
 pub use self::union::{CatalogSettings, PostalSettings, UnionSettings};

@@ -6,13 +6,13 @@ use anyhow::Context;
 use clap::Args;
 
 use super::Concealed;
-use crate::domain::secret::Secret;
+use super::keyring::Keyring;
 
 /// What referral codes and mail tokens are made with.
 #[derive(Clone, Args)]
 #[command(next_help_heading = "The secret")]
 pub struct SecretSettings {
-    /// The installation's secret, 32 characters or more; referral codes come from it, so it must never change.
+    /// The installation's secret, 32 characters or more; `unionhall secret rotate` changes it.
     ///
     /// Without one, a secret is made at the first start and kept in the data folder, in a file `secret` that only its
     /// owner can read. Another secret than the one the records were made with is refused.
@@ -26,26 +26,16 @@ pub struct SecretSettings {
 
 impl SecretSettings {
     /// The secret that was given, if one was.
-    pub fn given(&self) -> anyhow::Result<Option<Secret>> {
-        Ok(self.given_text()?.map(|(secret, _)| secret))
-    }
-
-    /// The same with its text, for whoever keeps it elsewhere.
-    pub fn given_text(&self) -> anyhow::Result<Option<(Secret, Concealed)>> {
+    pub fn given(&self) -> anyhow::Result<Option<Keyring>> {
         if let Some(text) = &self.secret {
-            return Ok(Some((Secret::new(text.reveal()).context("UNIONHALL_SECRET")?, text.clone())));
+            return Keyring::parse(text.reveal()).context("UNIONHALL_SECRET").map(Some);
         }
-        let Some(path) = &self.secret_file else { return Ok(None) };
-        read_secret_text(path).map(Some)
+        self.secret_file.as_deref().map(read_secret).transpose()
     }
 }
 
-pub fn read_secret(path: &Path) -> anyhow::Result<Secret> {
-    Ok(read_secret_text(path)?.0)
-}
-
-pub fn read_secret_text(path: &Path) -> anyhow::Result<(Secret, Concealed)> {
+pub fn read_secret(path: &Path) -> anyhow::Result<Keyring> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read the secret in {}", path.display()))?;
-    Ok((Secret::new(&text).with_context(|| format!("{}", path.display()))?, text.into()))
+    Keyring::parse(&text).with_context(|| format!("{}", path.display()))
 }

@@ -7,7 +7,7 @@ use ring::hmac;
 use super::base32;
 use super::email::EmailAddress;
 use super::json::{inline_schema, json_text};
-use super::secret::Secret;
+use super::secret::{KeyPurpose, Secret};
 
 /// Twelve characters that stand for one person for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,7 +82,7 @@ pub struct CodeMaker(hmac::Key);
 
 impl CodeMaker {
     pub fn new(secret: &Secret) -> Self {
-        Self(secret.derive("referral code"))
+        Self(secret.generations().newest(KeyPurpose::ReferralCode).clone())
     }
 
     /// The code for an address. Two addresses share one about once in 10^18 pairs; the store then asks for the next

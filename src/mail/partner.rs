@@ -12,6 +12,7 @@ use crate::domain::partner::change::{ChangeKind, MadeChange};
 use crate::domain::partner::endpoint::EndpointRecord;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
+use crate::domain::webhook::OLD_SECRET_SIGNS_FOR;
 
 impl Composer {
     /// Tells a partner's contact that nothing more goes to an endpoint of theirs.
@@ -38,6 +39,38 @@ impl Composer {
         );
         let name = self.tokens.endpoint_mail_id(id.0, endpoint.disabled_at.map_or(0, Timestamp::as_millis));
         self.to_contact((endpoint.partner_id, contact), format!("endpoint-{name}"), (subject, text), now)
+    }
+
+    /// Asks a partner's contact to rotate the secret of an endpoint.
+    pub fn secret_must_rotate(
+        &self,
+        endpoint: &EndpointRecord,
+        contact: &str,
+        mode: Mode,
+        now: Timestamp,
+    ) -> Result<OutgoingMail, SendError> {
+        let EndpointRecord { id, partner, .. } = endpoint;
+        let (union, base) = (&self.union.name, &self.union.base_url);
+        let subject = format!("{union}: {}rotate the secret of webhook endpoint {id}", tag(mode));
+        let by = endpoint.rotate_by.unwrap_or(now);
+        let until = match by > now {
+            true => format!(
+                "Until {by} messages are still signed with it. Then the endpoint is disabled until the secret is rotated."
+            ),
+            false => "Messages are not signed with it any more: the endpoint is disabled until the secret is rotated."
+                .to_owned(),
+        };
+        let text = format!(
+            "The secret of webhook endpoint {id} of {partner} is not safe any more: others may know what {union} derives it from.{about}\n\n\
+             {until}\n\nSend POST {base}/partner/v1/webhooks/{id}/rotate with your key. The answer has the new secret; both sign for \
+             {hours} hours, so that you can change it without missing a message. Or {operator}. Nothing that waits is lost: it can be sent again \
+             for 30 days.\n\nHow to check signatures: {base}/docs#webhooks\n",
+            about = about_test(mode),
+            hours = OLD_SECRET_SIGNS_FOR.as_secs() / 3600,
+            operator = self.write_to_operator(),
+        );
+        let name = self.tokens.endpoint_mail_id(id.0, by.as_millis());
+        self.to_contact((endpoint.partner_id, contact), format!("rotate-{name}"), (subject, text), now)
     }
 
     /// Tells a partner's contact what was changed with a key of theirs.

@@ -8,9 +8,11 @@ pub mod confirm;
 pub mod count;
 pub mod decline;
 pub mod form_throttle;
+pub mod mail_again;
 pub mod mail_report;
 pub mod records;
 pub mod sign_up;
+pub mod tombstones;
 pub mod withdraw;
 
 use std::sync::Arc;
@@ -125,7 +127,7 @@ impl Membership {
     ) -> Result<SignedUp, Error> {
         let notice = self.notices.in_language(context.language.unwrap_or_default());
         let evidence = Evidence { channel: context.channel, client: context.client, notice: Arc::clone(&notice.hash) };
-        let unit = |person| {
+        let unit = |person, request| {
             let new = NewSignUp {
                 person,
                 answers: application.answers.clone(),
@@ -135,13 +137,13 @@ impl Membership {
                 proven: context.proven,
                 disposable: self.disposable.holds(&application.email),
                 language: context.language,
-                request: context.request.clone(),
+                request,
                 evidence: evidence.clone(),
             };
             self.sign_ups.run(SignUp { new, now })
         };
         let (is_named, begun) = (context.request.is_some(), Instant::now());
-        let done = self.with_free_code(&application.email, now, unit).await;
+        let done = self.repeatable(&application.email, context.request.as_ref(), now, unit).await;
         // Storing the answer for a repeat takes longer for some people. Without a key there is nothing that timing could reveal.
         if is_named {
             pad_response_time(begun, RESPONSE_TIME_STEP).await;
@@ -180,14 +182,11 @@ impl Membership {
         let begun = Instant::now();
         let input = self.inputs.hash("referral link", &[Some(email.as_typed())]);
         let request = IdempotentRequest { key: key.clone(), input, join_site: join_site.into(), savings: 0 };
-        let unit = |person| {
-            self.store.run(IdempotentCode {
-                partner: partner.id,
-                request: request.clone(),
-                create: CreateCode { person, now },
-            })
+        let unit = |person, request: Option<IdempotentRequest>| {
+            let create = CreateCode { person, now };
+            self.store.run(IdempotentCode { partner: partner.id, request: request.expect("it has a key"), create })
         };
-        let done = self.with_free_code(email, now, unit).await;
+        let done = self.repeatable(email, Some(&request), now, unit).await;
         pad_response_time(begun, RESPONSE_TIME_STEP).await;
         done
     }
@@ -203,10 +202,13 @@ impl Membership {
 
     async fn find_or_make_code(&self, email: &EmailAddress, now: Timestamp) -> Result<ReferralCode, Error> {
         self.require_mail()?;
-        match answered(self.store.run(FindCode { email_normalized: email.normalized() }).await)? {
-            Some(code) => Ok(code),
-            None => self.with_free_code(email, now, |person| self.store.run(CreateCode { person, now })).await,
-        }
+        let found = self.store.run(FindCode { email_normalized: email.normalized() }).await.map_err(failed)?;
+        let made = match found {
+            Ok(Some(code)) => return Ok(code),
+            Ok(None) => self.with_free_code(email, now, |person| self.store.run(CreateCode { person, now })).await?,
+            Err(refused) => Err(refused),
+        };
+        made.map_err(refused)
     }
 
     /// Whether a token is one of ours; does not query the store.
@@ -293,8 +295,9 @@ impl Membership {
         email: &EmailAddress,
         now: Timestamp,
         unit: impl Fn(NamedPerson) -> StoreReply<'a, Result<T, Refused>>,
-    ) -> Result<T, Error> {
+    ) -> Result<Result<T, Refused>, Error> {
         self.require_mail()?;
+        tombstones::remark(&self.store, &self.marker, email).await.map_err(failed)?;
         let tombstone = self.marker.mailbox_tombstone(email);
         for attempt in 0..CODE_ATTEMPTS {
             let person = || NamedPerson { email: email.clone(), code: self.codes.code(email, attempt), tombstone };
@@ -304,10 +307,29 @@ impl Membership {
             };
             match done {
                 Ok(Err(Refused::CodeTaken)) => {}
-                done => return answered(done),
+                done => return done.map_err(failed),
             }
         }
         Err(Error::SaveFailed { cause: format!("{CODE_ATTEMPTS} referral codes in a row were taken") })
+    }
+
+    /// The same for a request that may have an idempotency key. A repeat is also known by the hash that it had before a rotation of the
+    /// secret.
+    async fn repeatable<'a, T: Unpin>(
+        &self,
+        email: &EmailAddress,
+        request: Option<&IdempotentRequest>,
+        now: Timestamp,
+        unit: impl Fn(NamedPerson, Option<IdempotentRequest>) -> StoreReply<'a, Result<T, Refused>>,
+    ) -> Result<T, Error> {
+        let mut done = self.with_free_code(email, now, |person| unit(person, request.cloned())).await?;
+        for request in request.into_iter().flat_map(IdempotentRequest::hashed_otherwise) {
+            if !matches!(done, Err(Refused::KeyReused)) {
+                break;
+            }
+            done = self.with_free_code(email, now, |person| unit(person, Some(request.clone()))).await?;
+        }
+        done.map_err(refused)
     }
 
     async fn revive(&self, email: &EmailAddress, now: Timestamp) -> Result<bool, StoreError> {
@@ -321,10 +343,10 @@ pub(crate) async fn pad_response_time(begun: Instant, step: Duration) {
     tokio::time::sleep_until(begun + step * u32::try_from(steps).unwrap_or(u32::MAX)).await;
 }
 
-/// What a refusal or a failure of the store means to a caller.
-fn answered<T>(done: Result<Result<T, Refused>, StoreError>) -> Result<T, Error> {
+/// What a refusal means to a caller.
+fn refused(refused: Refused) -> Error {
     let invalid = |what| Error::InvalidSubmission { what, fields: vec!["Idempotency-Key".to_owned()] };
-    done.map_err(failed)?.map_err(|refused| match refused {
+    match refused {
         Refused::Paused => Error::BackendNotConfigured,
         Refused::CodeTaken => Error::SaveFailed { cause: "the referral code is taken".to_owned() },
         Refused::KeyReused => {
@@ -334,7 +356,7 @@ fn answered<T>(done: Result<Result<T, Refused>, StoreError>) -> Result<T, Error>
             "Idempotency-Key: this address has had {MOST_KEYS} different keys of yours within 7 days. Repeat a request with the \
              key it had, or leave the header out."
         )),
-    })
+    }
 }
 
 fn failed(error: StoreError) -> Error {

@@ -13,7 +13,7 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 macro_rules! columns {
     () => {
         "id, partner_id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, url, generation,
-         coalesce(old_generation, generation - 1) AS old_generation, rotated_at, created_at,
+         coalesce(old_generation, generation - 1) AS old_generation, made_with, old_made_with, rotate_by, rotated_at, created_at,
          delivered_at, failing_since, last_error, disabled_at, disabled_reason,
          (SELECT p.suspended_at FROM partners p WHERE p.id = partner_id) AS suspended_at"
     };
@@ -101,6 +101,8 @@ pub struct RotateEndpoint {
     pub id: EndpointId,
     /// Random: records that are restored would count to the same number again, and a secret that was given up would come back.
     pub generation: u32,
+    /// The generation of the installation's secret that it derives from.
+    pub made_with: u32,
     pub unless_after: Timestamp,
     pub now: Timestamp,
 }
@@ -110,9 +112,11 @@ impl Unit for RotateEndpoint {
     const HOW: How = How::Write;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<u32>, Failure> {
-        let rotate = "UPDATE webhook_endpoints SET old_generation = generation, generation = $4, rotated_at = $3
+        let rotate = "UPDATE webhook_endpoints SET old_generation = generation, generation = $4, old_made_with = made_with, made_with = $5,
+                          rotated_at = $3, rotate_by = NULL, rotation_asked_at = NULL
                       WHERE id = $1 AND coalesce(rotated_at, 0) <= $2 AND removed_at IS NULL RETURNING generation";
-        sql.value(rotate, values![self.id.0, self.unless_after, self.now, self.generation]).await
+        let values = values![self.id.0, self.unless_after, self.now, self.generation, self.made_with];
+        sql.value(rotate, values).await
     }
 }
 
@@ -346,6 +350,9 @@ fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
         url: row.get("url")?,
         generation: row.get("generation")?,
         old_generation: row.get("old_generation")?,
+        made_with: row.get("made_with")?,
+        old_made_with: row.get("old_made_with")?,
+        rotate_by: row.get("rotate_by")?,
         rotated_at: row.get("rotated_at")?,
         created_at: row.get("created_at")?,
         delivered_at: row.get("delivered_at")?,
@@ -391,6 +398,8 @@ async fn restart(sql: &mut dyn Sql, id: EndpointId, now: Timestamp) -> Result<u6
 pub struct AddEndpoint {
     pub partner: String,
     pub url: String,
+    /// The generation of the installation's secret that its own derives from.
+    pub made_with: u32,
     pub now: Timestamp,
 }
 
@@ -413,8 +422,73 @@ impl Unit for AddEndpoint {
             (ENDPOINTS_OF_ONE.., None) => return Ok(Err(NotAdded::Full)),
             (_, None) => {}
         }
-        let add = "INSERT INTO webhook_endpoints (partner_id, url, created_at) VALUES ($1, $2, $3) RETURNING id";
-        let id = sql.insert(add, values![partner, &self.url, self.now]).await?;
+        let add = "INSERT INTO webhook_endpoints (partner_id, url, created_at, made_with) VALUES ($1, $2, $3, $4) RETURNING id";
+        let id = sql.insert(add, values![partner, &self.url, self.now, self.made_with]).await?;
         Ok(Ok(EndpointId(id.ok_or(Failure::Overtaken)?)))
+    }
+}
+
+/// Has the partners of all endpoints rotate their secrets that derive from older generations of the installation's secret; returns how
+/// many endpoints have one. Their contacts are mailed once.
+pub struct AskToRotate {
+    pub before: u32,
+    pub by: Timestamp,
+}
+
+impl Unit for AskToRotate {
+    type Done = u64;
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        let ask = "UPDATE webhook_endpoints SET rotate_by = coalesce(rotate_by, $2) WHERE made_with < $1 AND removed_at IS NULL";
+        sql.execute(ask, values![self.before, self.by]).await
+    }
+}
+
+/// Whether secrets of endpoints derive from that generation of the installation's secret.
+pub struct AreThereEndpointsOf(pub u32);
+
+impl Unit for AreThereEndpointsOf {
+    type Done = bool;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        sql.exists("SELECT 1 FROM webhook_endpoints WHERE made_with = $1 AND removed_at IS NULL", values![self.0]).await
+    }
+}
+
+/// Leases endpoints whose partners were not mailed yet that they have to rotate the secret. Returns each with the partner's contact.
+pub struct LeaseRotationMail {
+    pub until: Timestamp,
+    pub now: Timestamp,
+}
+
+impl Unit for LeaseRotationMail {
+    type Done = Vec<(EndpointRecord, String)>;
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let lease = concat!(
+            "UPDATE webhook_endpoints SET notify_leased_until = $1
+             WHERE rotate_by IS NOT NULL AND rotation_asked_at IS NULL AND notify_leased_until <= $2 AND removed_at IS NULL
+               AND EXISTS (SELECT 1 FROM partners p WHERE p.id = partner_id AND p.contact IS NOT NULL)
+             RETURNING (SELECT p.contact FROM partners p WHERE p.id = partner_id) AS contact, ",
+            columns!()
+        );
+        sql.rows(lease, values![self.until, self.now], |row| Ok((endpoint(row)?, row.get("contact")?))).await
+    }
+}
+
+pub struct NoteRotationMailed(pub EndpointId, pub Timestamp);
+
+impl Unit for NoteRotationMailed {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let Self(id, now) = self;
+        // Another mail about the same endpoint need not wait for the lease.
+        let note = "UPDATE webhook_endpoints SET rotation_asked_at = $2, notify_leased_until = 0 WHERE id = $1";
+        sql.execute(note, values![id.0, *now]).await.map(|_| ())
     }
 }

@@ -36,7 +36,7 @@ pub(crate) async fn find(
 ) -> Result<Option<Result<SignedUp, Refused>>, Failure> {
     let find = "SELECT operation = $3 AND input = $4 AS is_same, link, joined_count, savings, attributed
                 FROM idempotency_keys WHERE partner_id = $1 AND key = $2";
-    let values = values![partner, request.key.as_str(), asked.name(), &request.input];
+    let values = values![partner, request.key.as_str(), asked.name(), &request.input.newest];
     sql.row(find, values, first_answer).await
 }
 
@@ -102,7 +102,7 @@ pub(crate) async fn keep(sql: &mut dyn Sql, first: FirstAnswer<'_>, now: Timesta
         partner,
         request.key.as_str(),
         asked.name(),
-        &request.input,
+        &request.input.newest,
         person,
         sign_up,
         &link,

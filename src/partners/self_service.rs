@@ -349,6 +349,7 @@ impl From<EndpointProblem> for NotDone {
                  ends the oldest at once"
                 ),
             ),
+            EndpointProblem::NoSecret(_) | EndpointProblem::MustRotate => Self::Refused("id", problem.to_string()),
             EndpointProblem::Disabled { at, why, .. } => Self::Refused(
                 "id",
                 format!(

@@ -48,6 +48,14 @@ pub enum EndpointProblem {
     NotAdded(#[from] NotAdded),
     #[error("the secret of endpoint {id} was rotated at {at}, and the one before it still signs")]
     JustRotated { id: EndpointId, at: Timestamp },
+    #[error(
+        "the secret of endpoint {0} was made with a generation of the installation's secret that this node does not have"
+    )]
+    NoSecret(EndpointId),
+    #[error(
+        "its secret is known to others or lost since the union's own was, and it was not rotated in time: rotate it, then recover what it missed"
+    )]
+    MustRotate,
     #[error("there is no endpoint {0}")]
     Unknown(EndpointId),
     #[error("endpoint {id} is disabled since {at}: {why}")]
@@ -71,10 +79,17 @@ impl Webhooks {
         now: Timestamp,
     ) -> Result<(EndpointId, WebhookSecret), EndpointProblem> {
         self.client.check(url).await?;
-        let added =
-            self.store.run(AddEndpoint { partner: partner.to_owned(), url: url.as_str().to_owned(), now }).await?;
+        let made_with = self.secret.generations().current().number;
+        let added = self
+            .store
+            .run(AddEndpoint { partner: partner.to_owned(), url: url.as_str().to_owned(), made_with, now })
+            .await?;
         let id = added?;
-        Ok((id, WebhookSecret::derive(&self.secret, id.0, 1)))
+        Ok((id, self.secret_of(id, made_with, 1)?))
+    }
+
+    fn secret_of(&self, id: EndpointId, made_with: u32, generation: u32) -> Result<WebhookSecret, EndpointProblem> {
+        WebhookSecret::derive(&self.secret, made_with, id.0, generation).ok_or(EndpointProblem::NoSecret(id))
     }
 
     /// Sends a ping now; `unique` gives it an id that no earlier ping had.
@@ -95,8 +110,9 @@ impl Webhooks {
     ) -> Result<WebhookSecret, EndpointProblem> {
         let unless_after = if ends_oldest { Timestamp::from_millis(i64::MAX) } else { now.minus(OLD_SECRET_SIGNS_FOR) };
         let generation = new_generation().map_err(StoreError::from)?;
-        match self.store.run(RotateEndpoint { id, generation, unless_after, now }).await? {
-            Some(generation) => Ok(WebhookSecret::derive(&self.secret, id.0, generation)),
+        let made_with = self.secret.generations().current().number;
+        match self.store.run(RotateEndpoint { id, generation, made_with, unless_after, now }).await? {
+            Some(generation) => self.secret_of(id, made_with, generation),
             None => match self.find(id).await?.rotated_at {
                 Some(at) => Err(EndpointProblem::JustRotated { id, at }),
                 None => Err(EndpointProblem::Unknown(id)),
@@ -214,8 +230,13 @@ pub(super) async fn send(
 ) -> Result<OutboundAnswer, EndpointProblem> {
     let url = EndpointUrl::parse(&endpoint.url)?;
     let seconds = now.as_millis() / 1000;
-    let generations = (endpoint.generation, endpoint.old_generation);
-    let secrets = WebhookSecret::in_force(secret, endpoint.id.0, generations, endpoint.rotated_at, now);
+    if endpoint.rotate_by.is_some_and(|by| by <= now) {
+        return Err(EndpointProblem::MustRotate);
+    }
+    let secrets = WebhookSecret::in_force(secret, endpoint.secrets(), endpoint.rotated_at, now);
+    if secrets.is_empty() {
+        return Err(EndpointProblem::NoSecret(endpoint.id));
+    }
     let signature = signatures(&secrets, &message, seconds, body.as_bytes());
     let headers =
         [("webhook-id", message), ("webhook-timestamp", seconds.to_string()), ("webhook-signature", signature)];

@@ -28,7 +28,8 @@ use crate::outbound::{GuardedClient, OutboundAnswer};
 use crate::partners::changes::{LeaseChanges, NoteMailed};
 use crate::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
 use crate::partners::endpoints::{
-    EmptyEndpoint, FindRemovedEndpoint, LeaseToNotify, ListDueEndpoints, NoteNotified, RemoveEndpoint,
+    EmptyEndpoint, FindRemovedEndpoint, LeaseRotationMail, LeaseToNotify, ListDueEndpoints, NoteNotified,
+    NoteRotationMailed, RemoveEndpoint,
 };
 use crate::store::{Store, StoreError};
 
@@ -215,6 +216,7 @@ impl WebhookWorker {
                 tokio::select! {
                     _ = due.tick() => {
                         worker.notify_contacts(clock.now().time).await;
+                        worker.ask_to_rotate(clock.now().time).await;
                         worker.delete_removed(clock.now().time).await;
                     }
                     () = worker.notifier.contact.notified() => {}
@@ -297,6 +299,30 @@ impl WebhookWorker {
         }
     }
 
+    /// Asks the contacts of partners to rotate secrets that others know.
+    async fn ask_to_rotate(&self, now: Timestamp) {
+        let Some(ContactMail { composer, transport }) = &self.contact else { return };
+        let lease = LeaseRotationMail { until: now.plus(CONTACT_RETRY_AFTER), now };
+        // A store failure is reported where it first occurs, and this runs again in a minute.
+        for (endpoint, contact) in self.store.run(lease).await.unwrap_or_default() {
+            let sent = match composer.secret_must_rotate(&endpoint, &contact, self.mode, now) {
+                Ok(mail) => transport.send(mail).await,
+                Err(error) => Err(error),
+            };
+            let noted = match sent {
+                Ok(()) => self.store.run(NoteRotationMailed(endpoint.id, now)).await.map_err(|error| error.to_string()),
+                Err(error) => Err(format!("{error:?}")),
+            };
+            if let Err(cause) = noted {
+                let EndpointRecord { id, partner, .. } = &endpoint;
+                let text = format!(
+                    "the contact of {partner} was not asked to rotate the secret of webhook endpoint {id}: {cause}; it is tried again"
+                );
+                self.log.problem(None, &text);
+            }
+        }
+    }
+
     /// Mails the contacts of partners about changes made with their keys, until no changes are left or no mail goes.
     async fn mail_changes(&self, now: Timestamp, stop: &watch::Receiver<bool>) {
         let Some(contact) = &self.contact else { return };
@@ -362,6 +388,9 @@ fn judge(delivery: &DueDelivery, sent: Result<OutboundAnswer, EndpointProblem>, 
             (format!("it answered {status}, and redirects are not followed"), None)
         }
         Ok(OutboundAnswer { status, retry_after }) => (format!("it answered {status}"), retry_after),
+        Err(EndpointProblem::MustRotate) => {
+            return DeliveryOutcome::Gone { cause: EndpointProblem::MustRotate.to_string() };
+        }
         // The partner reads it.
         Err(EndpointProblem::Unanswered(error)) => (unanswered(&error), None),
         Err(problem) => (problem.to_string(), None),

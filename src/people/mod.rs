@@ -20,6 +20,7 @@ use crate::domain::figure::money;
 use crate::domain::person::{ActivityPlace, Erased, Leaving, Lifted, PersonDetails, RewardsDue, Waiver};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
+use crate::membership::tombstones;
 use crate::people::erasures::ErasureLog;
 use crate::people::leave::{Erase, Leave, Unsuppress};
 use crate::people::records::{FindPerson, FindPersonBriefly, ListActivity, NamePerson};
@@ -72,7 +73,7 @@ impl People {
     /// Everything that is stored about the person with that address; for an erased person, what remains.
     pub async fn find(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonDetails>, StoreError> {
         let found = match self.store.run(FindPerson(email.normalized(), now)).await? {
-            None => self.store.run(FindPerson(self.marker.tombstone(email), now)).await?,
+            None => self.store.run(FindPerson(self.tombstone(email).await?, now)).await?,
             found => found,
         };
         match found {
@@ -85,7 +86,7 @@ impl People {
     pub async fn look_up(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonDetails>, StoreError> {
         let normalized = match self.store.run(NamePerson(email.normalized(), new_account()?)).await? {
             true => email.normalized(),
-            false => self.marker.tombstone(email),
+            false => self.tombstone(email).await?,
         };
         self.store.run(FindPersonBriefly(normalized, now)).await
     }
@@ -99,9 +100,15 @@ impl People {
         let account = new_account()?;
         let lift = |email_normalized| self.store.run(Unsuppress { email_normalized, account: account.clone() });
         match lift(email.normalized()).await? {
-            None => lift(self.marker.tombstone(email)).await,
+            None => lift(self.tombstone(email).await?).await,
             lifted => Ok(lifted),
         }
+    }
+
+    /// Where someone with that address lies who was erased.
+    async fn tombstone(&self, email: &EmailAddress) -> Result<String, StoreError> {
+        tombstones::remark(&self.store, &self.marker, email).await?;
+        Ok(self.marker.tombstone(email))
     }
 
     /// Deletes everything stored about the person with that address; none if no one has it. The erasure is first recorded beside

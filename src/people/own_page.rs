@@ -137,8 +137,11 @@ impl OwnPages {
         now: Timestamp,
     ) -> Result<Option<SignedIn>, StoreError> {
         let Some(browser) = browser.and_then(Nonce::read) else { return Ok(None) };
-        let open = self.store.run(TryCode(self.sessions.browser(&browser, email), now)).await?;
-        let right = open.into_iter().rev().find(|sign_in| self.tokens.sign_in_code(*sign_in).matches(&code));
+        let mut open = Vec::new();
+        for browser in self.sessions.browsers(&browser, email) {
+            open.extend(self.store.run(TryCode(browser, now)).await?);
+        }
+        let right = open.into_iter().rev().find(|sign_in| self.tokens.is_sign_in_code(*sign_in, &code));
         match right {
             Some(sign_in) => self.store.run(UseSignIn { sign_in, by_code: true, session: new_nonce()?, now }).await,
             None => Ok(None),

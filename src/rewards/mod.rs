@@ -23,6 +23,7 @@ use crate::domain::reward::report::CampaignRewards;
 use crate::domain::reward::settlement::{ProviderAnswer, Settlement};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
+use crate::membership::tombstones;
 use crate::random;
 pub use crate::rewards::group::Voided;
 use crate::rewards::group::{StepReferrer, VoidPerson};
@@ -79,7 +80,10 @@ impl RewardAdmin {
             self.store.run(VoidPerson { email_normalized, campaign, reason, who, now })
         };
         match void(email.normalized()).await? {
-            Voided::UnknownPerson => void(marker.tombstone(email)).await,
+            Voided::UnknownPerson => {
+                tombstones::remark(&self.store, marker, email).await?;
+                void(marker.tombstone(email)).await
+            }
             voided => Ok(voided),
         }
     }

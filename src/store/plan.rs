@@ -24,6 +24,7 @@ const SMALL: &[&str] = &[
     "payout_batches",
     "reward_totals",
     "rollup",
+    "secret_generations",
     "source_days",
     "sqlite_sequence",
     "unionhall_schema",

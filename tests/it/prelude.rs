@@ -36,6 +36,7 @@ pub(crate) use tokio::task::JoinSet;
 pub(crate) use tokio::time::Instant;
 pub(crate) use tokio_rustls::rustls::RootCertStore;
 pub(crate) use unionhall::clock::Clock;
+pub(crate) use unionhall::config::Keyring;
 pub(crate) use unionhall::domain::api_key::ApiKey;
 pub(crate) use unionhall::domain::email::EmailAddress;
 pub(crate) use unionhall::domain::secret::Secret;

@@ -24,12 +24,15 @@ impl Home {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         match std::env::var("UNIONHALL_TEST_BACKEND").as_deref() {
-            Err(_) | Ok("" | "sqlite") => {
-                Self { records: Records::Sqlite { data: folder.path().join("data") }, folder, database: None }
-            }
+            Err(_) | Ok("" | "sqlite") => Self::on_sqlite(folder),
             Ok("postgres") => Self::on_postgres(folder),
             Ok(other) => panic!("UNIONHALL_TEST_BACKEND is {other:?}; write sqlite or postgres"),
         }
+    }
+
+    /// On SQLite, whatever the backend of this run.
+    pub(crate) fn on_sqlite(folder: tempfile::TempDir) -> Self {
+        Self { records: Records::Sqlite { data: folder.path().join("data") }, folder, database: None }
     }
 
     /// On PostgreSQL and Redis, whatever the backend of this run.
@@ -106,11 +109,11 @@ impl Records {
     }
 
     pub(crate) fn secret(&self) -> Secret {
-        match self {
-            Self::Sqlite { data } => Secret::new(&std::fs::read_to_string(data.join("secret")).unwrap()),
-            Self::Postgres { .. } => Secret::new(SECRET),
-        }
-        .unwrap()
+        let text = match self {
+            Self::Sqlite { data } => std::fs::read_to_string(data.join("secret")).unwrap(),
+            Self::Postgres { .. } => SECRET.to_owned(),
+        };
+        Keyring::parse(&text).unwrap().secret(Clock::start().now().time)
     }
 
     /// The rows of a query that both stores understand, as text. What is not there reads as `NULL`; a truth reads

@@ -81,7 +81,7 @@ impl ErasureLogs {
     ) -> anyhow::Result<impl Fn(&str) -> bool + use<>> {
         let (latest, marker, since) = (self.latest()?, AddressMarker::new(secret), taken_at.minus(ERASING_TAKES));
         // What cannot be read is no address any more.
-        let erased = move |email: EmailAddress| latest.get(&marker.address(&email)).is_some_and(|hour| *hour >= since);
+        let erased = move |email: EmailAddress| hour_of(&latest, &marker, &email).is_some_and(|hour| hour >= since);
         Ok(move |text: &str| EmailAddress::kept(text).is_ok_and(&erased))
     }
 
@@ -92,10 +92,10 @@ impl ErasureLogs {
         secret: &Secret,
     ) -> anyhow::Result<impl Fn(&EmailAddress, Timestamp) -> CameBack + use<>> {
         let (latest, marker) = (self.latest()?, AddressMarker::new(secret));
-        Ok(move |email: &EmailAddress, created_at: Timestamp| match latest.get(&marker.address(email)) {
+        Ok(move |email: &EmailAddress, created_at: Timestamp| match hour_of(&latest, &marker, email) {
             // The log tells the hour alone, by its end.
             Some(hour) if created_at <= hour.minus(HOUR) => CameBack::Yes,
-            Some(hour) if created_at <= *hour => CameBack::Perhaps,
+            Some(hour) if created_at <= hour => CameBack::Perhaps,
             _ => CameBack::No,
         })
     }
@@ -104,4 +104,11 @@ impl ErasureLogs {
     pub(super) fn were_found(&self) -> bool {
         self.was_here || !self.given.is_empty()
     }
+}
+
+/// When an address was last erased, by the marks that any generation of the secret makes of it.
+fn hour_of(latest: &HashMap<String, Timestamp>, marker: &AddressMarker, email: &EmailAddress) -> Option<Timestamp> {
+    let others = marker.other_marks(email);
+    let marks = [marker.marks(email)].into_iter().chain(others);
+    marks.filter_map(|marks| latest.get(&marks.address).copied()).max()
 }

@@ -25,9 +25,8 @@ use super::files::{beside, cannot_write, new_file_of, put_in_place};
 use super::terminal::progress::Bar;
 use super::{change, no_records, print_aside, print_line};
 use crate::clock::Clock;
-use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
+use crate::config::{Concealed, Keyring, Records, SecretSettings, StoreSettings, read_secret};
 use crate::domain::figure::counted;
-use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::store::sqlite::{Examined, SqliteSnapshot};
 
@@ -112,7 +111,7 @@ struct Copy<'t> {
     task: &'t BackupSettings,
     database: &'t Path,
     unfinished: &'t Unfinished,
-    secret: Option<Concealed>,
+    secret: Option<Keyring>,
     snapshot: SqliteSnapshot,
 }
 
@@ -183,17 +182,16 @@ fn is_there(path: &Path) -> anyhow::Result<bool> {
 }
 
 /// The secret that the service runs with, as it would find it.
-fn secret_in_use(task: &BackupSettings) -> anyhow::Result<Option<Concealed>> {
+fn secret_in_use(task: &BackupSettings) -> anyhow::Result<Option<Keyring>> {
     let kept = task.store.data.join("secret");
-    let found = match task.secret.given_text()? {
-        None if is_there(&kept)? => Some(read_secret_text(&kept)?),
-        given => given,
-    };
-    Ok(found.map(|(_, text)| text.reveal().trim().to_owned().into()))
+    match task.secret.given()? {
+        None if is_there(&kept)? => read_secret(&kept).map(Some),
+        given => Ok(given),
+    }
 }
 
 /// Refuses a secret that is not the one of the records: a backup with it would be found out when it is too late.
-fn matching(secret: Option<Concealed>, fingerprint: &str, task: &BackupSettings) -> anyhow::Result<Concealed> {
+fn matching(secret: Option<Keyring>, fingerprint: &str, task: &BackupSettings) -> anyhow::Result<Concealed> {
     let fix = "give it with UNIONHALL_SECRET or UNIONHALL_SECRET_FILE as the service has it, or leave it out with \
                 --without-secret";
     let Some(secret) = secret else {
@@ -202,10 +200,10 @@ fn matching(secret: Option<Concealed>, fingerprint: &str, task: &BackupSettings)
             task.store.data.join("secret").display()
         );
     };
-    if Secret::new(secret.reveal())?.fingerprint() != fingerprint {
+    if !secret.knows(fingerprint) {
         bail!("the secret is not the one that the records were made with: {fix}");
     }
-    Ok(secret)
+    Ok(secret.text())
 }
 
 /// Copies one moment of the database, and says how far that is while it goes on. The disk gets the copy bit by bit: all of it

@@ -20,9 +20,8 @@ use crate::cli::audit::act;
 use crate::cli::terminal::progress::Bar;
 use crate::cli::{files, print_line, with_live_records};
 use crate::clock::Clock;
-use crate::config::{Concealed, Records, SecretSettings, StoreSettings, quoted, read_secret};
+use crate::config::{Concealed, Keyring, Records, SecretSettings, StoreSettings, quoted, read_secret};
 use crate::domain::reward::payout::PayoutGeneration;
-use crate::domain::secret::Secret;
 use crate::operator::resume::Resume;
 use crate::private_files::{folder_of, new_file};
 use crate::random;
@@ -78,7 +77,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     let mut records = SqliteSnapshot::open(copy).with_context(whole)?;
     let examined = records.examine().with_context(whole)?;
     ensure!(examined.schema == backup.manifest.schema, "{}: they are of schema {}", whole(), examined.schema);
-    let secret = match &examined.secret_fingerprint {
+    let found = match &examined.secret_fingerprint {
         None => None,
         Some(fingerprint) => Some(find_secret(&kept, given, in_backup, fingerprint)?),
     };
@@ -89,15 +88,15 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     let gap = resume.id_gap();
     let held = records.resume(resume, gap)?;
     let mut erased = Vec::new();
-    if let Some(secret) = &secret {
-        let is_erased = logs.erased_since(made_at, secret.value())?;
+    if let Some(secret) = &found {
+        let is_erased = logs.erased_since(made_at, &secret.ring().secret(now))?;
         records.each_address(&mut |address| erased.extend(is_erased(address).then(|| address.to_owned())))?;
     }
     logs.keep()?;
-    if let Some(FoundSecret::InBackup(_, text)) = &secret {
+    if let Some(FoundSecret::InBackup(ring)) = &found {
         let write = || {
             let mut file = new_file(secret_copy)?;
-            file.write_all(format!("{}\n", text.reveal()).as_bytes())?;
+            file.write_all(format!("{}\n", ring.text().reveal()).as_bytes())?;
             file.sync_all()?;
             files::put_in_place(secret_copy, &kept)
         };
@@ -107,7 +106,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     let owner = folder.keep();
     bar.end();
     let gap = with_live_records(&task.store, async |operator| Gap::look(&operator, made_at, held, now).await)?;
-    let done = Restored { task, database, members: examined.members, secret, gap, erased, logs, owner };
+    let done = Restored { task, database, members: examined.members, secret: found, gap, erased, logs, owner };
     done.report()
 }
 
@@ -171,16 +170,16 @@ pub(super) fn lock(folder: &Path, what: &str) -> anyhow::Result<File> {
 /// The secret of the records, and where it was found.
 enum FoundSecret {
     /// With a setting, which the service needs, too.
-    Given(Secret),
+    Given(Keyring),
     /// In the data folder.
-    Kept(Secret),
-    InBackup(Secret, Concealed),
+    Kept(Keyring),
+    InBackup(Keyring),
 }
 
 impl FoundSecret {
-    fn value(&self) -> &Secret {
+    fn ring(&self) -> &Keyring {
         match self {
-            Self::Given(secret) | Self::Kept(secret) | Self::InBackup(secret, _) => secret,
+            Self::Given(ring) | Self::Kept(ring) | Self::InBackup(ring) => ring,
         }
     }
 }
@@ -188,11 +187,11 @@ impl FoundSecret {
 /// The secret as the service would find it, or the backup's own; it has to be the one that the records were made with.
 fn find_secret(
     kept: &Path,
-    given: Option<Secret>,
+    given: Option<Keyring>,
     in_backup: Option<Concealed>,
     fingerprint: &str,
 ) -> anyhow::Result<FoundSecret> {
-    let is_theirs = |secret: &Secret| secret.fingerprint() == fingerprint;
+    let is_theirs = |secret: &Keyring| secret.knows(fingerprint);
     if let Some(secret) = given {
         ensure!(
             is_theirs(&secret),
@@ -218,9 +217,9 @@ fn find_secret(
             kept.display()
         );
     };
-    let secret = Secret::new(text.reveal())?;
+    let secret = Keyring::parse(text.reveal())?;
     ensure!(is_theirs(&secret), "the secret in the backup is not the one that its records were made with");
-    Ok(FoundSecret::InBackup(secret, text))
+    Ok(FoundSecret::InBackup(secret))
 }
 
 /// What was done, and what is left to do.
@@ -246,7 +245,7 @@ impl Restored<'_> {
                 "The secret that was given is theirs; give it to the service, too.".to_owned()
             }
             Some(FoundSecret::Kept(_)) => format!("The secret in {} is theirs.", data.join("secret").display()),
-            Some(FoundSecret::InBackup(..)) => format!("Their secret is in {}.", data.join("secret").display()),
+            Some(FoundSecret::InBackup(_)) => format!("Their secret is in {}.", data.join("secret").display()),
         })?;
         self.gap.report(&flags)?;
         self.report_erasures(&flags)?;

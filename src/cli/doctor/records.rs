@@ -7,10 +7,9 @@ use crate::cli::findings::{Finding, Grade};
 use crate::cli::sandbox_records::{SandboxRecords, find_sandbox};
 use crate::cli::{files, open_records, open_store, remedy, secret};
 use crate::clock::Clock;
-use crate::config::{Records, ServeSettings};
+use crate::config::{Keyring, Records, ServeSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::remedy::Remedy;
-use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::installation::{FindLastBackup, FindLatestRecord};
 use crate::operator::findings::{BACKUP, judge_backup, of_payouts};
@@ -36,7 +35,7 @@ const SET_CLOCKS: &str = "let both machines set their clocks by NTP (timedatectl
 /// `given` is none where the secret cannot be read, which was told with the settings.
 pub(super) async fn examine(
     settings: &ServeSettings,
-    given: Option<Option<Secret>>,
+    given: Option<Option<Keyring>>,
     is_public: bool,
     thorough: bool,
 ) -> Vec<Finding> {

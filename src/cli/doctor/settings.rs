@@ -6,8 +6,7 @@ use crate::cli::findings::{self, Finding, Grade};
 use crate::cli::serve::read_tls;
 use crate::cli::settings::secret_flags;
 use crate::clock::Clock;
-use crate::config::{CatalogSettings, LimitsAddress, MailTransport, ServeSettings, UnionSettings};
-use crate::domain::secret::Secret;
+use crate::config::{CatalogSettings, Keyring, LimitsAddress, MailTransport, ServeSettings, UnionSettings};
 use crate::domain::union::Union;
 use crate::http::connection::tls;
 
@@ -22,7 +21,7 @@ const RENEW_DAYS: u64 = 14;
 /// What the service would be given, as far as it can be read.
 pub(super) struct ReadSettings {
     /// None where it cannot be read.
-    pub secret: Option<Option<Secret>>,
+    pub secret: Option<Option<Keyring>>,
     pub mail: Option<MailTransport>,
     pub limits: Option<LimitsAddress>,
     pub union: Option<Union>,

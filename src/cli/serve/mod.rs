@@ -22,16 +22,16 @@ use self::limits::make_limiter;
 use self::mail::Post;
 use self::operator_page::LookAtMachine;
 use self::sandbox::{SandboxRuntime, SharedParts};
+use super::secret::watch::SecretWatch;
 use super::secret::{self, Claimed};
 use super::{AlreadyPrinted, block_on, open_store, print_aside};
 use crate::app::{App, Parts};
 use crate::cli::remedy;
 use crate::clock::Clock;
-use crate::config::{LimitsAddress, MailTransport, ServeSettings};
+use crate::config::{Keyring, LimitsAddress, MailTransport, ServeSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::campaign::mailing::MailingPace;
 use crate::domain::email::disposable::DisposableDomains;
-use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::figures::worker;
 use crate::http::connection::tls::Tls;
@@ -92,7 +92,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let branding = Arc::new(settings.union.branding()?);
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
     let operator = Operator::new(store.clone(), Mode::Live);
-    let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &operator).await?;
+    let Claimed { secret, ring, origin } = secret::claim(&settings.store, checked.secret, &operator).await?;
     process::raise_file_limit(log);
     let limiter = make_limiter(checked.limits, union.public_per_minute, log).await?;
     let post = Post::open(settings, &checked.mail, &union.sender)?;
@@ -133,6 +133,9 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let core = Arc::clone(app.core());
     spawn_vital("the counts of requests", process::write_uses(Arc::clone(&core), clock, work_stops.clone()));
     let (records, logger, stops) = (&store, log, &work_stops);
+    let file = SecretWatch::file(&settings.store, &settings.secret);
+    let watch = SecretWatch { file, ring, secret: secret.clone(), store: records.clone(), log: logger.clone() };
+    spawn_vital("the watch over the secret", watch.run(clock, stops.clone()));
     let times = settings.retention.times();
     let retention_task =
         retention::run(records.clone(), Mode::Live, secret.clone(), times, logger.clone(), clock, stops.clone());
@@ -231,7 +234,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
 
 /// What can be wrong with the settings is told before anything is made.
 struct Checked {
-    secret: Option<Secret>,
+    secret: Option<Keyring>,
     mail: MailTransport,
     limits: LimitsAddress,
     disposable: DisposableDomains,

@@ -26,7 +26,7 @@ use crate::domain::secret::token::TokenMaker;
 use crate::domain::union::Union;
 use crate::domain::union::notice::Notices;
 use crate::figures::worker;
-use crate::installation::{Claim, ClaimSecret};
+use crate::installation::{Claim, ClaimSecret, HeldSecret};
 use crate::limiter::Limiter;
 use crate::log::Log;
 use crate::mail::compose::Composer;
@@ -154,7 +154,8 @@ impl SandboxRuntime {
         let runtime = tokio::runtime::Handle::current();
         let opening = move || runtime.block_on(open_records(&records, &data, Prepare::Upgrade, batch));
         let store = tokio::task::spawn_blocking(opening).await??;
-        if store.run(ClaimSecret(self.secret.fingerprint())).await? == Claim::Another {
+        let fingerprint = self.secret.generations().current().fingerprint();
+        if store.run(ClaimSecret(HeldSecret::only(fingerprint))).await? == Claim::Another {
             store.close().await?;
             anyhow::bail!("its records were made with another secret; delete them, and issue test keys anew");
         }

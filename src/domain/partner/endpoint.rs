@@ -5,6 +5,7 @@ use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::EventKind;
+use crate::domain::webhook::signature::{SecretOf, SecretsOf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndpointId(pub i64);
@@ -55,7 +56,12 @@ pub struct EndpointRecord {
     pub generation: u32,
     /// Of the secret before it; 0 if there was none.
     pub old_generation: u32,
-    /// When that began to end.
+    /// Which generation of the installation's secret it derives from, and the one before it.
+    pub made_with: u32,
+    pub old_made_with: u32,
+    /// Until when its partner has to rotate its secret, because the installation's leaked or is lost.
+    pub rotate_by: Option<Timestamp>,
+    /// When the secret before it began to end.
     pub rotated_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub delivered_at: Option<Timestamp>,
@@ -66,6 +72,15 @@ pub struct EndpointRecord {
     pub disabled_why: Option<String>,
     /// Since when its partner is suspended: nothing is sent there until that is lifted.
     pub suspended_at: Option<Timestamp>,
+}
+
+impl EndpointRecord {
+    pub fn secrets(&self) -> SecretsOf {
+        let newest = SecretOf { made_with: self.made_with, generation: self.generation };
+        let old = Some(self.old_generation).filter(|old| *old > 0);
+        let old = old.map(|generation| SecretOf { made_with: self.old_made_with, generation });
+        SecretsOf { endpoint: self.id.0, newest, old }
+    }
 }
 
 impl std::fmt::Debug for EndpointRecord {

@@ -10,7 +10,7 @@ use super::endpoint::EndpointId;
 use super::idempotency::IdempotencyKey;
 use super::name::PartnerId;
 use crate::domain::base32;
-use crate::domain::secret::Secret;
+use crate::domain::secret::{KeyPurpose, Secret};
 use crate::domain::time::{DAY, Timestamp};
 use crate::domain::webhook::EventKind;
 
@@ -80,19 +80,20 @@ const fn days() -> u64 {
 /// Makes and reads cursors. They are signed, so that one of another partner, or of the sandbox, is not taken for a place in
 /// this list.
 #[derive(Clone)]
-pub struct EventCursors(hmac::Key);
+pub struct EventCursors(Secret);
 
 impl EventCursors {
     const SIGNATURE: usize = 8;
 
     pub fn new(secret: &Secret) -> Self {
-        Self(secret.derive("event cursor"))
+        Self(secret.clone())
     }
 
     pub fn write(&self, partner: PartnerId, position: i64) -> String {
         let mut bytes = [0; 8 + Self::SIGNATURE];
         bytes[..8].copy_from_slice(&position.to_be_bytes());
-        bytes[8..].copy_from_slice(&self.signature(partner, position));
+        let generations = self.0.generations();
+        bytes[8..].copy_from_slice(&signature(generations.newest(KeyPurpose::EventCursor), partner, position));
         base32::text::<26>(&bytes)
     }
 
@@ -100,15 +101,17 @@ impl EventCursors {
         let bytes: [u8; 8 + Self::SIGNATURE] = base32::decode(cursor.as_bytes()).ok_or(BadCursor::Unknown)?;
         let (position, signature) = bytes.split_at(8);
         let position = i64::from_be_bytes(position.try_into().map_err(|_| BadCursor::Unknown)?);
-        if signature == self.signature(partner, position) { Ok(position) } else { Err(BadCursor::Unknown) }
+        let is_of = |key| *signature == self::signature(key, partner, position);
+        let is_ours = self.0.generations().reading(KeyPurpose::EventCursor).any(is_of);
+        if is_ours { Ok(position) } else { Err(BadCursor::Unknown) }
     }
+}
 
-    /// Nothing is protected by it, so a short one will do.
-    fn signature(&self, partner: PartnerId, position: i64) -> [u8; Self::SIGNATURE] {
-        let signed = [partner.0.to_be_bytes(), position.to_be_bytes()].concat();
-        let signature = hmac::sign(&self.0, &signed);
-        std::array::from_fn(|n| signature.as_ref()[n])
-    }
+/// Nothing is protected by it, so a short one will do.
+fn signature(key: &hmac::Key, partner: PartnerId, position: i64) -> [u8; EventCursors::SIGNATURE] {
+    let signed = [partner.0.to_be_bytes(), position.to_be_bytes()].concat();
+    let signature = hmac::sign(key, &signed);
+    std::array::from_fn(|n| signature.as_ref()[n])
 }
 
 #[cfg(test)]

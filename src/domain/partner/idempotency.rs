@@ -8,7 +8,7 @@ use std::time::Duration;
 use ring::hmac;
 
 use crate::domain::base32;
-use crate::domain::secret::Secret;
+use crate::domain::secret::{Generation, KeyPurpose, Secret};
 
 /// How long the first answer is kept.
 pub const KEPT_FOR: Duration = DAY.saturating_mul(30);
@@ -75,11 +75,32 @@ impl IdempotencyKey {
 pub struct IdempotentRequest {
     pub key: IdempotencyKey,
     /// A keyed hash of what was asked: another input with the same key is refused.
-    pub input: String,
+    pub input: InputHash,
     /// Where the link of its answer leads.
     pub join_site: Arc<str>,
     /// What its answer says of savings.
     pub savings: u32,
+}
+
+/// The hash of an input, and what other generations of the secret make of it: its first request may have come before a rotation.
+#[derive(Clone, PartialEq, Eq)]
+pub struct InputHash {
+    pub newest: String,
+    others: Vec<String>,
+}
+
+impl From<String> for InputHash {
+    fn from(newest: String) -> Self {
+        Self { newest, others: Vec::new() }
+    }
+}
+
+impl IdempotentRequest {
+    /// The same request as it was hashed before a rotation of the secret; none if there was none.
+    pub fn hashed_otherwise(&self) -> impl Iterator<Item = Self> {
+        let hashed = |newest: &String| Self { input: newest.clone().into(), ..self.clone() };
+        self.input.others.iter().map(hashed)
+    }
 }
 
 /// The part of a first answer that cannot be found again.
@@ -91,23 +112,31 @@ pub struct Replayed {
 
 /// Makes the keyed hashes of inputs: without the installation's secret no one can guess which address one stands for.
 #[derive(Clone)]
-pub struct InputHasher(hmac::Key);
+pub struct InputHasher(Secret);
 
 impl InputHasher {
     pub fn new(secret: &Secret) -> Self {
-        Self(secret.derive("idempotent input"))
+        Self(secret.clone())
     }
 
     /// The hash of an operation's input, part by part; a part that was left out is another than an empty one.
-    pub fn hash(&self, operation: &str, parts: &[Option<&str>]) -> String {
-        let mut context = hmac::Context::with_key(&self.0);
-        for part in [Some(operation)].iter().chain(parts) {
-            // Lengths keep the parts apart.
-            context.update(&part.map_or(u64::MAX, |text| text.len() as u64).to_be_bytes());
-            context.update(part.unwrap_or_default().as_bytes());
-        }
-        base32::text::<26>(context.sign().as_ref())
+    pub fn hash(&self, operation: &str, parts: &[Option<&str>]) -> InputHash {
+        let generations = self.0.generations();
+        let current = generations.current().number;
+        let others = generations.all().iter().filter(|generation| generation.number != current);
+        let hash = |generation: &Generation| hash_with(generation.key(KeyPurpose::IdempotentInput), operation, parts);
+        InputHash { newest: hash(generations.current()), others: others.map(hash).collect() }
     }
+}
+
+fn hash_with(key: &hmac::Key, operation: &str, parts: &[Option<&str>]) -> String {
+    let mut context = hmac::Context::with_key(key);
+    for part in [Some(operation)].iter().chain(parts) {
+        // Lengths keep the parts apart.
+        context.update(&part.map_or(u64::MAX, |text| text.len() as u64).to_be_bytes());
+        context.update(part.unwrap_or_default().as_bytes());
+    }
+    base32::text::<26>(context.sign().as_ref())
 }
 
 #[cfg(test)]
@@ -141,15 +170,15 @@ mod tests {
         let hasher = InputHasher::new(&Secret::new(&"s".repeat(32)).unwrap());
         let hash = |operation, parts: &[Option<&str>]| hasher.hash(operation, parts);
         let one = hash("signUpUser", &[Some("ana@example.com"), None, Some("")]);
-        assert_eq!(one, hash("signUpUser", &[Some("ana@example.com"), None, Some("")]));
-        assert_eq!(one.len(), 26);
+        assert!(one == hash("signUpUser", &[Some("ana@example.com"), None, Some("")]));
+        assert!(one.newest.len() == 26 && one.others.is_empty());
         for other in [
             hash("createReferralLink", &[Some("ana@example.com"), None, Some("")]),
             hash("signUpUser", &[Some("ana@example.com"), Some(""), None]),
             hash("signUpUser", &[Some("ana@example.co"), Some("m"), Some("")]),
             hash("signUpUser", &[Some("ana@example.com"), None]),
         ] {
-            assert_ne!(one, other);
+            assert_ne!(one.newest, other.newest);
         }
     }
 }

@@ -4,8 +4,8 @@
 use ring::{digest, hmac};
 use subtle::ConstantTimeEq;
 
-use super::Secret;
 use super::session::{Nonce, proof};
+use super::{KeyPurpose, Secret};
 use crate::domain::api_key::ApiKey;
 use crate::domain::base32;
 use crate::domain::operator::{OPERATOR_SESSION_FOR, OperatorName};
@@ -30,74 +30,81 @@ pub enum FormToken {
 }
 
 #[derive(Clone)]
-pub struct OperatorProofs {
-    cookies: hmac::Key,
-    forms: hmac::Key,
-    keys: hmac::Key,
-}
+pub struct OperatorProofs(Secret);
 
 impl OperatorProofs {
     pub fn new(secret: &Secret) -> Self {
-        let key = |purpose| secret.derive(purpose);
-        Self { cookies: key("operator cookie"), forms: key("operator form"), keys: key("operator key") }
+        Self(secret.clone())
     }
 
     /// What a browser keeps.
     pub fn cookie(&self, session: &Nonce) -> String {
-        format!("{}.{}", session.as_str(), self.cookie_proof(session))
+        let key = self.0.generations();
+        format!("{}.{}", session.as_str(), cookie_proof(key.newest(KeyPurpose::OperatorCookie), session))
     }
 
     /// The session of a cookie that is ours.
     pub fn read_cookie(&self, cookie: &str) -> Option<Nonce> {
         let (nonce, proof) = cookie.split_once('.')?;
         let session = Nonce::read(nonce)?;
-        bool::from(self.cookie_proof(&session).as_bytes().ct_eq(proof.as_bytes())).then_some(session)
-    }
-
-    fn cookie_proof(&self, session: &Nonce) -> String {
-        proof(&self.cookies, &[session.as_str().as_bytes()])
+        let is_of = |key| bool::from(cookie_proof(key, &session).as_bytes().ct_eq(proof.as_bytes()));
+        self.0.generations().reading(KeyPurpose::OperatorCookie).any(is_of).then_some(session)
     }
 
     /// What the key of a form is made of.
     pub fn key_bytes(&self, form: &Nonce) -> [u8; ApiKey::ENTROPY] {
-        let tag = hmac::sign(&self.keys, form.as_str().as_bytes());
+        let tag = hmac::sign(self.0.generations().newest(KeyPurpose::OperatorKey), form.as_str().as_bytes());
         std::array::from_fn(|i| tag.as_ref()[i])
     }
 
     /// What every form carries.
     pub fn form_token(&self, owner: FormOwner<'_>, now: Timestamp) -> String {
+        let generations = self.0.generations();
+        let key = generations.newest(KeyPurpose::OperatorForm);
         match owner {
-            FormOwner::Session(session) => proof(&self.forms, &[b"session ", session.as_str().as_bytes()]),
+            FormOwner::Session(session) => session_proof(key, session),
             FormOwner::Named(name) => {
                 let until = seconds(now.plus(OPERATOR_SESSION_FOR)).to_string();
-                format!("{until}.{}", self.named_proof(name, &until))
+                format!("{until}.{}", named_proof(key, name, &until))
             }
         }
     }
 
     pub fn read_form_token(&self, owner: FormOwner<'_>, token: &str, now: Timestamp) -> FormToken {
-        let (until, sent, good) = match owner {
-            FormOwner::Session(_) => (None, token, self.form_token(owner, now)),
-            FormOwner::Named(name) => {
-                let Some((until, sent)) = token.split_once('.') else { return FormToken::Foreign };
-                (until.parse().ok(), sent, self.named_proof(name, until))
-            }
+        let (until, sent) = match (owner, token.split_once('.')) {
+            (FormOwner::Session(_), _) => (None, token),
+            (FormOwner::Named(_), Some((until, sent))) => (Some(until), sent),
+            (FormOwner::Named(_), None) => return FormToken::Foreign,
         };
-        match bool::from(good.as_bytes().ct_eq(sent.as_bytes())) {
+        let good = |key| match owner {
+            FormOwner::Session(session) => session_proof(key, session),
+            FormOwner::Named(name) => named_proof(key, name, until.unwrap_or_default()),
+        };
+        let is_of = |key| bool::from(good(key).as_bytes().ct_eq(sent.as_bytes()));
+        let until = until.and_then(|until| until.parse::<i64>().ok());
+        match self.0.generations().reading(KeyPurpose::OperatorForm).any(is_of) {
             false => FormToken::Foreign,
-            true if until.is_some_and(|until: i64| until <= seconds(now)) => FormToken::Expired,
+            true if until.is_some_and(|until| until <= seconds(now)) => FormToken::Expired,
             true => FormToken::Good,
         }
-    }
-
-    fn named_proof(&self, name: &OperatorName, until: &str) -> String {
-        // A name has no space, so no two pairs are the same bytes.
-        proof(&self.forms, &[b"name ", name.as_str().as_bytes(), b" ", until.as_bytes()])
     }
 }
 
 const fn seconds(time: Timestamp) -> i64 {
     time.as_millis() / 1000
+}
+
+fn cookie_proof(key: &hmac::Key, session: &Nonce) -> String {
+    proof(key, &[session.as_str().as_bytes()])
+}
+
+fn session_proof(key: &hmac::Key, session: &Nonce) -> String {
+    proof(key, &[b"session ", session.as_str().as_bytes()])
+}
+
+fn named_proof(key: &hmac::Key, name: &OperatorName, until: &str) -> String {
+    // A name has no space, so no two pairs are the same bytes.
+    proof(key, &[b"name ", name.as_str().as_bytes(), b" ", until.as_bytes()])
 }
 
 /// What the store keeps of a link's or a session's token. A plain hash is enough: 128 random bits cannot be searched.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ring::{digest, hmac};
 use subtle::ConstantTimeEq;
 
-use super::Secret;
+use super::{KeyPurpose, Secret};
 use crate::domain::base32;
 use crate::domain::time::Timestamp;
 
@@ -45,17 +45,17 @@ pub enum ProofCheck {
     Wrong,
 }
 
-pub struct ProofMaker(hmac::Key);
+pub struct ProofMaker(Secret);
 
 impl ProofMaker {
     pub fn new(secret: &Secret) -> Self {
-        Self(secret.derive("proof of work"))
+        Self(secret.clone())
     }
 
     /// A question to put into a form.
     pub fn ask(&self, random: &[u8; ENTROPY], now: Timestamp) -> String {
         let asked = format!("{}.{}", now.plus(ASKED_FOR).as_millis(), base32::text::<NONCE>(random));
-        format!("{asked}.{}", self.seal(&asked))
+        format!("{asked}.{}", seal_with(self.0.generations().newest(KeyPurpose::ProofOfWork), &asked))
     }
 
     /// What a question and its answer are worth.
@@ -70,7 +70,8 @@ impl ProofMaker {
 
     fn read(&self, question: &str, now: Timestamp) -> Option<Proof> {
         let (asked, seal) = question.rsplit_once('.')?;
-        if !bool::from(self.seal(asked).as_bytes().ct_eq(seal.as_bytes())) {
+        let is_of = |key| bool::from(seal_with(key, asked).as_bytes().ct_eq(seal.as_bytes()));
+        if !self.0.generations().reading(KeyPurpose::ProofOfWork).any(is_of) {
             return None;
         }
         let (end, nonce) = asked.split_once('.')?;
@@ -80,12 +81,14 @@ impl ProofMaker {
 
     /// A name for a site, so that its answers can be counted without knowing whose they were.
     pub fn site_name(&self, site: &[u8]) -> String {
-        base32::text::<NONCE>(hmac::sign(&self.0, &[b"site ", site].concat()).as_ref())
+        let generations = self.0.generations();
+        let key = generations.newest(KeyPurpose::ProofOfWork);
+        base32::text::<NONCE>(hmac::sign(key, &[b"site ", site].concat()).as_ref())
     }
+}
 
-    fn seal(&self, asked: &str) -> String {
-        base32::text::<SEAL>(hmac::sign(&self.0, asked.as_bytes()).as_ref())
-    }
+fn seal_with(key: &hmac::Key, asked: &str) -> String {
+    base32::text::<SEAL>(hmac::sign(key, asked.as_bytes()).as_ref())
 }
 
 fn zero_bits(question: &str, answer: &str) -> u32 {

@@ -5,7 +5,7 @@ use ring::hmac;
 use std::fmt;
 use subtle::ConstantTimeEq;
 
-use super::Secret;
+use super::{KeyPurpose, Secret};
 use crate::domain::base32;
 use crate::domain::email::EmailAddress;
 use crate::domain::json::named_enum;
@@ -72,23 +72,19 @@ pub struct SessionCookie {
 }
 
 #[derive(Clone)]
-pub struct SessionMaker {
-    cookies: hmac::Key,
-    forms: hmac::Key,
-    browsers: hmac::Key,
-}
+pub struct SessionMaker(Secret);
 
 impl SessionMaker {
     pub fn new(secret: &Secret) -> Self {
-        let key = |purpose| secret.derive(purpose);
-        Self { cookies: key("session cookie"), forms: key("session form"), browsers: key("sign-in browser") }
+        Self(secret.clone())
     }
 
     /// What a browser keeps: the person's nonce, until when it works, how they signed in, and the proof of all three. Nothing in
     /// it names the person.
     pub fn cookie(&self, session: &Nonce, ends_at: Timestamp, by: SignedInBy) -> String {
         let ends_at = ends_at.as_millis();
-        format!("{}.{ends_at}.{}.{}", session.0, by.name(), self.proof(session, ends_at, by))
+        let proof = cookie_proof(self.0.generations().newest(KeyPurpose::SessionCookie), session, ends_at, by);
+        format!("{}.{ends_at}.{}.{proof}", session.0, by.name())
     }
 
     /// What a cookie says that is ours and has not ended.
@@ -96,29 +92,41 @@ impl SessionMaker {
         let mut parts = cookie.split('.');
         let (nonce, millis) = (Nonce::read(parts.next()?)?, parts.next()?.parse().ok()?);
         let (by, proof) = (SignedInBy::from_name(parts.next()?)?, parts.next()?);
-        let is_ours = bool::from(self.proof(&nonce, millis, by).as_bytes().ct_eq(proof.as_bytes()));
+        let is_of = |key| bool::from(cookie_proof(key, &nonce, millis, by).as_bytes().ct_eq(proof.as_bytes()));
+        let is_ours = self.0.generations().reading(KeyPurpose::SessionCookie).any(is_of);
         let ends_at = Timestamp::from_millis(millis);
         let is_good = is_ours && parts.next().is_none() && ends_at > now;
         is_good.then(|| SessionCookie { nonce, by, ends_at, name: format!("cookie {proof}") })
     }
 
-    fn proof(&self, session: &Nonce, ends_at: i64, by: SignedInBy) -> String {
-        proof(&self.cookies, &[session.0.as_bytes(), &ends_at.to_be_bytes(), by.name().as_bytes()])
-    }
-
     /// What every form of a session carries.
     pub fn csrf_token(&self, session: &Nonce) -> String {
-        proof(&self.forms, &[session.0.as_bytes()])
+        proof(self.0.generations().newest(KeyPurpose::SessionForm), &[session.0.as_bytes()])
     }
 
     pub fn is_csrf_token(&self, session: &Nonce, token: &str) -> bool {
-        self.csrf_token(session).as_bytes().ct_eq(token.as_bytes()).into()
+        let is_of = |key| bool::from(proof(key, &[session.0.as_bytes()]).as_bytes().ct_eq(token.as_bytes()));
+        self.0.generations().reading(KeyPurpose::SessionForm).any(is_of)
     }
 
     /// What is remembered of the browser that asked to sign in with an address: not its nonce, and not the address.
     pub fn browser(&self, nonce: &Nonce, email: &EmailAddress) -> String {
-        proof(&self.browsers, &[nonce.0.as_bytes(), email.normalized().as_bytes()])
+        browser_with(self.0.generations().newest(KeyPurpose::SignInBrowser), nonce, email)
     }
+
+    /// The same as any kept generation of the secret would have made it, the newest first.
+    pub fn browsers(&self, nonce: &Nonce, email: &EmailAddress) -> Vec<String> {
+        let generations = self.0.generations();
+        generations.reading(KeyPurpose::SignInBrowser).map(|key| browser_with(key, nonce, email)).collect()
+    }
+}
+
+fn cookie_proof(key: &hmac::Key, session: &Nonce, ends_at: i64, by: SignedInBy) -> String {
+    proof(key, &[session.0.as_bytes(), &ends_at.to_be_bytes(), by.name().as_bytes()])
+}
+
+fn browser_with(key: &hmac::Key, nonce: &Nonce, email: &EmailAddress) -> String {
+    proof(key, &[nonce.0.as_bytes(), email.normalized().as_bytes()])
 }
 
 pub(super) fn proof(key: &hmac::Key, parts: &[&[u8]]) -> String {

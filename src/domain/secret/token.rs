@@ -8,7 +8,7 @@
 
 use ring::hmac;
 
-use super::Secret;
+use super::{KeyPurpose, Secret};
 use crate::domain::base32;
 use crate::domain::campaign::CampaignMail;
 use crate::domain::mail::PersonRef;
@@ -33,6 +33,14 @@ pub enum Purpose {
 }
 
 impl Purpose {
+    /// Whether its holder says no to mail, or a mail server does for them: possible for a while even after a leak.
+    const fn says_no(self) -> bool {
+        match self {
+            Self::Decline | Self::Bounce | Self::BounceOfPerson | Self::Unsubscribe(_) => true,
+            Self::Confirm | Self::SignIn => false,
+        }
+    }
+
     const fn label(self) -> &'static [u8] {
         match self {
             Self::Confirm => b"confirm",
@@ -52,11 +60,11 @@ const NUMBER: usize = 13;
 const PROOF: usize = 26;
 
 #[derive(Clone)]
-pub struct TokenMaker(hmac::Key);
+pub struct TokenMaker(Secret);
 
 impl TokenMaker {
     pub fn new(secret: &Secret) -> Self {
-        Self(secret.derive("mail token"))
+        Self(secret.clone())
     }
 
     pub fn token(&self, purpose: Purpose, sign_up: SignUpRef) -> String {
@@ -94,13 +102,20 @@ impl TokenMaker {
 
     /// The code that stands beside that link.
     pub fn sign_in_code(&self, sign_in: SignInRef) -> SignInCode {
-        let numbers = [sign_in.id.0, sign_in.created_at.as_millis()];
-        SignInCode::from_bits(self.sign(b"sign-in code", &numbers).as_ref())
+        sign_in_code_with(self.0.generations().newest(KeyPurpose::MailToken), sign_in)
+    }
+
+    /// Whether a typed code is that of a request, also of one that was mailed before a rotation.
+    pub fn is_sign_in_code(&self, sign_in: SignInRef, code: &SignInCode) -> bool {
+        let generations = self.0.generations();
+        generations.reading(KeyPurpose::MailToken).any(|key| sign_in_code_with(key, sign_in).matches(code))
     }
 
     fn write(&self, purpose: Purpose, id: i64, created_at: Timestamp) -> String {
         let number = |number: i64| base32::text::<NUMBER>(&number.to_be_bytes());
-        [number(id), number(created_at.as_millis()), self.proof(purpose, id, created_at)].concat()
+        let generations = self.0.generations();
+        let proof = proof_with(generations.newest(KeyPurpose::MailToken), purpose, id, created_at);
+        [number(id), number(created_at.as_millis()), proof].concat()
     }
 
     fn verify(&self, purpose: Purpose, token: &str) -> Option<(i64, Timestamp)> {
@@ -113,7 +128,13 @@ impl TokenMaker {
         let (created_at, proof) = rest.split_at(NUMBER);
         let number = |text| base32::decode(text).map(i64::from_be_bytes);
         let (id, created_at) = (number(id)?, Timestamp::from_millis(number(created_at)?));
-        bool::from(self.proof(purpose, id, created_at).as_bytes().ct_eq(proof)).then_some((id, created_at))
+        let generations = self.0.generations();
+        let is_of = |key| bool::from(proof_with(key, purpose, id, created_at).as_bytes().ct_eq(proof));
+        let is_ours = match purpose.says_no() {
+            true => generations.reading_no(KeyPurpose::MailToken).any(is_of),
+            false => generations.reading(KeyPurpose::MailToken).any(is_of),
+        };
+        is_ours.then_some((id, created_at))
     }
 
     /// An id for one mail that stays the same however often it is sent.
@@ -138,19 +159,30 @@ impl TokenMaker {
 
     /// What opens the page of a partner's inbox in the sandbox.
     pub fn inbox_token(&self, partner: &str) -> String {
-        base32::text::<PROOF>(hmac::sign(&self.0, &[b"inbox\0", partner.as_bytes()].concat()).as_ref())
-    }
-
-    fn proof(&self, purpose: Purpose, id: i64, created_at: Timestamp) -> String {
-        base32::text::<PROOF>(self.sign(purpose.label(), &[id, created_at.as_millis()]).as_ref())
+        let generations = self.0.generations();
+        let key = generations.newest(KeyPurpose::MailToken);
+        base32::text::<PROOF>(hmac::sign(key, &[b"inbox\0", partner.as_bytes()].concat()).as_ref())
     }
 
     fn sign(&self, label: &[u8], numbers: &[i64]) -> hmac::Tag {
-        let mut context = hmac::Context::with_key(&self.0);
-        context.update(label);
-        numbers.iter().for_each(|number| context.update(&number.to_be_bytes()));
-        context.sign()
+        sign_with(self.0.generations().newest(KeyPurpose::MailToken), label, numbers)
     }
+}
+
+fn sign_in_code_with(key: &hmac::Key, sign_in: SignInRef) -> SignInCode {
+    let numbers = [sign_in.id.0, sign_in.created_at.as_millis()];
+    SignInCode::from_bits(sign_with(key, b"sign-in code", &numbers).as_ref())
+}
+
+fn proof_with(key: &hmac::Key, purpose: Purpose, id: i64, created_at: Timestamp) -> String {
+    base32::text::<PROOF>(sign_with(key, purpose.label(), &[id, created_at.as_millis()]).as_ref())
+}
+
+fn sign_with(key: &hmac::Key, label: &[u8], numbers: &[i64]) -> hmac::Tag {
+    let mut context = hmac::Context::with_key(key);
+    context.update(label);
+    numbers.iter().for_each(|number| context.update(&number.to_be_bytes()));
+    context.sign()
 }
 
 #[cfg(test)]

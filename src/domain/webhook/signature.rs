@@ -8,7 +8,7 @@ use ring::hmac;
 
 use super::{EventKind, OLD_SECRET_SIGNS_FOR};
 use crate::domain::base32;
-use crate::domain::secret::Secret;
+use crate::domain::secret::{KeyPurpose, Secret};
 use crate::domain::time::Timestamp;
 
 /// What one generation of an endpoint's webhooks is signed with.
@@ -21,27 +21,36 @@ impl std::fmt::Debug for WebhookSecret {
     }
 }
 
+/// The secrets that an endpoint has or had.
+#[derive(Clone, Copy)]
+pub struct SecretsOf {
+    pub endpoint: i64,
+    pub newest: SecretOf,
+    pub old: Option<SecretOf>,
+}
+
+/// Which secret of an endpoint it is.
+#[derive(Clone, Copy)]
+pub struct SecretOf {
+    /// The generation of the installation's secret.
+    pub made_with: u32,
+    pub generation: u32,
+}
+
 impl WebhookSecret {
-    pub fn derive(secret: &Secret, endpoint: i64, generation: u32) -> Self {
+    /// `made_with` is the generation of the installation's secret; none if that one is not kept.
+    pub fn derive(secret: &Secret, made_with: u32, endpoint: i64, generation: u32) -> Option<Self> {
         // Of one width each, so that no two pairs are the same bytes.
-        Self(secret.hkdf("webhook secret", &[&endpoint.to_be_bytes(), &generation.to_be_bytes()]))
+        secret.hkdf(made_with, &[&endpoint.to_be_bytes(), &generation.to_be_bytes()]).map(Self)
     }
 
     /// Those that sign for an endpoint now, the newest first: the one before it goes on for a while after a rotation, so that
     /// the partner can change over without losing anything.
-    pub fn in_force(
-        secret: &Secret,
-        endpoint: i64,
-        (generation, old): (u32, u32),
-        rotated_at: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Vec<Self> {
-        let old_signs = old > 0 && rotated_at.is_some_and(|at| now < at.plus(OLD_SECRET_SIGNS_FOR));
-        [Some(generation), old_signs.then_some(old)]
-            .into_iter()
-            .flatten()
-            .map(|number| Self::derive(secret, endpoint, number))
-            .collect()
+    pub fn in_force(secret: &Secret, of: SecretsOf, rotated_at: Option<Timestamp>, now: Timestamp) -> Vec<Self> {
+        let SecretsOf { endpoint, newest, old } = of;
+        let old = old.filter(|_| rotated_at.is_some_and(|at| now < at.plus(OLD_SECRET_SIGNS_FOR)));
+        let both = [Some(newest), old].into_iter().flatten();
+        both.filter_map(|of| Self::derive(secret, of.made_with, endpoint, of.generation)).collect()
     }
 
     /// As it is shown to the partner, and as the libraries of Standard Webhooks take it.
@@ -76,7 +85,7 @@ pub fn signatures(secrets: &[WebhookSecret], message_id: &str, timestamp_seconds
 /// The value of `webhook-id`, and the id of the event in the list: the same for ever, by which a partner knows a repeat. It does
 /// not tell how many events there are. For a ping, any number that is new each time.
 pub fn message_id(secret: &Secret, event: i64, kind: EventKind) -> String {
-    let mut sum = hmac::Context::with_key(&secret.derive("webhook message"));
+    let mut sum = hmac::Context::with_key(secret.generations().newest(KeyPurpose::WebhookMessage));
     sum.update(&event.to_be_bytes());
     sum.update(kind.name().as_bytes());
     format!("msg_{}", base32::text::<20>(sum.sign().as_ref()))
@@ -116,24 +125,28 @@ mod tests {
 
     #[test]
     fn a_secret_is_of_one_endpoint_one_generation_and_one_installation() {
-        let reveal =
-            |letter: &str, endpoint, generation| WebhookSecret::derive(&secret(letter), endpoint, generation).reveal();
+        let reveal = |letter: &str, endpoint, generation| {
+            WebhookSecret::derive(&secret(letter), 1, endpoint, generation).unwrap().reveal()
+        };
         // By the definition of HKDF (RFC 5869), worked out apart from this program.
         assert_eq!(reveal("s", 7, 1), "whsec_ELiz+097gvQ+t/xAVw1vacy579MiRUT/+Wj2ffaFmhw=");
         let all = [reveal("s", 7, 1), reveal("s", 7, 2), reveal("s", 8, 1), reveal("t", 7, 1)];
         assert_eq!(BTreeSet::from(all).len(), 4);
-        let shown = format!("{:?}", WebhookSecret::derive(&secret("s"), 7, 1));
-        assert_eq!(shown, "WebhookSecret(…)");
+        assert!(WebhookSecret::derive(&secret("s"), 2, 7, 1).is_none(), "of a generation that is not kept");
+        let shown = format!("{:?}", WebhookSecret::derive(&secret("s"), 1, 7, 1));
+        assert_eq!(shown, "Some(WebhookSecret(…))");
     }
 
     #[test]
     fn the_old_secret_signs_for_a_day_after_a_rotation() {
         let at = Timestamp::from_millis;
-        let revealed = |generations, rotated_at, now| -> Vec<_> {
-            let secrets = WebhookSecret::in_force(&secret("s"), 7, generations, rotated_at, now);
+        let revealed = |(generation, old): (u32, u32), rotated_at, now| -> Vec<_> {
+            let of = |generation| SecretOf { made_with: 1, generation };
+            let of = SecretsOf { endpoint: 7, newest: of(generation), old: (old > 0).then(|| of(old)) };
+            let secrets = WebhookSecret::in_force(&secret("s"), of, rotated_at, now);
             secrets.iter().map(WebhookSecret::reveal).collect()
         };
-        let one = |generation| WebhookSecret::derive(&secret("s"), 7, generation).reveal();
+        let one = |generation| WebhookSecret::derive(&secret("s"), 1, 7, generation).unwrap().reveal();
         assert_eq!(revealed((1, 0), None, at(0)), [one(1)]);
         assert_eq!(revealed((1, 0), Some(at(0)), at(0)), [one(1)], "there was none before it");
         assert_eq!(revealed((3, 2), Some(at(0)), at(0)), [one(3), one(2)]);

@@ -190,7 +190,7 @@ fn asked(job: &Keyed<SignUp>) -> [Value<'_>; ASKED] {
         (&*evidence.notice).into(),
         new.language.map(Language::code).into(),
         request.map(|request| request.key.as_str()).into(),
-        request.map(|request| request.input.as_str()).into(),
+        request.map(|request| request.input.newest.as_str()).into(),
         request.map(|request| &*request.join_site).into(),
         request.map(|request| request.savings).into(),
     ]

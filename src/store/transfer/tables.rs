@@ -29,6 +29,7 @@ pub const TABLES: &[Table] = &[
     single_row("installation"),
     single_row("readiness"),
     single_row("rollup"),
+    keyed("secret_generations", "number"),
     numbered("partners"),
     keyed("api_keys", "id"),
     numbered("people"),

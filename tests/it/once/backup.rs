@@ -136,7 +136,7 @@ async fn the_drill() {
     assert_eq!(server.confirm(late[0]).await.status, 200);
     let (log, clock) = (ErasureLog::beside(&server.data()), Clock::start());
     let marker = AddressMarker::new(&server.records().secret());
-    let mark = |text: &str| marker.address(&EmailAddress::parse(text).unwrap());
+    let mark = |text: &str| marker.marks(&EmailAddress::parse(text).unwrap()).address;
     log.append(&mark("ana@example.com"), "a", Timestamp::from_millis(1)).unwrap();
     server.run(&["members", "erase", "CEM@example.com"]);
     log.append(&mark("late0@example.com"), "b", clock.now().time).unwrap();
@@ -534,7 +534,7 @@ fn erasures_are_found_in_the_folder_and_in_the_file_that_is_given() {
     let (home, secret) = backed_up();
     let folder = home.path();
     let marker = AddressMarker::new(&unionhall::domain::secret::Secret::new(&secret).unwrap());
-    let mark = |text: &str| marker.address(&EmailAddress::parse(text).unwrap());
+    let mark = |text: &str| marker.marks(&EmailAddress::parse(text).unwrap()).address;
     let now = Clock::start().now().time;
     holds(
         &done(&run(folder, &["restore", "all", "--data", "none"])),

@@ -4,7 +4,7 @@
 
 use crate::prelude::*;
 use rusqlite::Connection;
-use unionhall::installation::{Claim, ClaimSecret, PauseSignUps};
+use unionhall::installation::{Claim, ClaimSecret, HeldSecret, PauseSignUps};
 use unionhall::mail::sources::{FindMailFigures, MailFigures};
 use unionhall::partners::endpoints::ListEndpoints;
 use unionhall::rewards::payout::FindGeneration;
@@ -76,7 +76,7 @@ fn schema_version(path: &Path) -> i64 {
 /// The engine works on the records that it was given.
 async fn works(store: &Store) {
     assert_eq!(store.member_count().await, Ok(1));
-    assert_eq!(store.run(ClaimSecret("a fingerprint".to_owned())).await, Ok(Claim::First));
+    assert_eq!(store.run(ClaimSecret(HeldSecret::only("a fingerprint".to_owned()))).await, Ok(Claim::First));
     assert_eq!(store.run(PauseSignUps(true)).await, Ok(true));
     store.check(true).await.unwrap();
     store.close().await.unwrap();

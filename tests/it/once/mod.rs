@@ -34,6 +34,7 @@ mod reference;
 mod reload;
 mod resume;
 mod root_files;
+mod rotation;
 mod settings_page;
 pub(crate) mod shared_limits;
 mod source;

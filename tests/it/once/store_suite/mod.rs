@@ -45,7 +45,7 @@ use unionhall::domain::us_state::UsState;
 use unionhall::domain::webhook::{DISABLED_AFTER, EventKind};
 use unionhall::figures::rollup::RollUp;
 use unionhall::figures::{CountReferredMembers, ListSources};
-use unionhall::installation::{Claim, ClaimSecret, CompareSecret, FindLatestRecord, PauseSignUps};
+use unionhall::installation::{Claim, ClaimSecret, CompareSecret, FindLatestRecord, HeldSecret, PauseSignUps};
 use unionhall::keys::records::{
     FindKey, IssueKey, KeyFigures, KeyUse, ListKeys, RevokeKey, RotateKey, RotatedKey, TouchKey,
 };
@@ -942,8 +942,8 @@ async fn keys_rotate(fixture: &Fixture) {
 }
 
 async fn the_secret_is_claimed_once(fixture: &Fixture) {
-    let claim = |text: &str| fixture.store.run(ClaimSecret(text.to_owned()));
-    let whose = |text: &str| fixture.store.run(CompareSecret(text.to_owned()));
+    let claim = |text: &str| fixture.store.run(ClaimSecret(HeldSecret::only(text.to_owned())));
+    let whose = |text: &str| fixture.store.run(CompareSecret(HeldSecret::only(text.to_owned())));
     assert_eq!(whose("theirs").await, Ok(Claim::First), "and nothing is tied by asking");
     assert_eq!(claim("ours").await, Ok(Claim::First));
     assert_eq!(whose("ours").await, Ok(Claim::Same));

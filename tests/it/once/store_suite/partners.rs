@@ -19,7 +19,7 @@ use unionhall::people::forget::ForgetPeople;
 
 pub(super) fn name(key: &str, input: &str) -> IdempotentRequest {
     let key = IdempotencyKey::parse(key).unwrap();
-    IdempotentRequest { key, input: input.to_owned(), join_site: "https://union.example".into(), savings: 300 }
+    IdempotentRequest { key, input: input.to_owned().into(), join_site: "https://union.example".into(), savings: 300 }
 }
 
 impl Fixture {
@@ -39,7 +39,12 @@ impl Fixture {
     pub(super) async fn endpoint(&self, partner: &str) -> EndpointId {
         let added = self
             .store
-            .run(AddEndpoint { partner: partner.to_owned(), url: "https://acme.example/hook".to_owned(), now: NOW })
+            .run(AddEndpoint {
+                partner: partner.to_owned(),
+                url: "https://acme.example/hook".to_owned(),
+                made_with: 1,
+                now: NOW,
+            })
             .await;
         added.unwrap().unwrap()
     }
@@ -344,7 +349,7 @@ pub(super) async fn deliveries_are_leased_tried_again_and_given_up(fixture: &Fix
 pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture: &Fixture) {
     let endpoint = fixture.endpoint("Acme").await;
     let add = async |partner: &str, url: String| {
-        fixture.run(AddEndpoint { partner: partner.to_owned(), url, now: NOW }).await
+        fixture.run(AddEndpoint { partner: partner.to_owned(), url, made_with: 1, now: NOW }).await
     };
     assert_eq!(add("Nobody", "https://x.example/".to_owned()).await, Err(NotAdded::NoPartner));
     assert_eq!(add("Acme", "https://acme.example/hook".to_owned()).await, Err(NotAdded::Known(endpoint)));
@@ -423,7 +428,7 @@ pub(super) async fn a_removed_endpoint_is_gone_before_its_deliveries_are(fixture
     assert!(fixture.run(ListEndpoints(None)).await.is_empty() && fixture.run(ListDueEndpoints(NOW)).await.is_empty());
     assert_eq!(fixture.run(FindEndpoint(endpoint)).await, None);
     assert_eq!(
-        fixture.run(RotateEndpoint { id: endpoint, generation: 9, unless_after: after(DAY), now: NOW }).await,
+        fixture.run(RotateEndpoint { id: endpoint, generation: 9, made_with: 1, unless_after: after(DAY), now: NOW }).await,
         None
     );
     assert!(!fixture.run(EnableEndpoint(endpoint, NOW)).await);

@@ -1,19 +1,24 @@
 //! Whose records these are: the secret that was given, kept or made, held against the one they were made with.
 
+pub(super) mod command;
+pub(super) mod watch;
+
 use anyhow::{anyhow, bail};
 
 use super::files;
-use crate::config::{Records, StoreSettings, read_secret};
+use crate::clock::Clock;
+use crate::config::{Keyring, Records, StoreSettings, read_secret};
 use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::secret::Secret;
-use crate::installation::{ClaimSecret, CompareSecret};
+use crate::installation::{ClaimSecret, CompareSecret, HeldSecret, KnownGeneration};
 use crate::operator::{Claim, Operator};
 use crate::random;
 
 /// The installation's secret, and where it came from.
 pub(super) struct Claimed {
     pub secret: Secret,
+    pub ring: Keyring,
     pub origin: SecretOrigin,
 }
 
@@ -28,7 +33,7 @@ pub(super) enum SecretOrigin {
 }
 
 /// The secret that was given, or the one kept in the data folder; none before the first start.
-fn find(settings: &StoreSettings, given: Option<Secret>) -> anyhow::Result<Option<Secret>> {
+pub(super) fn find(settings: &StoreSettings, given: Option<Keyring>) -> anyhow::Result<Option<Keyring>> {
     let kept = settings.data.join("secret");
     if given.is_none() && matches!(settings.records()?, Records::Postgres(_)) {
         bail!(
@@ -37,24 +42,30 @@ fn find(settings: &StoreSettings, given: Option<Secret>) -> anyhow::Result<Optio
         );
     }
     match given {
-        Some(secret) => Ok(Some(secret)),
+        Some(ring) => Ok(Some(ring)),
         None if files::is_there(&kept)? => read_secret(&kept).map(Some),
         None => Ok(None),
     }
 }
 
+/// What the records are told of a secret.
+pub(super) fn held(ring: &Keyring) -> HeldSecret {
+    let first = ring.generations().next().map(|generation| generation.fingerprint()).unwrap_or_default();
+    HeldSecret { first, fingerprints: ring.fingerprints().collect() }
+}
+
 /// Holds what was found against the records, and changes neither.
 pub(super) async fn compare(
     settings: &StoreSettings,
-    given: Option<Secret>,
+    given: Option<Keyring>,
     operator: &Operator,
 ) -> anyhow::Result<Claim> {
-    let secret = find(settings, given)?;
+    let ring = find(settings, given)?;
     // Nothing is made with no secret, so that none is another than any.
-    let fingerprint = secret.as_ref().map(Secret::fingerprint).unwrap_or_default();
-    match operator.ask(CompareSecret(fingerprint)).await? {
-        Claim::Another if secret.is_none() => Err(missing(settings)?),
+    match operator.ask(CompareSecret(ring.as_ref().map(held).unwrap_or_default())).await? {
+        Claim::Another if ring.is_none() => Err(missing(settings)?),
         Claim::Another => Err(another(settings)?),
+        Claim::Lacks(generation) => Err(lacks(&generation)),
         same_or_first => Ok(same_or_first),
     }
 }
@@ -63,19 +74,21 @@ pub(super) async fn compare(
 pub(super) async fn known(
     settings: &StoreSettings,
     mode: Mode,
-    given: Option<Secret>,
+    given: Option<Keyring>,
     operator: &Operator,
 ) -> anyhow::Result<Secret> {
     let found = find(settings, given)?;
-    let Some(secret) = found else {
+    let Some(ring) = found else {
         bail!("the records have no secret yet: start the service once, which makes it");
     };
-    let secret = match mode {
-        Mode::Live => secret,
-        Mode::Test => secret.of_sandbox(),
+    let secret = ring.secret(Clock::start().now().time);
+    let (secret, held) = match mode {
+        Mode::Live => (secret, held(&ring)),
+        Mode::Test => (secret.of_sandbox(), held_by_sandbox(&secret)),
     };
-    match operator.ask(CompareSecret(secret.fingerprint())).await? {
+    match operator.ask(CompareSecret(held)).await? {
         Claim::Another => Err(another(settings)?),
+        Claim::Lacks(generation) => Err(lacks(&generation)),
         Claim::First if mode == Mode::Live => {
             bail!("nothing was made with the secret yet: start the service once, then try again")
         }
@@ -86,28 +99,49 @@ pub(super) async fn known(
 /// The installation's secret: the one given, the one kept in the data folder, or a new one on the first start.
 pub(super) async fn claim(
     settings: &StoreSettings,
-    given: Option<Secret>,
+    given: Option<Keyring>,
     operator: &Operator,
 ) -> anyhow::Result<Claimed> {
     let kept = settings.data.join("secret");
-    let (secret, made) = match find(settings, given)? {
-        Some(secret) => (secret, false),
+    let (ring, made) = match find(settings, given)? {
+        Some(ring) => (ring, false),
         None => {
-            let text = String::from_utf8_lossy(&base32::encode::<52>(&random::bytes::<33>()?)).into_owned();
+            let text = new_text()?;
             files::write_private_file(&kept, &format!("{text}\n"))?;
-            (Secret::new(&text)?, true)
+            (Keyring::plain(&text)?, true)
         }
     };
-    match operator.run_unaudited(ClaimSecret(secret.fingerprint())).await? {
-        Claim::First if made => Ok(Claimed { secret, origin: SecretOrigin::Made }),
-        Claim::First => Ok(Claimed { secret, origin: SecretOrigin::Given }),
-        Claim::Same => Ok(Claimed { secret, origin: SecretOrigin::Known }),
+    let secret = ring.secret(Clock::start().now().time);
+    match operator.run(ClaimSecret(held(&ring))).await? {
+        Claim::First if made => Ok(Claimed { secret, ring, origin: SecretOrigin::Made }),
+        Claim::First => Ok(Claimed { secret, ring, origin: SecretOrigin::Given }),
+        Claim::Same => Ok(Claimed { secret, ring, origin: SecretOrigin::Known }),
         Claim::Another if made => {
             std::fs::remove_file(&kept)?;
             Err(missing(settings)?)
         }
         Claim::Another => Err(another(settings)?),
+        Claim::Lacks(generation) => Err(lacks(&generation)),
     }
+}
+
+/// A new secret as text.
+fn new_text() -> anyhow::Result<String> {
+    Ok(String::from_utf8_lossy(&base32::encode::<52>(&random::bytes::<33>()?)).into_owned())
+}
+
+/// What the records of the sandbox are told of the live secret.
+pub(super) fn held_by_sandbox(live: &Secret) -> HeldSecret {
+    HeldSecret::only(live.of_sandbox().generations().current().fingerprint())
+}
+
+fn lacks(generation: &KnownGeneration) -> anyhow::Error {
+    anyhow!(
+        "the secret was rotated, and generation {} of it, which begins at {}, is not in this one: put the secret file that `unionhall secret \
+         rotate` wrote in the place of this one",
+        generation.number,
+        generation.begins_at
+    )
 }
 
 fn missing(settings: &StoreSettings) -> anyhow::Result<anyhow::Error> {

@@ -1,0 +1,388 @@
+//! `unionhall secret`: rotate the installation's secret, see its generations, end one, replace one that is lost.
+
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, Subcommand};
+
+use super::watch::{LOOKS_EVERY, SecretWatch};
+use super::{find, held, new_text};
+use crate::cli::audit::act;
+use crate::cli::files::{beside, cannot_write, is_there, new_file_of, put_in_place, replace};
+use crate::cli::{print_aside, print_line, print_table, with_live_records};
+use crate::clock::Clock;
+use crate::config::{Keyring, Records, SecretSettings, StoreSettings, quoted, read_secret};
+use crate::domain::secret::{Generation, SAYS_NO_FOR};
+use crate::domain::time::{DAY, Timestamp, parse_span};
+use crate::installation::{AddGeneration, CompareSecret, KnownGeneration, ListGenerations, ReplaceSecret};
+use crate::membership::mail_again::{MailPendingAgain, PendingPlace};
+use crate::membership::tombstones::AreThereTombstonesOf;
+use crate::operator::{Claim, Operator};
+use crate::partners::endpoints::{AreThereEndpointsOf, AskToRotate};
+use crate::store::audit::AppendAudit;
+
+/// When a rotation begins that every node reads from the same file: more than one look of a node away.
+const SOON: Duration = LOOKS_EVERY.saturating_mul(2);
+
+/// And one whose file is given to each node first.
+const AFTER_HANDING_OUT: Duration = Duration::from_secs(15 * 60);
+
+/// How long partners have to rotate the secrets of their endpoints after a leak.
+const PARTNERS_HAVE: Duration = DAY.saturating_mul(7);
+
+#[derive(Subcommand)]
+pub(in crate::cli) enum SecretCommand {
+    /// List the generations of the secret, and what still needs each.
+    Status(SecretArgs),
+    /// Give the installation a new secret. Referral links and codes never change; the old generation still reads what it made.
+    ///
+    /// The service may be running. Nodes take the new file by themselves within seconds, and begin to use it all at the same moment. With
+    /// PostgreSQL the new file must be in its place on every node by then: --in says when. Interrupted at any moment, run it again.
+    ///
+    /// API keys do not derive from the secret, and stay as they are, also those issued on the operator's page. SECURITY.md lists what
+    /// derives from it, and what a rotation does to each.
+    Rotate(RotateSecret),
+    /// End a generation that nothing needs any more; what it made no longer works.
+    Retire(RetireGeneration),
+    /// Make a new secret because the old one is lost, and go on with the records that there are.
+    Replace(ReplaceLost),
+}
+
+#[derive(Args)]
+pub(in crate::cli) struct SecretArgs {
+    #[command(flatten)]
+    store: StoreSettings,
+    #[command(flatten)]
+    secret: SecretSettings,
+}
+
+#[derive(Args)]
+pub(in crate::cli) struct RotateSecret {
+    /// Others know the secret: what it made ends as soon as the new one begins, and only saying no works for 30 more days.
+    ///
+    /// Everybody is signed out, pending sign-ups are mailed again at four a second, and partners are asked by mail to rotate the secrets of
+    /// their webhook endpoints within 7 days.
+    #[arg(long)]
+    leaked: bool,
+
+    /// When the new one begins: 30s, 15m, 1d [default: 10s for SQLite, 15m for PostgreSQL].
+    #[arg(long = "in", value_name = "TIME", value_parser = span)]
+    begins_in: Option<Duration>,
+
+    /// Write the new secret file here instead of over the old one; put it in its place yourself.
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+
+    #[command(flatten)]
+    shared: SecretArgs,
+}
+
+#[derive(Args)]
+pub(in crate::cli) struct RetireGeneration {
+    /// Its number, as `unionhall secret status` lists it.
+    #[arg(value_name = "N")]
+    number: u32,
+    #[command(flatten)]
+    shared: SecretArgs,
+}
+
+#[derive(Args)]
+pub(in crate::cli) struct ReplaceLost {
+    /// Says that it is lost: no file, backup or node has it any more.
+    #[arg(long, required = true)]
+    lost: bool,
+    #[command(flatten)]
+    shared: SecretArgs,
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    parse_span(text).ok_or_else(|| "write a time such as 30s, 15m or 1d".to_owned())
+}
+
+pub(in crate::cli) fn run(command: &SecretCommand) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    match command {
+        SecretCommand::Status(task) => {
+            with_live_records(&task.store, async |operator| status(task, &operator, now).await)
+        }
+        SecretCommand::Rotate(task) => {
+            with_live_records(&task.shared.store, async |operator| rotate(task, &operator, now).await)
+        }
+        SecretCommand::Retire(task) => {
+            with_live_records(&task.shared.store, async |operator| retire(task, &operator, now).await)
+        }
+        SecretCommand::Replace(task) => {
+            with_live_records(&task.shared.store, async |operator| replace_lost(task, &operator, now).await)
+        }
+    }
+}
+
+impl SecretArgs {
+    /// The secret of these records, whole.
+    async fn keyring(&self, operator: &Operator) -> anyhow::Result<Keyring> {
+        let Some(ring) = find(&self.store, self.secret.given()?)? else {
+            bail!("the records have no secret yet: the first start of the service makes one");
+        };
+        match operator.ask(CompareSecret(held(&ring))).await? {
+            Claim::Same => Ok(ring),
+            Claim::First => bail!("nothing was made with the secret yet: start the service once, then try again"),
+            Claim::Another => Err(super::another(&self.store)?),
+            Claim::Lacks(generation) => Err(super::lacks(&generation)),
+        }
+    }
+
+    fn file(&self) -> anyhow::Result<PathBuf> {
+        let file = SecretWatch::file(&self.store, &self.secret);
+        file.context("the secret is given as text, which nothing can write anew: give its file with --secret-file, or name one with --to")
+    }
+
+    fn is_postgres(&self) -> anyhow::Result<bool> {
+        Ok(matches!(self.store.records()?, Records::Postgres(_)))
+    }
+}
+
+async fn rotate(task: &RotateSecret, operator: &Operator, now: Timestamp) -> anyhow::Result<()> {
+    let ring = task.shared.keyring(operator).await?;
+    let known = operator.ask(ListGenerations).await?;
+    let is_open = |generation: &Generation| {
+        generation.number > 1 && !known.iter().any(|known| known.number == generation.number && known.is_done)
+    };
+    let before = ring.generations().rev().nth(1);
+    let (ring, file) = match is_open(ring.newest()) && before.is_some() {
+        true => {
+            let leaked = before.is_some_and(|generation| generation.leaked_at.is_some());
+            ensure!(
+                leaked || !task.leaked,
+                "a rotation without --leaked was interrupted: finish it with `unionhall secret rotate`, then say --leaked"
+            );
+            print_aside("An earlier rotation was interrupted. It goes on.");
+            (ring, task.shared.file().ok())
+        }
+        false => {
+            let begins_in = match task.begins_in {
+                Some(span) => span,
+                None if task.shared.is_postgres()? => AFTER_HANDING_OUT,
+                None => SOON,
+            };
+            let file = task.to.clone().map_or_else(|| task.shared.file(), Ok)?;
+            let rotated = ring.rotated(&new_text()?, now.plus(begins_in), task.leaked.then_some(now))?;
+            write(&file, &rotated, &task.shared.store.data, task.to.is_some())?;
+            (rotated, Some(file))
+        }
+    };
+    let newest = ring.newest();
+    let leaked =
+        ring.generations().any(|generation| generation.leaked_at.is_some() && generation.number + 1 == newest.number);
+    let generation = KnownGeneration {
+        number: newest.number,
+        fingerprint: newest.fingerprint(),
+        begins_at: newest.begins_at.unwrap_or(now),
+        leaked,
+        is_done: false,
+    };
+    operator.run(AddGeneration(generation.clone())).await?;
+    let after =
+        if leaked { Some(after_leak(operator, &generation, now.plus(PARTNERS_HAVE), now).await?) } else { None };
+    let about = format!("generation {}{}", generation.number, if leaked { ", after a leak" } else { "" });
+    let done = AddGeneration(KnownGeneration { is_done: true, ..generation.clone() });
+    operator.audited(act("secret rotate", about, now)).run(done).await?;
+    report(task, &ring, &generation, file.as_deref(), after)
+}
+
+/// What followed from a leak, or a loss: how many pending sign-ups are mailed again, and how many endpoints are to be rotated.
+type Followed = (u64, u64);
+
+async fn after_leak(
+    operator: &Operator,
+    generation: &KnownGeneration,
+    rotate_by: Timestamp,
+    now: Timestamp,
+) -> anyhow::Result<Followed> {
+    let endpoints = operator.run(AskToRotate { before: generation.number, by: rotate_by }).await?;
+    let (mut after, mut step, mut mails) = (Some(PendingPlace::default()), 0, 0);
+    while let Some(place) = after {
+        let first_at = generation.begins_at.max(now);
+        let again = MailPendingAgain { after: place, mailed_before: first_at, step, first_at, now };
+        let (next, queued) = operator.run(again).await?;
+        (after, step, mails) = (next, step + 1, mails + queued);
+    }
+    Ok((mails, endpoints))
+}
+
+/// Writes the file whole or not at all, with the owner and rights of the one before.
+fn write(path: &Path, ring: &Keyring, data: &Path, is_new: bool) -> anyhow::Result<()> {
+    let text = ring.text();
+    Keyring::parse(text.reveal()).context("the rotated secret could not be read back; nothing was changed")?;
+    let unfinished = beside(path, "secret");
+    let write = || {
+        let mut file = new_file_of(&unfinished, data)?;
+        file.write_all(text.reveal().as_bytes())?;
+        file.write_all(b"\n")?;
+        if let Ok(before) = std::fs::metadata(path) {
+            file.set_permissions(before.permissions())?;
+            let own = file.metadata()?;
+            if (own.uid(), own.gid()) != (before.uid(), before.gid()) {
+                chown(&unfinished, Some(before.uid()), Some(before.gid()))?;
+            }
+        }
+        file.sync_all()?;
+        if is_new { put_in_place(&unfinished, path) } else { replace(&unfinished, path) }
+    };
+    let written = write();
+    // Gone already, or never made.
+    let _gone = std::fs::remove_file(&unfinished);
+    written.with_context(|| format!("{}. Nothing was changed", cannot_write(path)))
+}
+
+fn report(
+    task: &RotateSecret,
+    ring: &Keyring,
+    generation: &KnownGeneration,
+    file: Option<&Path>,
+    after: Option<Followed>,
+) -> anyhow::Result<()> {
+    let (number, at) = (generation.number, generation.begins_at);
+    let flags = task.shared.store.as_flags();
+    print_line(&format!(
+        "Generation {number} of the secret begins at {at}. Referral codes and links stay as they are; so do API keys."
+    ))?;
+    let older: Vec<_> =
+        ring.generations().filter(|older| older.number < number).map(|older| older.number.to_string()).collect();
+    match after {
+        None => print_line(&format!(
+            "What older generations ({}) made works on until it expires. `unionhall secret status{flags}` says when one can be retired.",
+            older.join(", ")
+        ))?,
+        Some((mails, endpoints)) => {
+            print_line(
+                "From then on everybody is signed out, and links that were mailed before work only to say no to mail, for 30 days.",
+            )?;
+            print_line(&format!("Mailed again, four a second from then on: {mails} pending sign-ups."))?;
+            print_line(&format!(
+                "Webhook endpoints whose partners are asked by mail to rotate their secret within 7 days: {endpoints}. Write to those without \
+                 a contact yourself: `unionhall webhooks list{flags}` lists the endpoints, `unionhall partners list{flags}` the contacts."
+            ))?;
+        }
+    }
+    let Some(file) = file else { return Ok(()) };
+    let shown = quoted(&file.to_string_lossy());
+    match task.shared.is_postgres()? || task.to.is_some() {
+        true => print_line(&format!(
+            "\nNext, before {at}: put {shown} in the place of the secret file on every node. Each takes it by itself within {} seconds. Keep \
+             a copy in another place.",
+            LOOKS_EVERY.as_secs()
+        )),
+        false => print_line(&format!("\nThe service takes it by itself. Keep a copy of {shown} in another place.")),
+    }
+}
+
+/// Why a generation is still needed; none if it is not.
+async fn needs(operator: &Operator, ring: &Keyring, number: u32, now: Timestamp) -> anyhow::Result<Vec<String>> {
+    let mut why = Vec::new();
+    let next = ring.generations().find(|generation| generation.number > number);
+    let ended = next.and_then(|generation| generation.begins_at);
+    match ended {
+        None => return Ok(vec!["it makes everything new".to_owned()]),
+        Some(at) if at > now => why.push(format!("it makes everything new until {at}")),
+        Some(at) if at.plus(SAYS_NO_FOR) > now => {
+            why.push(format!("links that it made can be used to say no to mail until {}", at.plus(SAYS_NO_FOR)));
+        }
+        Some(_) => {}
+    }
+    if operator.ask(AreThereTombstonesOf(number)).await? {
+        why.push("people who were erased are recognized by it".to_owned());
+    }
+    if operator.ask(AreThereEndpointsOf(number)).await? {
+        why.push("secrets of webhook endpoints derive from it; each ends when its partner rotates it".to_owned());
+    }
+    Ok(why)
+}
+
+async fn status(task: &SecretArgs, operator: &Operator, now: Timestamp) -> anyhow::Result<()> {
+    let ring = task.keyring(operator).await?;
+    let mut rows = Vec::new();
+    for generation in ring.generations() {
+        let leaked = if generation.leaked_at.is_some() { "leaked; " } else { "" };
+        let needs = needs(operator, &ring, generation.number, now).await?;
+        let why = if needs.is_empty() { "nothing; it can be retired".to_owned() } else { needs.join("; ") };
+        let begins = generation.begins_at.map_or_else(|| "the first start".to_owned(), |at| at.to_string());
+        rows.push(format!("{:<6}{begins:<26}{leaked}{why}", generation.number));
+    }
+    print_table(&rows, "", "N     BEGINS                    NEEDED BECAUSE", Clone::clone)
+}
+
+async fn retire(task: &RetireGeneration, operator: &Operator, now: Timestamp) -> anyhow::Result<()> {
+    let (ring, number) = (task.shared.keyring(operator).await?, task.number);
+    let flags = task.shared.store.as_flags();
+    ensure!(
+        ring.generations().any(|generation| generation.number == number),
+        "there is no generation {number}; `unionhall secret status{flags}` lists them"
+    );
+    let needs = needs(operator, &ring, number, now).await?;
+    ensure!(needs.is_empty(), "generation {number} is still needed: {}. Nothing was changed", needs.join("; "));
+    let rest = ring.without(number).with_context(|| format!("generation {number} is the newest"))?;
+    let file = task.shared.file()?;
+    write(&file, &rest, &task.shared.store.data, false)?;
+    operator.run(AppendAudit(act("secret retire", format!("generation {number}"), now))).await?;
+    print_line(&format!("Generation {number} is gone from {}. Referral codes stay as they are.", file.display()))?;
+    if task.shared.is_postgres()? {
+        print_line("\nNext: put this file in the place of the secret file on every node.")?;
+    }
+    Ok(())
+}
+
+async fn replace_lost(task: &ReplaceLost, operator: &Operator, now: Timestamp) -> anyhow::Result<()> {
+    let file = task.shared.file()?;
+    let found = if is_there(&file)? { Some(read_secret(&file)?) } else { None };
+    if let Some(ring) = &found {
+        match operator.ask(CompareSecret(held(ring))).await? {
+            Claim::Same | Claim::Lacks(_) => bail!(
+                "the secret in {} is the one of these records, so it is not lost; `unionhall secret rotate` changes it. Nothing was changed",
+                file.display()
+            ),
+            Claim::First => bail!("nothing was made with a secret yet: start the service once. Nothing was changed"),
+            Claim::Another => {}
+        }
+    }
+    let known = operator.ask(ListGenerations).await?;
+    let number = known.iter().map(|generation| generation.number).max().unwrap_or(1) + 1;
+    // One that an interrupted run wrote goes on.
+    let ring = match found {
+        Some(ring) if ring.newest().number == number => ring,
+        Some(_) => bail!(
+            "{} holds another secret than that of these records; if that one is lost, move this file away. Nothing was changed",
+            file.display()
+        ),
+        None => {
+            let ring = Keyring::begin(number, &new_text()?)?;
+            write(&file, &ring, &task.shared.store.data, true)?;
+            ring
+        }
+    };
+    let generation = KnownGeneration {
+        number,
+        fingerprint: ring.newest().fingerprint(),
+        begins_at: now,
+        leaked: true,
+        is_done: true,
+    };
+    let (mails, endpoints) = after_leak(operator, &generation, now, now).await?;
+    operator.audited(act("secret replace", format!("generation {number}"), now)).run(ReplaceSecret(generation)).await?;
+    print_line(&format!("The records have a new secret, in {}.", file.display()))?;
+    print_line(
+        "What was lost with the old one: everybody is signed out, and no link works that was mailed before, also not to say no to mail. People \
+         who were erased are not recognized when they come again: they get another referral code, and can count for a reward again. People \
+         who asked for a referral link and never joined get another one. Members keep their codes and links.",
+    )?;
+    print_line(&format!("Mailed again, four a second: {mails} pending sign-ups."))?;
+    print_line(&format!(
+        "Webhook endpoints that are disabled until their partners rotate the secret: {endpoints}. Those with a contact are mailed."
+    ))?;
+    print_line(
+        "The sandbox belongs to the lost secret, too: delete its database, and issue test keys anew.\n\nNext: give the file to every node, and \
+         start the service again.",
+    )
+}

@@ -1,0 +1,279 @@
+//! The installation's secret: rotated, leaked, lost, and interrupted on the way.
+
+use crate::prelude::*;
+use unionhall::domain::referral::CodeMaker;
+
+const FLAGS: &[&str] = &["--mail", "hold", "--log", "requests"];
+const TEXT: &str = "the-secret-of-the-tests-and-of-nobody-else";
+
+/// A service whose secret is in a file that commands may write.
+struct Rotated {
+    server: Server,
+    file: PathBuf,
+    key: String,
+}
+
+impl Rotated {
+    fn start(home: Home) -> Self {
+        let file = home.path().join("secret-file");
+        std::fs::write(&file, TEXT).unwrap();
+        let server = Self::serve(home, &file);
+        let key = server.key();
+        Self { server, file, key }
+    }
+
+    fn serve(home: Home, file: &Path) -> Server {
+        let flags = [FLAGS, &["--secret-file", file.to_str().unwrap()]].concat();
+        let mut command = unionhall(home.path());
+        command.envs(home.records().settings()).env("UNIONHALL_SECRET", "");
+        Server::start_as(command, home, &flags)
+    }
+
+    /// A command of `unionhall secret`, and what it says.
+    fn secret(&self, arguments: &[&str]) -> (bool, String) {
+        let file = self.file.to_str().unwrap();
+        let mut command = self.server.command();
+        command.env("UNIONHALL_SECRET", "").arg("secret").args(arguments).args(["--secret-file", file]);
+        let output = command.output().unwrap();
+        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    }
+
+    #[track_caller]
+    fn done(&self, arguments: &[&str], says: &[&str]) {
+        let (done, said) = self.secret(arguments);
+        assert!(done, "{said}");
+        holds(&said, says);
+    }
+
+    #[track_caller]
+    fn refused(&self, arguments: &[&str], says: &[&str]) {
+        let (done, said) = self.secret(arguments);
+        assert!(!done, "{said}");
+        holds(&said, says);
+    }
+
+    async fn until_used(&self, generation: u32) {
+        let says = format!("generation {generation} of the secret makes everything new");
+        wait_for!(async || self.server.log().contains(&says)).await;
+    }
+
+    fn ring(&self) -> Keyring {
+        Keyring::parse(&std::fs::read_to_string(&self.file).unwrap()).unwrap()
+    }
+
+    /// The path of a mailed link, as the generation that is in use now makes it.
+    fn link(&self, page: &str, purpose: Purpose, sign_up: i64) -> String {
+        let created = self.server.number(&format!("SELECT created_at FROM sign_ups WHERE id = {sign_up}"));
+        let id = unionhall::domain::sign_up::SignUpId(sign_up);
+        let sign_up = SignUpRef { id, created_at: Timestamp::from_millis(created) };
+        format!("/{page}/{}", TokenMaker::new(&self.ring().secret(Clock::start().now().time)).token(purpose, sign_up))
+    }
+
+    async fn sign_up(&self, email: &str) -> i64 {
+        self.server.post("/v1/invite", &self.key, sign_up(email)).await.good();
+        self.server.number("SELECT max(id) FROM sign_ups")
+    }
+
+    async fn join(&self, email: &str) {
+        let id = self.sign_up(email).await;
+        let confirm = self.link("confirm", Purpose::Confirm, id);
+        assert_eq!(self.server.send(Request::post(confirm), "").await.status, 200);
+    }
+
+    async fn opens(&self, path: &str) -> u16 {
+        self.server.get(path).await.status.as_u16()
+    }
+
+    async fn code(&self, email: &str) -> String {
+        let answer = self.server.post("/v1/referral-link", &self.key, json!({ "email": email }).to_string()).await;
+        answer.good()["code"].as_str().unwrap().to_owned()
+    }
+
+    /// The idempotent request of a partner, and its answer.
+    async fn repeatable(&self, email: &str) -> Value {
+        let request = Request::post("/v1/invite").header("authorization", format!("Bearer {}", self.key));
+        let request = request.header("content-type", "application/json").header("idempotency-key", "order-17");
+        self.server.send(request, sign_up(email)).await.good()
+    }
+
+    fn erase(&self, email: &str) {
+        let file = self.file.to_str().unwrap();
+        let mut command = self.server.command();
+        command.env("UNIONHALL_SECRET", "").args(["members", "erase", email, "--secret-file", file]);
+        assert!(command.output().unwrap().status.success());
+        self.server.execute("UPDATE mailboxes SET suppressed_until = 0");
+    }
+}
+
+fn homes() -> [Home; 2] {
+    let folder = || tempfile::tempdir().unwrap();
+    let sqlite = Home::on_sqlite(folder());
+    [sqlite, Home::on_postgres(folder())]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rotation_changes_no_code_and_ends_nothing_that_still_runs() {
+    needs!(Postgres, Redis);
+    for home in homes() {
+        let union = Rotated::start(home);
+        let server = &union.server;
+        union.join("ana@example.com").await;
+        union.join("zoe@example.com").await;
+        let zoe = union.code("zoe@example.com").await;
+        union.erase("zoe@example.com");
+        let waits = union.sign_up("ben@example.com").await;
+        let confirm = union.link("confirm", Purpose::Confirm, waits);
+        let decline = union.link("not-me", Purpose::Decline, union.sign_up("cleo@example.com").await);
+        let mut browser = Browser::new(server, 1);
+        let entered = server.number("SELECT count(*) FROM people WHERE state = 'member'");
+        let first = union.repeatable("dan@example.com").await;
+
+        union.done(&["rotate", "--in", "0s"], &["Generation 2 of the secret begins at", "API keys"]);
+        union.until_used(2).await;
+        let codes = CodeMaker::new(&Secret::new(TEXT).unwrap());
+        let eva = EmailAddress::parse("eva@example.com").unwrap();
+        assert_eq!(union.code("eva@example.com").await, codes.code(&eva, 0).to_string(), "codes never change");
+        assert_eq!(union.repeatable("dan@example.com").await, first, "a repeat is known");
+        assert_eq!((union.opens(&confirm).await, union.opens(&decline).await), (200, 200));
+        assert_eq!(server.send(Request::post(&confirm), "").await.status, 200);
+        assert_eq!(server.number("SELECT count(*) FROM people WHERE state = 'member'"), entered + 1);
+        let newer = union.link("confirm", Purpose::Confirm, union.sign_up("fay@example.com").await);
+        assert_eq!(union.opens(&newer).await, 200);
+        assert!(!browser.is_signed_in().await);
+
+        // Who was erased before is recognized: the same code, and a tombstone of the newest generation after another erasure.
+        union.join("zoe@example.com").await;
+        assert_eq!(union.code("zoe@example.com").await, zoe);
+        union.erase("zoe@example.com");
+        assert_eq!(server.number("SELECT count(*) FROM people WHERE email_normalized LIKE 'erased:~002~%'"), 1);
+        assert_eq!(server.number("SELECT count(*) FROM people WHERE email_normalized LIKE 'erased:%'"), 1);
+        // Another spelling of an erased member's mailbox refers nobody.
+        union.join("zoe+x@example.com").await;
+        assert_eq!(server.number("SELECT count(*) FROM people WHERE email LIKE 'zoe+x%' AND uncredited"), 1);
+
+        union.done(&["status"], &["NEEDED BECAUSE", "say no to mail until", "it makes everything new"]);
+        union.refused(&["retire", "1"], &["generation 1 is still needed", "Nothing was changed"]);
+        union.refused(&["retire", "2"], &["it makes everything new"]);
+        union.refused(&["retire", "7"], &["there is no generation 7"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_leaked_secret_made_is_dead_but_for_saying_no() {
+    needs!(Postgres, Redis);
+    for home in homes() {
+        let union = Rotated::start(home);
+        let server = &union.server;
+        let endpoint = "INSERT INTO webhook_endpoints (partner_id, url, created_at)
+                        SELECT id, 'https://acme.example/hook', 0 FROM partners WHERE name = 'Acme Assistant'";
+        server.execute(endpoint);
+        union.join("ana@example.com").await;
+        union.join("zoe@example.com").await;
+        let zoe = union.code("zoe@example.com").await;
+        union.erase("zoe@example.com");
+        let waits = union.sign_up("ben@example.com").await;
+        let (confirm, decline) =
+            (union.link("confirm", Purpose::Confirm, waits), union.link("not-me", Purpose::Decline, waits));
+        // As if its mail had left.
+        server.execute("UPDATE sign_ups SET mailed_at = created_at WHERE state = 'pending'");
+        server.execute("DELETE FROM outbox");
+
+        union.done(
+            &["rotate", "--leaked", "--in", "0s"],
+            &["everybody is signed out", "1 pending sign-ups", "rotate their secret within 7 days: 1"],
+        );
+        union.until_used(2).await;
+        assert_eq!((union.opens(&confirm).await, union.opens(&decline).await), (404, 200));
+        assert_eq!(server.number("SELECT count(*) FROM outbox"), 1, "mailed again");
+        let newer = union.link("confirm", Purpose::Confirm, waits);
+        assert_ne!(newer, confirm);
+        assert_eq!(union.opens(&newer).await, 200);
+        assert_eq!(server.number("SELECT count(*) FROM webhook_endpoints WHERE rotate_by IS NOT NULL"), 1);
+        union.join("zoe@example.com").await;
+        assert_eq!(union.code("zoe@example.com").await, zoe, "recognized by what is carried on");
+        assert!(server.run(&["audit"]).contains("secret rotate"));
+        // Again, and interrupted: nothing is done twice.
+        union.done(&["rotate", "--in", "0s"], &["Generation 3"]);
+        server.execute("UPDATE secret_generations SET done = FALSE WHERE number = 3");
+        union.refused(&["rotate", "--leaked"], &["was interrupted"]);
+        union.done(&["rotate"], &["An earlier rotation was interrupted. It goes on.", "Generation 3"]);
+        assert_eq!(union.ring().generations().count(), 3);
+        assert_eq!(server.number("SELECT count(*) FROM secret_generations"), 2);
+    }
+}
+
+/// The file was written, and the records know nothing of it yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rotation_that_was_killed_goes_on() {
+    needs!(Postgres, Redis);
+    for home in homes() {
+        let union = Rotated::start(home);
+        let ring = union.ring().rotated(&"n".repeat(40), Clock::start().now().time, None).unwrap();
+        std::fs::write(&union.file, ring.text().reveal()).unwrap();
+        union.until_used(2).await;
+        union.done(&["rotate"], &["An earlier rotation was interrupted. It goes on.", "Generation 2"]);
+        assert_eq!(union.ring().text(), ring.text());
+        // A start with it, and one with the file of before.
+        let Rotated { server, file, .. } = union;
+        let (_, home) = server.stop();
+        let server = Rotated::serve(home, &file);
+        std::fs::write(&file, TEXT).unwrap();
+        wait_for!(async || server.log().contains("the secret was rotated, and this node lacks generation 2")).await;
+        let (_, home) = server.stop();
+        let mut command = unionhall(home.path());
+        command.envs(home.records().settings()).env("UNIONHALL_SECRET", "");
+        let refused = command.args(["serve", "--listen", "127.0.0.1:0", "--secret-file"]).arg(&file).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(
+            !refused.status.success() && said.contains("generation 2 of it") && said.contains("secret rotate"),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_take_the_new_secret_when_it_is_given_to_them() {
+    needs!(Postgres, Redis);
+    let union = Rotated::start(Home::on_postgres(tempfile::tempdir().unwrap()));
+    let other = Home::sharing(union.server.records());
+    let theirs = other.path().join("secret-file");
+    std::fs::write(&theirs, TEXT).unwrap();
+    let other = Rotated::serve(other, &theirs);
+    union.done(&["rotate", "--in", "0s"], &["put", "on every node"]);
+    union.until_used(2).await;
+    wait_for!(async || other.log().contains("this node lacks generation 2")).await;
+    let confirm = union.link("confirm", Purpose::Confirm, union.sign_up("ana@example.com").await);
+    assert_eq!(other.get(&confirm).await.status, 404);
+    std::fs::copy(&union.file, &theirs).unwrap();
+    wait_for!(async || other.log().contains("generation 2 of the secret makes everything new")).await;
+    assert_eq!(other.get(&confirm).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_secret_is_replaced_and_its_cost_is_told() {
+    needs!(Postgres, Redis);
+    for home in homes() {
+        let union = Rotated::start(home);
+        union.join("ana@example.com").await;
+        let ana = union.code("ana@example.com").await;
+        let waits = union.sign_up("ben@example.com").await;
+        let decline = union.link("not-me", Purpose::Decline, waits);
+        union.refused(&["replace", "--lost"], &["so it is not lost"]);
+        let Rotated { server, file, key } = union;
+        let (_, home) = server.stop();
+        std::fs::remove_file(&file).unwrap();
+        let mut command = unionhall(home.path());
+        command.envs(home.records().settings()).env("UNIONHALL_SECRET", "");
+        let output = command.args(["secret", "replace", "--lost", "--secret-file"]).arg(&file).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(output.status.success(), "{said}");
+        holds(&said, &["have a new secret", "no link works that was mailed before", "Members keep their codes"]);
+        let union = Rotated { server: Rotated::serve(home, &file), file, key };
+        assert_eq!(union.opens(&decline).await, 404);
+        assert_eq!(union.code("ana@example.com").await, ana);
+        let newer = union.link("confirm", Purpose::Confirm, waits);
+        assert_eq!(union.opens(&newer).await, 200);
+        union.join("cleo@example.com").await;
+        union.done(&["rotate", "--in", "0s"], &["Generation 3"]);
+    }
+}
