@@ -13,7 +13,7 @@ use crate::domain::remedy::Remedy;
 use crate::domain::time::Timestamp;
 use crate::installation::{FindLastBackup, FindLatestRecord};
 use crate::operator::findings::{BACKUP, judge_backup, of_payouts};
-use crate::operator::{Claim, Operator};
+use crate::operator::Operator;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 use crate::store::postgres::{self, Address, PostgresFacts, PostgresOpenError};
@@ -60,9 +60,8 @@ pub(super) async fn examine(
         Err(error) => Finding::of_error(WRITES, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore),
     });
     if let Some(given) = given {
-        found.push(match secret::compare(&settings.store, given, &operator).await {
-            Ok(Claim::First) => Finding::ok(SECRET, "the records have no secret yet; the first start makes one"),
-            Ok(_) => Finding::ok(SECRET, "it is the one that the records were made with"),
+        found.push(match secret::examine(&settings.store, given, &operator).await {
+            Ok(state) => Finding::ok(SECRET, state),
             Err(error) => Finding::of_error(SECRET, Grade::Fail, &error).or_fix(GIVE_SECRET),
         });
     }

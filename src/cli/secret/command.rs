@@ -22,7 +22,6 @@ use crate::membership::mail_again::{MailPendingAgain, PendingPlace};
 use crate::membership::tombstones::AreThereTombstonesOf;
 use crate::operator::{Claim, Operator};
 use crate::partners::endpoints::{AreThereEndpointsOf, AskToRotate};
-use crate::store::audit::AppendAudit;
 
 /// When a rotation begins that every node reads from the same file: more than one look of a node away.
 const SOON: Duration = LOOKS_EVERY.saturating_mul(2);
@@ -183,7 +182,7 @@ async fn rotate(task: &RotateSecret, operator: &Operator, now: Timestamp) -> any
         leaked,
         is_done: false,
     };
-    operator.run(AddGeneration(generation.clone())).await?;
+    operator.run_unaudited(AddGeneration(generation.clone())).await?;
     let after =
         if leaked { Some(after_leak(operator, &generation, now.plus(PARTNERS_HAVE), now).await?) } else { None };
     let about = format!("generation {}{}", generation.number, if leaked { ", after a leak" } else { "" });
@@ -201,12 +200,12 @@ async fn after_leak(
     rotate_by: Timestamp,
     now: Timestamp,
 ) -> anyhow::Result<Followed> {
-    let endpoints = operator.run(AskToRotate { before: generation.number, by: rotate_by }).await?;
+    let endpoints = operator.run_unaudited(AskToRotate { before: generation.number, by: rotate_by }).await?;
     let (mut after, mut step, mut mails) = (Some(PendingPlace::default()), 0, 0);
     while let Some(place) = after {
         let first_at = generation.begins_at.max(now);
         let again = MailPendingAgain { after: place, mailed_before: first_at, step, first_at, now };
-        let (next, queued) = operator.run(again).await?;
+        let (next, queued) = operator.run_unaudited(again).await?;
         (after, step, mails) = (next, step + 1, mails + queued);
     }
     Ok((mails, endpoints))
@@ -280,7 +279,7 @@ fn report(
 }
 
 /// Why a generation is still needed; none if it is not.
-async fn needs(operator: &Operator, ring: &Keyring, number: u32, now: Timestamp) -> anyhow::Result<Vec<String>> {
+pub(super) async fn needs(operator: &Operator, ring: &Keyring, number: u32, now: Timestamp) -> anyhow::Result<Vec<String>> {
     let mut why = Vec::new();
     let next = ring.generations().find(|generation| generation.number > number);
     let ended = next.and_then(|generation| generation.begins_at);
@@ -326,7 +325,7 @@ async fn retire(task: &RetireGeneration, operator: &Operator, now: Timestamp) ->
     let rest = ring.without(number).with_context(|| format!("generation {number} is the newest"))?;
     let file = task.shared.file()?;
     write(&file, &rest, &task.shared.store.data, false)?;
-    operator.run(AppendAudit(act("secret retire", format!("generation {number}"), now))).await?;
+    operator.note(act("secret retire", format!("generation {number}"), now)).await?;
     print_line(&format!("Generation {number} is gone from {}. Referral codes stay as they are.", file.display()))?;
     if task.shared.is_postgres()? {
         print_line("\nNext: put this file in the place of the secret file on every node.")?;

@@ -54,19 +54,29 @@ pub(super) fn held(ring: &Keyring) -> HeldSecret {
     HeldSecret { first, fingerprints: ring.fingerprints().collect() }
 }
 
-/// Holds what was found against the records, and changes neither.
-pub(super) async fn compare(
+/// Holds what was found against the records, changes neither, and says how it is.
+pub(super) async fn examine(
     settings: &StoreSettings,
     given: Option<Keyring>,
     operator: &Operator,
-) -> anyhow::Result<Claim> {
+) -> anyhow::Result<String> {
     let ring = find(settings, given)?;
     // Nothing is made with no secret, so that none is another than any.
     match operator.ask(CompareSecret(ring.as_ref().map(held).unwrap_or_default())).await? {
         Claim::Another if ring.is_none() => Err(missing(settings)?),
         Claim::Another => Err(another(settings)?),
         Claim::Lacks(generation) => Err(lacks(&generation)),
-        same_or_first => Ok(same_or_first),
+        Claim::First => Ok("the records have no secret yet; the first start makes one".to_owned()),
+        Claim::Same => {
+            let mut text = "it is the one that the records were made with".to_owned();
+            let (Some(ring), now) = (ring, Clock::start().now().time) else { return Ok(text) };
+            for generation in ring.generations().filter(|_| ring.generations().nth(1).is_some()) {
+                let needs = command::needs(operator, &ring, generation.number, now).await?;
+                let why = if needs.is_empty() { "nothing needs it, so it can be retired".to_owned() } else { needs.join(", and ") };
+                text.push_str(&format!("; generation {}: {why}", generation.number));
+            }
+            Ok(text)
+        }
     }
 }
 
@@ -112,7 +122,7 @@ pub(super) async fn claim(
         }
     };
     let secret = ring.secret(Clock::start().now().time);
-    match operator.run(ClaimSecret(held(&ring))).await? {
+    match operator.run_unaudited(ClaimSecret(held(&ring))).await? {
         Claim::First if made => Ok(Claimed { secret, ring, origin: SecretOrigin::Made }),
         Claim::First => Ok(Claimed { secret, ring, origin: SecretOrigin::Given }),
         Claim::Same => Ok(Claimed { secret, ring, origin: SecretOrigin::Known }),

@@ -10,7 +10,7 @@ use crate::config::{Keyring, SecretSettings, StoreSettings, read_secret};
 use crate::domain::secret::Secret;
 use crate::installation::{KnownGeneration, ListGenerations};
 use crate::log::Log;
-use crate::store::Store;
+use crate::operator::Operator;
 
 /// How often a node looks. A rotation begins later than this after it was made known.
 pub(super) const LOOKS_EVERY: Duration = Duration::from_secs(5);
@@ -20,7 +20,7 @@ pub(in crate::cli) struct SecretWatch {
     pub file: Option<PathBuf>,
     pub ring: Keyring,
     pub secret: Secret,
-    pub store: Store,
+    pub operator: Operator,
     pub log: Log,
 }
 
@@ -44,8 +44,8 @@ impl SecretWatch {
                 _ = stop.changed() => return,
             }
             let now = clock.now().time;
-            // A store that fails is reported where it is needed.
-            let known = self.store.run(ListGenerations).await.unwrap_or_default();
+            // Records that cannot be read are reported where they are needed.
+            let known = self.operator.ask(ListGenerations).await.unwrap_or_default();
             let changed_at = self.changed_at();
             if changed_at != seen || self.lacking(&known).is_some() {
                 seen = changed_at;

@@ -134,7 +134,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     spawn_vital("the counts of requests", process::write_uses(Arc::clone(&core), clock, work_stops.clone()));
     let (records, logger, stops) = (&store, log, &work_stops);
     let file = SecretWatch::file(&settings.store, &settings.secret);
-    let watch = SecretWatch { file, ring, secret: secret.clone(), store: records.clone(), log: logger.clone() };
+    let watch = SecretWatch { file, ring, secret: secret.clone(), operator: operator.clone(), log: logger.clone() };
     spawn_vital("the watch over the secret", watch.run(clock, stops.clone()));
     let times = settings.retention.times();
     let retention_task =
