@@ -279,7 +279,12 @@ fn report(
 }
 
 /// Why a generation is still needed; none if it is not.
-pub(super) async fn needs(operator: &Operator, ring: &Keyring, number: u32, now: Timestamp) -> anyhow::Result<Vec<String>> {
+pub(super) async fn needs(
+    operator: &Operator,
+    ring: &Keyring,
+    number: u32,
+    now: Timestamp,
+) -> anyhow::Result<Vec<String>> {
     let mut why = Vec::new();
     let next = ring.generations().find(|generation| generation.number > number);
     let ended = next.and_then(|generation| generation.begins_at);

@@ -72,7 +72,11 @@ pub(super) async fn examine(
             let (Some(ring), now) = (ring, Clock::start().now().time) else { return Ok(text) };
             for generation in ring.generations().filter(|_| ring.generations().nth(1).is_some()) {
                 let needs = command::needs(operator, &ring, generation.number, now).await?;
-                let why = if needs.is_empty() { "nothing needs it, so it can be retired".to_owned() } else { needs.join(", and ") };
+                let why = if needs.is_empty() {
+                    "nothing needs it, so it can be retired".to_owned()
+                } else {
+                    needs.join(", and ")
+                };
                 text.push_str(&format!("; generation {}: {why}", generation.number));
             }
             Ok(text)

@@ -428,7 +428,9 @@ pub(super) async fn a_removed_endpoint_is_gone_before_its_deliveries_are(fixture
     assert!(fixture.run(ListEndpoints(None)).await.is_empty() && fixture.run(ListDueEndpoints(NOW)).await.is_empty());
     assert_eq!(fixture.run(FindEndpoint(endpoint)).await, None);
     assert_eq!(
-        fixture.run(RotateEndpoint { id: endpoint, generation: 9, made_with: 1, unless_after: after(DAY), now: NOW }).await,
+        fixture
+            .run(RotateEndpoint { id: endpoint, generation: 9, made_with: 1, unless_after: after(DAY), now: NOW })
+            .await,
         None
     );
     assert!(!fixture.run(EnableEndpoint(endpoint, NOW)).await);
