@@ -2,13 +2,14 @@
 //!
 //! Such an address must not reach the internal network. We resolve the name, check all its addresses, and dial one of those
 //! we checked, so that a second DNS answer changes nothing (DNS rebinding). No redirect is followed and no proxy is used.
-//! Time and bytes are bounded.
+//! Time and bytes are bounded, and callers share the look-ups of names.
 //!
-//! This module must never know who asks or what is sent. It must never put a path, a query or a body into an error: they
-//! may hold a token.
+//! This module must never know who asks (a caller is a text that it compares) or what is sent. It must never put a path, a query or
+//! a body into an error: they may hold a token.
 
 mod address;
 mod exchange;
+mod lookups;
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -17,17 +18,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ipnet::IpNet;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use self::address::Forbidden;
+use self::lookups::Lookups;
+pub use self::lookups::{LookupPlace, fair_share};
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::url::EndpointUrl;
 use crate::loopback::is_loopback;
 use crate::reply::Reply;
 
-/// For all of it: the name, the connection, TLS, the answer.
+/// For all of it: the name, the connection, TLS, the answer. It begins when there is a place for the look-up, which is waited for
+/// for a third of it.
 pub const OUTBOUND_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Bytes of an answer that are read, its head included.
@@ -36,36 +40,24 @@ pub const LONGEST_ANSWER: usize = 64 * 1024;
 /// A name with more addresses is nobody's endpoint.
 const MOST_ADDRESSES: usize = 16;
 
-/// Names that are looked up at once. The system's resolver takes a thread for each, and keeps it for as long as a name's
-/// servers are silent; the records of SQLite need such threads too.
-const LOOKUPS: usize = 32;
-
 /// Who knows the addresses of a name.
 pub trait Resolver: Send + Sync {
-    fn resolve(&self, host: &str, port: u16) -> Reply<'_, io::Result<Vec<SocketAddr>>>;
+    /// Keeps the place until the look-up is over, also if nobody waits for its answer.
+    fn resolve(&self, host: &str, port: u16, place: LookupPlace) -> Reply<'_, io::Result<Vec<SocketAddr>>>;
 }
 
-pub struct SystemResolver(Arc<Semaphore>);
-
-impl Default for SystemResolver {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(LOOKUPS)))
-    }
-}
+/// The system's: it knows /etc/hosts, search domains and whatever else nsswitch.conf names.
+struct SystemResolver;
 
 impl Resolver for SystemResolver {
-    fn resolve(&self, host: &str, port: u16) -> Reply<'_, io::Result<Vec<SocketAddr>>> {
+    fn resolve(&self, host: &str, port: u16, place: LookupPlace) -> Reply<'_, io::Result<Vec<SocketAddr>>> {
         let host = host.to_owned();
-        Reply::later(async move {
-            let permit = Arc::clone(&self.0).acquire_owned().await.map_err(io::Error::other)?;
-            // The thread keeps the permit: whoever asked may be gone before the answer comes.
-            let looked_up = tokio::task::spawn_blocking(move || {
-                let addresses = (host.as_str(), port).to_socket_addrs();
-                drop(permit);
-                addresses.map(Iterator::collect)
-            });
-            looked_up.await.map_err(io::Error::other)?
-        })
+        let looked_up = tokio::task::spawn_blocking(move || {
+            let addresses = (host.as_str(), port).to_socket_addrs();
+            drop(place);
+            addresses.map(Iterator::collect)
+        });
+        Reply::later(async { looked_up.await.map_err(io::Error::other)? })
     }
 }
 
@@ -81,6 +73,9 @@ pub enum OutboundRefusal {
     NotFound(String),
     #[error("{0}: the name was not looked up in time")]
     LookupLate(String),
+    /// Says nothing about the endpoint.
+    #[error("{0}: the name was not looked up, because other names' servers are silent")]
+    LookupBusy(String),
     #[error("{0}: the name has no address")]
     NoAddress(String),
     #[error("{0}: the name has more than {MOST_ADDRESSES} addresses")]
@@ -126,6 +121,7 @@ pub struct GuardedClient {
     allow: Vec<IpNet>,
     development: bool,
     resolver: Arc<dyn Resolver>,
+    lookups: Lookups,
     timeout: Duration,
     /// The system's where none are given.
     roots: Option<RootCertStore>,
@@ -139,7 +135,8 @@ impl GuardedClient {
         Self {
             allow,
             development,
-            resolver: Arc::new(SystemResolver::default()),
+            resolver: Arc::new(SystemResolver),
+            lookups: Lookups::new(),
             timeout: OUTBOUND_TIMEOUT,
             roots: None,
             tls: OnceCell::new(),
@@ -168,24 +165,33 @@ impl GuardedClient {
         Self { timeout, ..self }
     }
 
-    /// Where an endpoint may be dialled now. One address that may not be reached spoils them all: which one is dialled must
-    /// not be luck.
-    pub async fn check(&self, url: &EndpointUrl) -> Result<Vec<SocketAddr>, OutboundRefusal> {
-        self.check_until(url, Instant::now() + self.timeout).await
+    /// Whether an endpoint is on this machine, in development.
+    pub fn is_local(&self, url: &EndpointUrl) -> bool {
+        self.development && url.is_loopback()
     }
 
-    async fn check_until(&self, url: &EndpointUrl, deadline: Instant) -> Result<Vec<SocketAddr>, OutboundRefusal> {
-        let here = self.development && url.is_loopback();
+    /// Where an endpoint may be dialled now. One address that may not be reached spoils them all: which one is dialled must
+    /// not be luck. The caller is whose share a look-up takes.
+    pub async fn check(&self, caller: &str, url: &EndpointUrl) -> Result<Vec<SocketAddr>, OutboundRefusal> {
+        Ok(self.find(caller, url).await?.0)
+    }
+
+    /// The same, and until when an answer is waited for.
+    async fn find(&self, caller: &str, url: &EndpointUrl) -> Result<(Vec<SocketAddr>, Instant), OutboundRefusal> {
+        let here = self.is_local(url);
         if !url.is_https() && !here {
             return Err(OutboundRefusal::NotEncrypted);
         }
         let at = || url.authority().to_owned();
-        let found = match url.address() {
-            Some(address) => vec![SocketAddr::new(address, url.port())],
+        let (found, deadline) = match url.address() {
+            Some(address) => (vec![SocketAddr::new(address, url.port())], Instant::now() + self.timeout),
             None => {
-                let asked = self.resolver.resolve(url.host(), url.port());
+                let place = tokio::time::timeout(self.timeout / 3, self.lookups.place(caller)).await;
+                let place = place.map_err(|_| OutboundRefusal::LookupBusy(at()))?;
+                let deadline = Instant::now() + self.timeout;
+                let asked = self.resolver.resolve(url.host(), url.port(), place);
                 match tokio::time::timeout_at(deadline, asked).await {
-                    Ok(Ok(found)) => found,
+                    Ok(Ok(found)) => (found, deadline),
                     Ok(Err(_)) => return Err(OutboundRefusal::NotFound(at())),
                     Err(_) => return Err(OutboundRefusal::LookupLate(at())),
                 }
@@ -207,19 +213,19 @@ impl GuardedClient {
                 Err(Forbidden::ThisMachine) => return Err(OutboundRefusal::ThisMachine(at())),
             }
         }
-        Ok(found)
+        Ok((found, deadline))
     }
 
     /// Sends JSON to an endpoint, after the same check. `now` is for answers that name a time to come back at.
     pub async fn post(
         &self,
+        caller: &str,
         url: &EndpointUrl,
         headers: &[(&'static str, String)],
         body: Bytes,
         now: Timestamp,
     ) -> Result<OutboundAnswer, OutboundError> {
-        let deadline = Instant::now() + self.timeout;
-        let addresses = self.check_until(url, deadline).await?;
+        let (addresses, deadline) = self.find(caller, url).await?;
         let tls = if url.is_https() { Some(self.tls().await?) } else { None };
         let request = exchange::request(url, headers, body)?;
         let exchange = exchange::OutboundExchange { at: url.authority(), deadline, allowed: self.timeout, now };

@@ -74,6 +74,12 @@ impl Unit for SettleDelivery {
                 sql.execute(well, values![id.0, *now, now.minus(SUCCESS_INTERVAL)]).await?;
                 return Ok(false);
             }
+            DeliveryOutcome::Postponed { at } => {
+                let postpone = "UPDATE webhook_deliveries SET send_after = $3, attempts = attempts - 1, leased_until = 0, leased_by = NULL
+                                WHERE id = $1 AND attempts = $2";
+                sql.execute(postpone, values![delivery.id, delivery.attempts, *at]).await?;
+                return Ok(false);
+            }
             DeliveryOutcome::Retry { at, cause } => (cause, Some(*at), false),
             DeliveryOutcome::GivenUp { cause } => (cause, None, false),
             DeliveryOutcome::Gone { cause } => (cause, Some(*now), true),

@@ -43,7 +43,7 @@ pub const MAX_LISTED_KEYS: u32 = 100;
 pub struct SelfService {
     store: Store,
     secret: Secret,
-    /// Separate from the worker's client: partners who test endpoints take none of the places for name lookups that deliveries need.
+    /// Separate from the worker's client: partners who test endpoints take none of the places for look-ups that deliveries need.
     client: Arc<GuardedClient>,
     notifier: Arc<WebhookNotifier>,
     mode: Mode,
@@ -83,6 +83,12 @@ impl NotDone {
             Self::Failed(cause) => Self::Unknown(cause),
             other => other,
         }
+    }
+
+    fn busy() -> Self {
+        let seconds = u32::try_from(OUTBOUND_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
+        let what = format!("Other requests still wait for an endpoint to answer. Try again in {seconds} seconds.");
+        Self::Later(what, seconds)
     }
 }
 
@@ -148,6 +154,7 @@ impl SelfService {
         let unique = i64::from_be_bytes(random::bytes().map_err(StoreError::from)?);
         let webhooks = self.webhooks(act(by, "webhooks test", String::new(), None, now));
         match webhooks.test(id, unique, now).await {
+            Err(problem) if problem.is_ours() => Err(problem.into()),
             Ok(answer) => Ok(Pinged::Answered(answer.status)),
             Err(EndpointProblem::Unanswered(error)) => Ok(Pinged::Failed(unanswered(&error))),
             Err(problem) => Err(problem.into()),
@@ -303,9 +310,7 @@ impl SelfService {
     }
 
     fn place(&self, by: &Partner) -> Result<PlaceOfPartner<'_>, NotDone> {
-        let seconds = u32::try_from(OUTBOUND_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
-        let busy = || format!("Other requests still wait for an endpoint to answer. Try again in {seconds} seconds.");
-        self.dialing.take(by.id).ok_or_else(|| NotDone::Later(busy(), seconds))
+        self.dialing.take(by.id).ok_or_else(NotDone::busy)
     }
 
     fn webhooks(&self, act: Act) -> Webhooks {
@@ -328,6 +333,7 @@ fn act(by: &Partner, command: &'static str, about: String, change: Option<i64>, 
 impl From<EndpointProblem> for NotDone {
     fn from(problem: EndpointProblem) -> Self {
         match problem {
+            problem if problem.is_ours() => Self::busy(),
             EndpointProblem::Store(error) => error.into(),
             EndpointProblem::Unknown(_) => NO_ENDPOINT,
             EndpointProblem::Address(bad) => Self::Refused("url", bad.to_string()),

@@ -66,6 +66,14 @@ pub enum EndpointProblem {
     Store(#[from] StoreError),
 }
 
+impl EndpointProblem {
+    /// Whether there was no place for the look-up of its name, which says nothing about the endpoint.
+    pub(super) fn is_ours(&self) -> bool {
+        let (Self::Refused(refusal) | Self::Unanswered(OutboundError::Refused(refusal))) = self else { return false };
+        matches!(refusal, OutboundRefusal::LookupBusy(_))
+    }
+}
+
 impl Webhooks {
     pub fn new(store: Store, secret: Secret, client: Arc<GuardedClient>, mode: Mode) -> Self {
         Self { store, secret, client, mode }
@@ -78,7 +86,7 @@ impl Webhooks {
         url: &EndpointUrl,
         now: Timestamp,
     ) -> Result<(EndpointId, WebhookSecret), EndpointProblem> {
-        self.client.check(url).await?;
+        self.client.check(partner, url).await?;
         let made_with = self.secret.generations().current().number;
         let added = self
             .store
@@ -195,7 +203,7 @@ pub(super) fn refused(refusal: &OutboundRefusal) -> String {
         OutboundRefusal::NotEncrypted => {
             "write https://; http:// is only for localhost, while the service itself runs there".to_owned()
         }
-        OutboundRefusal::LookupLate(_) => format!("{refusal}; try again"),
+        OutboundRefusal::LookupLate(_) | OutboundRefusal::LookupBusy(_) => format!("{refusal}; try again"),
         OutboundRefusal::NotFound(host)
         | OutboundRefusal::NoAddress(host)
         | OutboundRefusal::TooManyAddresses(host)
@@ -240,7 +248,7 @@ pub(super) async fn send(
     let signature = signatures(&secrets, &message, seconds, body.as_bytes());
     let headers =
         [("webhook-id", message), ("webhook-timestamp", seconds.to_string()), ("webhook-signature", signature)];
-    Ok(client.post(&url, &headers, body.into(), now).await?)
+    Ok(client.post(&endpoint.partner, &url, &headers, body.into(), now).await?)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Webhooks as a lease queue: takes what is due, a few for each endpoint, and records the outcome.
 //!
 //! Delivery is at least once: a message whose answer was not recorded is sent again, with the same id. One endpoint has few of
-//! the places, and one that fails has a single place, so that an endpoint that hangs does not hold up the others.
+//! the places, one that fails has a single place, and a partner always leaves some to the others, so that endpoints that hang do
+//! not hold up the others.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::lease_queue::{self, InFlight, LeaseQueue, settle};
 use crate::log::Log;
 use crate::mail::compose::Composer;
 use crate::mail::{SendError, Transport};
-use crate::outbound::{GuardedClient, OutboundAnswer};
+use crate::outbound::{GuardedClient, OutboundAnswer, fair_share};
 use crate::partners::changes::{LeaseChanges, NoteMailed};
 use crate::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
 use crate::partners::endpoints::{
@@ -33,12 +34,13 @@ use crate::partners::endpoints::{
 };
 use crate::store::{Store, StoreError};
 
-/// Places for all endpoints of one partner, and for all endpoints that failed the last time, which have one each.
+/// Places for all endpoints of one partner, and for all endpoints that failed the last time, which have one each. Partners share
+/// both: [`fair_share`].
 const MAX_PER_PARTNER: usize = WebhookWorker::MAX_IN_FLIGHT / 4;
 const MAX_FAILING: usize = WebhookWorker::MAX_IN_FLIGHT / 2;
 
-/// Places that only endpoints with nothing in flight may take, so that slow endpoints do not fill them all.
-const KEPT_FREE: usize = WebhookWorker::MAX_IN_FLIGHT / 4;
+/// After how long a message goes whose endpoint's name could not be looked up for other look-ups.
+const POSTPONED_FOR: Duration = Duration::from_secs(5);
 
 /// Longer than an attempt can take.
 const DELIVERY_LEASE: Duration = Duration::from_secs(60);
@@ -124,16 +126,20 @@ pub struct TakenPlace {
 
 fn room_for(in_flight: &InFlight<WebhookWorker>, endpoint: &EndpointRecord, fails: bool) -> usize {
     let count = |is_it: &dyn Fn(&TakenPlace) -> bool| in_flight.places().filter(|place| is_it(place)).count();
+    let is_partners = |place: &TakenPlace| place.partner == endpoint.partner;
     let of_it = count(&|place| place.endpoint == endpoint.id);
-    let of_partner = count(&|place| place.partner == endpoint.partner);
-    let of_failing = count(&|place| place.fails);
-    let most = if fails { usize::from(of_failing < MAX_FAILING) } else { DELIVERIES_AT_ONCE };
+    let of_partner = count(&is_partners);
+    let most = if fails {
+        let of_failing = count(&|place| place.fails);
+        let of_partners_failing = count(&|place| place.fails && is_partners(place));
+        fair_share(of_partners_failing, MAX_FAILING.saturating_sub(of_failing)).min(1)
+    } else {
+        DELIVERIES_AT_ONCE
+    };
     // Takes half of its places at a time, because a lease costs a write.
     let free = most.saturating_sub(of_it);
     let worth = if of_it * 2 > most { 0 } else { free };
-    let shared = in_flight.room().saturating_sub(KEPT_FREE);
-    let shared = if of_it == 0 { shared.max(1) } else { shared };
-    worth.min(MAX_PER_PARTNER.saturating_sub(of_partner)).min(shared).min(in_flight.room())
+    worth.min(MAX_PER_PARTNER.saturating_sub(of_partner)).min(fair_share(of_partner, in_flight.room()))
 }
 
 impl LeaseQueue for WebhookWorker {
@@ -254,6 +260,7 @@ impl WebhookWorker {
         disabled: bool,
     ) {
         let (count, cause) = match outcome {
+            DeliveryOutcome::Postponed { .. } => return,
             DeliveryOutcome::Delivered => (&self.notifier.delivered, None),
             DeliveryOutcome::Retry { cause, .. } | DeliveryOutcome::Gone { cause } => {
                 (&self.notifier.failed, Some(cause))
@@ -391,6 +398,7 @@ fn judge(delivery: &DueDelivery, sent: Result<OutboundAnswer, EndpointProblem>, 
         Err(EndpointProblem::MustRotate) => {
             return DeliveryOutcome::Gone { cause: EndpointProblem::MustRotate.to_string() };
         }
+        Err(problem) if problem.is_ours() => return DeliveryOutcome::Postponed { at: now.plus(POSTPONED_FOR) },
         // The partner reads it.
         Err(EndpointProblem::Unanswered(error)) => (unanswered(&error), None),
         Err(problem) => (problem.to_string(), None),

@@ -134,6 +134,10 @@ pub enum DeliveryOutcome {
         at: Timestamp,
         cause: String,
     },
+    /// There was no attempt: other names' look-ups had all places. It does not count.
+    Postponed {
+        at: Timestamp,
+    },
     GivenUp {
         cause: String,
     },

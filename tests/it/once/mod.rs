@@ -24,7 +24,7 @@ mod mailed_links;
 mod many_nodes;
 mod migrations;
 mod monitoring;
-mod outbound;
+pub(crate) mod outbound;
 mod outbox;
 mod postgres;
 mod postgres_tls;

@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use unionhall::domain::webhook::url::{BadEndpoint, EndpointUrl};
-use unionhall::outbound::{GuardedClient, OutboundAnswer, OutboundError, OutboundRefusal, Resolver, SystemResolver};
+use unionhall::outbound::{GuardedClient, LookupPlace, OutboundAnswer, OutboundError, OutboundRefusal, Resolver};
 
 /// Gives its answers one after the other, the last for ever, and counts the questions.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl Names {
 }
 
 impl Resolver for Names {
-    fn resolve(&self, _host: &str, port: u16) -> Reply<'_, io::Result<Vec<SocketAddr>>> {
+    fn resolve(&self, _host: &str, port: u16, _place: LookupPlace) -> Reply<'_, io::Result<Vec<SocketAddr>>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut answers = self.answers.lock().unwrap();
         let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
@@ -43,7 +43,7 @@ impl Resolver for Names {
 struct Silence;
 
 impl Resolver for Silence {
-    fn resolve(&self, _host: &str, _port: u16) -> Reply<'_, io::Result<Vec<SocketAddr>>> {
+    fn resolve(&self, _host: &str, _port: u16, _place: LookupPlace) -> Reply<'_, io::Result<Vec<SocketAddr>>> {
         Reply::later(std::future::pending())
     }
 }
@@ -195,11 +195,14 @@ fn client(allow: &[&str], development: bool, names: &Arc<Names>) -> GuardedClien
     GuardedClient::new(allow.iter().map(|network| network.parse().unwrap()).collect(), development).with_resolver(names)
 }
 
+const PARTNER: &str = "Acme Assistant";
+
 const NOW: &str = "2026-11-16T10:00:00Z";
 
 async fn post(client: &GuardedClient, url: &EndpointUrl) -> Result<OutboundAnswer, OutboundError> {
     let headers = [("webhook-id", "msg_1".to_owned())];
-    let answer = client.post(url, &headers, Bytes::from_static(br#"{"type":"ping"}"#), NOW.parse().unwrap()).await;
+    let answer =
+        client.post(PARTNER, url, &headers, Bytes::from_static(br#"{"type":"ping"}"#), NOW.parse().unwrap()).await;
     if let Err(error) = &answer {
         let told = format!("{error} {error:?}");
         assert!(!told.contains("token") && !told.contains("ping"), "{told}");
@@ -209,6 +212,62 @@ async fn post(client: &GuardedClient, url: &EndpointUrl) -> Result<OutboundAnswe
 
 async fn status(client: &GuardedClient, url: &EndpointUrl) -> u16 {
     post(client, url).await.unwrap().status
+}
+
+/// Knows one address for all names but those that begin with `silent`: their servers are silent. As with threads of the system,
+/// a look-up goes on when its asker has given up.
+pub(crate) struct SilentNames {
+    others: IpAddr,
+    asked: Mutex<Vec<LookupPlace>>,
+}
+
+impl SilentNames {
+    pub(crate) fn new(others: Ipv4Addr) -> Arc<Self> {
+        Arc::new(Self { others: others.into(), asked: Mutex::default() })
+    }
+
+    /// Look-ups that go on.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+
+    pub(crate) fn end_all(&self) {
+        self.asked.lock().unwrap().clear();
+    }
+}
+
+impl Resolver for SilentNames {
+    fn resolve(&self, host: &str, port: u16, place: LookupPlace) -> Reply<'_, io::Result<Vec<SocketAddr>>> {
+        if !host.starts_with("silent") {
+            return Reply::now(Ok(vec![(self.others, port).into()]));
+        }
+        self.asked.lock().unwrap().push(place);
+        Reply::later(std::future::pending())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_names_of_some_callers_leave_look_ups_to_others() {
+    let names = SilentNames::new(Ipv4Addr::new(8, 8, 8, 8));
+    let resolver: Arc<dyn Resolver> = names.clone();
+    let guarded = GuardedClient::new(Vec::new(), false).with_resolver(resolver);
+    let guarded = guarded.with_timeout(Duration::from_millis(60));
+    let (silent, good) = (url("https://silent.example/"), url("https://partner.example/"));
+    let busy = |url: &EndpointUrl| Err(OutboundRefusal::LookupBusy(url.authority().to_owned()));
+    let late_and_busy = async |caller| {
+        let asked = together((0..40).map(|_| guarded.check(caller, &silent))).await;
+        let late = Err(OutboundRefusal::LookupLate("silent.example".to_owned()));
+        [late, busy(&silent)].map(|told| asked.iter().filter(|one| **one == told).count())
+    };
+    for (caller, share) in [("one", 11), ("two", 7), ("three", 5), ("four", 3)] {
+        assert_eq!(late_and_busy(caller).await, [share, 40 - share], "{caller}");
+        assert_eq!(late_and_busy(caller).await, [0, 40], "{caller} gave up, and its look-ups go on");
+        assert_eq!(guarded.check(caller, &good).await, busy(&good), "{caller}");
+        assert!(guarded.check("another", &good).await.is_ok());
+    }
+    assert_eq!(names.asked(), 26);
+    names.end_all();
+    assert!(guarded.check("one", &good).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -225,12 +284,12 @@ async fn names_that_lead_inside_are_not_dialled() {
         for development in [false, true] {
             let client = client(&[], development, &Names::new(&[&answer]));
             let refused = OutboundRefusal::NotPublic(at.clone());
-            assert_eq!(client.check(&secure).await, Err(refused.clone()), "{answer:?}");
+            assert_eq!(client.check(PARTNER, &secure).await, Err(refused.clone()), "{answer:?}");
             assert_eq!(post(&client, &secure).await, Err(OutboundError::Refused(refused)), "{answer:?}");
         }
     }
     for literal in ["https://127.0.0.1", "https://[::1]", "https://0.0.0.0", "https://10.0.0.1", "https://[fd00::1]"] {
-        let refused = client(&[], false, &Names::new(&[])).check(&inside.url(literal, "/")).await;
+        let refused = client(&[], false, &Names::new(&[])).check(PARTNER, &inside.url(literal, "/")).await;
         assert!(matches!(refused, Err(OutboundRefusal::NotPublic(_))), "{literal}");
     }
     assert_eq!(inside.accepted(), 0);
@@ -240,7 +299,7 @@ async fn names_that_lead_inside_are_not_dialled() {
 async fn odd_answers_of_name_servers_are_refused() {
     let secure = url("https://partner.example/hook?token=1");
     let at = "partner.example".to_owned();
-    let checked = async |answers: &[&[&str]]| client(&[], false, &Names::new(answers)).check(&secure).await;
+    let checked = async |answers: &[&[&str]]| client(&[], false, &Names::new(answers)).check(PARTNER, &secure).await;
     assert_eq!(checked(&[&[]]).await, Err(OutboundRefusal::NoAddress(at.clone())));
     assert_eq!(checked(&[]).await, Err(OutboundRefusal::NotFound(at.clone())));
     assert_eq!(checked(&[&["8.8.8.8"; 17]]).await, Err(OutboundRefusal::TooManyAddresses(at.clone())));
@@ -249,7 +308,7 @@ async fn odd_answers_of_name_servers_are_refused() {
     let slow = GuardedClient::new(Vec::new(), false).with_resolver(Arc::new(Silence));
     let slow = slow.with_timeout(Duration::from_millis(50));
     let late = OutboundRefusal::LookupLate(at);
-    assert_eq!(slow.check(&secure).await, Err(late.clone()));
+    assert_eq!(slow.check(PARTNER, &secure).await, Err(late.clone()));
     assert_eq!(post(&slow, &secure).await, Err(OutboundError::Refused(late)));
 }
 
@@ -285,7 +344,7 @@ async fn a_name_that_changes_its_mind_gains_nothing() {
     assert_eq!(post(&guarded, &secure).await, Err(OutboundError::Refused(refused.clone())));
 
     let guarded = made(&Names::new(&[&["127.0.0.2"], &["127.0.0.1"]]));
-    assert_eq!(guarded.check(&secure).await.unwrap(), [outside.address]);
+    assert_eq!(guarded.check(PARTNER, &secure).await.unwrap(), [outside.address]);
     assert_eq!(post(&guarded, &secure).await, Err(OutboundError::Refused(refused)), "an old check is worth nothing");
     assert_eq!((outside.accepted(), inside.accepted()), (1, 0));
 }
@@ -344,18 +403,19 @@ async fn http_is_for_loopback_in_development_alone() {
     assert_eq!(status(&development, &endpoint.url("http://localhost", "/")).await, 200);
     assert_eq!(status(&development, &endpoint.url("http://127.0.0.1", "/")).await, 200);
     let elsewhere = client(&[], true, &Names::new(&[&["127.0.0.1", "10.0.0.1"]]));
-    let refused = elsewhere.check(&endpoint.url("http://localhost", "/")).await;
+    let refused = elsewhere.check(PARTNER, &endpoint.url("http://localhost", "/")).await;
     assert!(matches!(refused, Err(OutboundRefusal::NotPublic(_))), "not even in development");
     assert_eq!(EndpointUrl::parse("http://partner.example/"), Err(BadEndpoint::NotHttps));
     assert_eq!(EndpointUrl::parse("https://me@partner.example/"), Err(BadEndpoint::UserInfo));
     // With the system's own resolver, as the service has it.
     let local = |base_url| GuardedClient::of_service_at(base_url, Vec::new());
-    let found = local("http://127.0.0.1:8080").check(&endpoint.url("http://localhost", "/")).await.unwrap();
+    let found = local("http://127.0.0.1:8080").check(PARTNER, &endpoint.url("http://localhost", "/")).await.unwrap();
     assert!(found.iter().all(|address| address.ip().is_loopback()), "{found:?}");
     let deployed = local("https://union.example/api");
-    let refused = deployed.check(&endpoint.url("https://localhost", "/")).await;
+    let refused = deployed.check(PARTNER, &endpoint.url("https://localhost", "/")).await;
     assert!(matches!(refused, Err(OutboundRefusal::NotPublic(_))), "{refused:?}");
-    assert!(SystemResolver::default().resolve("nobody.invalid", 443).await.is_err());
+    let nobody = deployed.check(PARTNER, &url("https://nobody.invalid/")).await;
+    assert_eq!(nobody, Err(OutboundRefusal::NotFound("nobody.invalid".to_owned())));
 }
 
 #[tokio::test(flavor = "multi_thread")]

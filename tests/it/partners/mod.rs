@@ -4,6 +4,7 @@ use crate::prelude::*;
 
 mod controls;
 mod events;
+mod once;
 mod self_service;
 mod webhooks;
 

@@ -308,6 +308,15 @@ pub(super) async fn deliveries_are_leased_tried_again_and_given_up(fixture: &Fix
     assert_eq!(fixture.run(ReleaseDeliveries { worker: "w".to_owned() }).await, 2);
     let two = fixture.due(endpoint, NOW).await;
     assert_eq!(two.iter().map(|one| one.attempts).collect::<Vec<_>>(), [2, 2]);
+    // What was postponed was not tried.
+    for one in &two {
+        assert!(!fixture.settled(endpoint, one, DeliveryOutcome::Postponed { at: after(MINUTE) }, NOW).await);
+    }
+    assert!(fixture.run(ListDueEndpoints(NOW)).await.is_empty());
+    let endpoints = fixture.run(ListEndpoints(None)).await;
+    assert_eq!((endpoints[0].waiting, endpoints[0].endpoint.failing_since), (3, None));
+    let two = fixture.due(endpoint, after(MINUTE)).await[..2].to_vec();
+    assert_eq!(two.iter().map(|one| one.attempts).collect::<Vec<_>>(), [2, 2]);
 
     let later = DeliveryOutcome::Retry { at: after(HOUR), cause: "it answered 500".to_owned() };
     assert!(!fixture.settled(endpoint, &two[0], later.clone(), NOW).await);
