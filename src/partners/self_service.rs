@@ -130,6 +130,12 @@ impl SelfService {
         now: Timestamp,
     ) -> Result<(EndpointId, EndpointUrl, WebhookSecret), NotDone> {
         let url = EndpointUrl::parse(url).map_err(|bad| NotDone::Refused("url", bad.to_string()))?;
+        if url.is_https() && !url.has_common_port() && !self.client.is_local(&url) {
+            let (port, common) = (url.port(), EndpointUrl::common_ports());
+            let what =
+                format!("you cannot use port {port}; use one of {common}, or ask the operator to add the endpoint");
+            return Err(NotDone::Refused("url", what));
+        }
         let _place = self.place(by)?;
         let change = self.claim(by, ChangeKind::EndpointAdded, now).await?;
         // Without the path, which may contain one of the partner's tokens.

@@ -67,8 +67,11 @@ pub enum EndpointProblem {
 }
 
 impl EndpointProblem {
-    /// Whether there was no place for the look-up of its name, which says nothing about the endpoint.
+    /// Whether there was no place for the look-up of its name, or this node cannot sign for it: nothing that the endpoint did.
     pub(super) fn is_ours(&self) -> bool {
+        if matches!(self, Self::NoSecret(_)) {
+            return true;
+        }
         let (Self::Refused(refusal) | Self::Unanswered(OutboundError::Refused(refusal))) = self else { return false };
         matches!(refusal, OutboundRefusal::LookupBusy(_))
     }

@@ -26,7 +26,8 @@ pub(in crate::cli) enum WebhooksCommand {
     /// Add an endpoint of a partner. Only its secret is printed to standard output, once: it is not stored.
     ///
     /// From then on the endpoint is told what happens to every sign-up that the partner sent with an Idempotency-Key. The address
-    /// is checked as at every delivery: https, a public address, no redirects. `webhooks test` sends it a ping.
+    /// is checked as at every delivery: https, a public address, no redirects. Any port will do, while partners themselves can add
+    /// endpoints at the ports 443, 80 and 8443 only. `webhooks test` sends it a ping.
     Add(AddEndpointArgs),
     /// List all endpoints, with what waits for them and whether they work.
     List(ListPartners),

@@ -13,6 +13,7 @@ use crate::domain::partner::idempotency::REUSED_KEY;
 use crate::domain::sign_up::{PENDING_FOR, SUPPRESSED_FOR};
 use crate::domain::union::Union;
 use crate::domain::webhook::USER_AGENT;
+use crate::domain::webhook::url::EndpointUrl;
 use crate::http::request::body;
 use crate::operations::partner::page::PageSize;
 use crate::operations::wording::CONSENT_RULE_FOR_ALL;
@@ -74,6 +75,7 @@ pub(super) fn facts(union: &Union) -> Facts {
         ("page_most", PageSize::MOST.to_string()),
         ("endpoints", ENDPOINTS_OF_ONE.to_string()),
         ("in_flight", DELIVERIES_AT_ONCE.to_string()),
+        ("ports", EndpointUrl::common_ports()),
         ("user_agent", USER_AGENT.to_owned()),
         ("reused_key", REUSED_KEY.to_owned()),
         ("largest_body", format!("{} MiB", body::LARGEST >> 20)),

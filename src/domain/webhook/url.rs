@@ -55,6 +55,9 @@ pub enum BadEndpoint {
 impl EndpointUrl {
     pub const LONGEST: usize = 2000;
 
+    /// Ports of endpoints that partners add themselves. Other services listen at other ports, and a partner must not have this server dial them.
+    pub const COMMON_PORTS: [u16; 3] = [443, 80, 8443];
+
     pub fn parse(text: &str) -> Result<Self, BadEndpoint> {
         if text.len() > Self::LONGEST * 4 || text.chars().count() > Self::LONGEST {
             return Err(BadEndpoint::TooLong);
@@ -107,6 +110,14 @@ impl EndpointUrl {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    pub fn common_ports() -> String {
+        Self::COMMON_PORTS.map(|port| port.to_string()).join(", ")
+    }
+
+    pub fn has_common_port(&self) -> bool {
+        Self::COMMON_PORTS.contains(&self.port)
     }
 
     /// The host, and the port where it is not the usual one: what the `Host` header says.
@@ -247,6 +258,7 @@ mod tests {
         }
         assert_eq!(read("https://[2001:db8::7]:8443/a").authority(), "[2001:db8::7]:8443");
         assert_eq!(read("https://a.example:443/a").authority(), "a.example");
+        assert!(read("https://a.example:8443").has_common_port() && !read("https://a.example:8080").has_common_port());
         assert!(read("https://127.0.0.1/").is_loopback() && !read("https://a.localhost/").is_loopback());
     }
 

@@ -154,6 +154,38 @@ async fn endpoints_inside_are_refused_as_those_that_are_nowhere() {
     assert!(listed(&server).is_empty());
 }
 
+/// Partners could have the server dial any service of anybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn partners_add_endpoints_at_common_ports_alone() {
+    let allow = ["--outbound-allow", "127.0.0.0/8"];
+    let (server, key) = Server::with_key(&[&["--base-url", "https://union.example"][..], &allow].concat());
+    for port in [1, 22, 25, 81, 444, 5432, 6379, 8080, 65535] {
+        for host in ["127.0.0.1", "nothing.invalid"] {
+            let told = refused(
+                &add(&server, &key, &format!("https://{host}:{port}/hook?token=1")).await,
+                400,
+                "invalid_submission",
+            );
+            assert_eq!(
+                told,
+                format!(
+                    "url: you cannot use port {port}; use one of 443, 80, 8443, or ask the operator to add the endpoint."
+                )
+            );
+        }
+    }
+    assert_eq!(server.number("SELECT count(*) FROM partner_changes"), 0, "none of it counts");
+    for port in ["", ":80", ":8443"] {
+        add(&server, &key, &format!("https://127.0.0.1{port}/")).await.good();
+    }
+    // The operator may, and what was added stays.
+    let operator = [&["webhooks", "add", "Acme Assistant", "https://127.0.0.1:5432/"][..], &allow].concat();
+    server.run(&operator);
+    let id = listed(&server)[3]["id"].to_string();
+    let tested = post(&server, &key, &format!("{HOOKS}/{id}/test"), Value::Null).await.good();
+    assert!(tested["problem"].as_str().unwrap().starts_with("127.0.0.1:5432 could not be connected to"), "{tested}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_test_key_changes_the_sandbox_alone() {
     let (server, receiver) = (Server::start(), Receiver::start().await);

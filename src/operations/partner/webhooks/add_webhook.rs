@@ -3,6 +3,7 @@
 use super::{EXAMPLE_ID, a_day};
 use crate::domain::partner::change::ChangeKind;
 use crate::domain::partner::endpoint::{ENDPOINTS_OF_ONE, EndpointId};
+use crate::domain::webhook::url::EndpointUrl;
 use crate::operations::partner::not_done;
 use crate::operations::prelude::*;
 
@@ -52,8 +53,9 @@ impl Operation for AddWebhook {
         format!(
             "Adds an endpoint: from now on it is told what happens to every sign-up that you sent with an `Idempotency-Key`. Store the \
              `secret`, which is told only now; if the answer is lost, `rotateWebhookSecret` gives the endpoint another.\n\n\
-             The address is checked now and at every delivery: `https`, and every address of the host on the public internet. You may \
-             have {ENDPOINTS_OF_ONE} endpoints. {} Your contact is mailed.",
+             The address is checked now and at every delivery: `https`, and every address of the host on the public internet. \
+             Its port is one of {}. You may have {ENDPOINTS_OF_ONE} endpoints. {} Your contact is mailed.",
+            EndpointUrl::common_ports(),
             a_day(ChangeKind::EndpointAdded)
         )
     }
