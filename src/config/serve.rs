@@ -85,6 +85,11 @@ pub struct ServeSettings {
     )]
     pub mcp_origins: Vec<String>,
 
+    /// Refuse to start without records: there are some since the first start, and a disk that is not mounted must not become a new, empty
+    /// union.
+    #[arg(long, env = "UNIONHALL_EXISTING", help_heading = SERVER)]
+    pub existing: bool,
+
     /// What goes to the log on standard error. No level ever shows an email address, a key or a token.
     #[arg(long, env = "UNIONHALL_LOG", help_heading = SERVER, value_name = "LEVEL", default_value = "requests")]
     pub log: Level,

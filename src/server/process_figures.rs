@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::fs::statvfs;
@@ -23,12 +24,16 @@ pub struct NodeResources {
     pub tls: Option<Arc<Tls>>,
     /// How often the operator makes a backup.
     pub backup_every: Duration,
+    /// Whether the last SIGHUP found a mistake.
+    pub reload_failed: Arc<AtomicBool>,
 }
 
 impl NodeResources {
     pub(super) fn write(&self, page: &mut Exposition) {
         let help = "How often a backup is made, as UNIONHALL_BACKUP_EVERY says.";
         page.gauge("backup_interval_seconds", help, self.backup_every.as_secs());
+        let help = "1 if the last reload (SIGHUP) left a certificate or catalog in use that has a mistake in its file.";
+        page.gauge("reload_failed", help, u8::from(self.reload_failed.load(Ordering::Relaxed)));
         if let Ok(disk) = statvfs(&self.folder) {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             page.gauge("disk_free_bytes", "Room on the disk of the data folder.", free);

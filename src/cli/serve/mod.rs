@@ -10,6 +10,7 @@ mod warnings;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -26,9 +27,10 @@ use super::secret::watch::SecretWatch;
 use super::secret::{self, Claimed};
 use super::{AlreadyPrinted, block_on, open_store, print_aside};
 use crate::app::{App, Parts};
+use crate::cli::files::is_there;
 use crate::cli::remedy;
 use crate::clock::Clock;
-use crate::config::{Keyring, LimitsAddress, MailTransport, ServeSettings};
+use crate::config::{Keyring, LimitsAddress, MailTransport, Records, ServeSettings, StoreSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::campaign::mailing::MailingPace;
 use crate::domain::email::disposable::DisposableDomains;
@@ -46,6 +48,7 @@ use crate::people::erasures::ErasureLog;
 use crate::people::retention;
 use crate::server::{FindsSandbox, HttpService, HttpSettings, NodeResources, listener, metrics_listener};
 use crate::store::migration::Prepare;
+use crate::store::postgres::{PostgresOpenError, PostgresStore};
 use crate::supervise::spawn_vital;
 use crate::{campaigns, random, rewards, supervise};
 
@@ -90,6 +93,9 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let listeners = Listeners::open(settings, checked.tls.is_some())?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(listeners.listening, listeners.scheme))?);
     let branding = Arc::new(settings.union.branding()?);
+    if settings.existing {
+        require_records(&settings.store).await?;
+    }
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
     let operator = Operator::new(store.clone(), Mode::Live);
     let Claimed { secret, ring, origin } = secret::claim(&settings.store, checked.secret, &operator).await?;
@@ -166,6 +172,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
         let sandbox = Arc::clone(&sandbox);
         async move { sandbox.find().await }
     });
+    let reload_failed = Arc::<AtomicBool>::default();
     let service = HttpService::new(
         app,
         clock,
@@ -180,6 +187,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
                 folder: settings.store.disk_folder(),
                 tls: checked.tls.clone(),
                 backup_every: settings.backup.backup_every,
+                reload_failed: Arc::clone(&reload_failed),
             }),
             sandbox: Some(Arc::clone(&sandbox) as _),
             operator: operator_page::make(settings, look, operator, &secret, &checked.mail),
@@ -196,6 +204,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
         union: settings.union.clone(),
         service: Arc::clone(&service),
         mails,
+        failed: reload_failed,
         log: log.clone(),
     })?;
     greeting::greet(
@@ -206,6 +215,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
         &mailbox_key,
         origin,
     )?;
+    process::notify_ready(log);
     // After what may refuse to start, and after the version: whoever is refused reads why, and nothing else.
     warnings::tell(settings, &checked.mail, &union, log);
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
@@ -230,6 +240,26 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
         bail!("{what} ended because of a bug in the program; the log says where");
     }
     closed.context("the store was not done with its last writes in time")?.context("the store did not close cleanly")
+}
+
+/// Fails where a start would make new records.
+async fn require_records(settings: &StoreSettings) -> anyhow::Result<()> {
+    let records = settings.records()?;
+    let are_there = match &records {
+        Records::Sqlite(file) => is_there(file)?,
+        Records::Postgres(address) => {
+            let opened = PostgresStore::open((**address).clone(), Prepare::Expect, 1).await;
+            // What else is wrong is told where the records are opened.
+            !matches!(opened, Err(PostgresOpenError::Missing))
+        }
+    };
+    match are_there {
+        true => Ok(()),
+        false => bail!(
+            "there are no records at {records}, and --existing (UNIONHALL_EXISTING) says that there are some: see that the disk is mounted and \
+             that this is their place. A start without --existing makes new, empty records"
+        ),
+    }
 }
 
 /// What can be wrong with the settings is told before anything is made.

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -36,6 +37,22 @@ pub(super) async fn write_uses(app: Arc<Core>, clock: Clock, mut stop: watch::Re
     }
 }
 
+/// Tells systemd that the service is ready, if it asked (sd_notify).
+pub(super) fn notify_ready(log: &Log) {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let address = match socket.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&socket),
+    };
+    let sent = address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(b"READY=1", &address));
+    if let Err(error) = sent {
+        log.warning(&format!("systemd was not told that the service is ready: {error}"));
+    }
+}
+
 /// SIGTERM or Ctrl-C.
 pub(super) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
@@ -55,6 +72,8 @@ pub(super) struct Reloaded {
     pub service: Arc<HttpService>,
     /// For mails, which are written outside the service.
     pub mails: watch::Sender<Catalog>,
+    /// Whether something had a mistake the last time.
+    pub failed: Arc<AtomicBool>,
     pub log: Log,
 }
 
@@ -77,14 +96,18 @@ pub(super) fn reload_on_hangup(reloaded: Reloaded) -> anyhow::Result<()> {
 
 impl Reloaded {
     fn read_again(&self) {
-        let Self { tls, union, service, mails, log } = self;
+        let Self { tls, union, service, mails, failed, log } = self;
+        let mut fails = false;
         match tls.as_ref().map(|tls| tls.reload()) {
             None if union.figures.catalog.is_none() => {
                 log.note("there is neither a certificate nor a catalog to read again");
             }
             None => {}
             Some(Ok(())) => log.note("the certificate was read again"),
-            Some(Err(error)) => log.problem(None, &format!("the certificate in use stays: {error}")),
+            Some(Err(error)) => {
+                fails = true;
+                log.problem(None, &format!("the certificate in use stays: {error}"));
+            }
         }
         if union.figures.catalog.is_some() {
             match union.figures.read() {
@@ -93,9 +116,13 @@ impl Reloaded {
                     service.show_catalog(catalog);
                     log.note("the catalog was read again");
                 }
-                Err(error) => log.problem(None, &format!("the catalog in use stays: {error:#}")),
+                Err(error) => {
+                    fails = true;
+                    log.problem(None, &format!("the catalog in use stays: {error:#}"));
+                }
             }
         }
+        failed.store(fails, Ordering::Relaxed);
     }
 }
 

@@ -340,3 +340,39 @@ fn help_is_a_manual() {
         }
     }
 }
+
+/// A disk that is not mounted: before, the service began a new, empty union and was well.
+#[test]
+fn an_empty_folder_is_no_new_union_where_one_exists() {
+    needs!(Postgres, Redis);
+    let folder = || tempfile::tempdir().unwrap();
+    for home in [Home::on_sqlite(folder()), Home::on_postgres(folder())] {
+        if home.records().limits() == "shared" {
+            home.prepare_empty();
+        }
+        let mut command = unionhall(home.path());
+        command.envs(home.records().settings()).env("UNIONHALL_EXISTING", "true");
+        let refused = command.args(["serve", "--listen", "127.0.0.1:0"]).output().unwrap();
+        let why = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success(), "{why}");
+        holds(&why, &["there are no records at", "--existing", "is mounted"]);
+        assert_eq!(why.trim().lines().count(), 1, "{why}");
+        assert!(!home.path().join("data/unionhall.db").exists());
+    }
+    let home = Server::start().stopped();
+    assert!(Server::start_in(home, &["--existing"]).log().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn systemd_is_told_when_the_service_is_ready() {
+    let home = Home::new();
+    let path = home.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(A_MINUTE)).unwrap();
+    let mut command = unionhall(home.path());
+    command.envs(home.records().settings()).env("NOTIFY_SOCKET", &path);
+    let _server = Server::start_as(command, home, &[]);
+    let mut told = [0; 64];
+    let length = socket.recv(&mut told).unwrap();
+    assert_eq!(&told[..length], b"READY=1");
+}

@@ -55,8 +55,9 @@ struct Expression {
     grouped: BTreeSet<String>,
 }
 
-const FUNCTIONS: [&str; 11] = [
-    "sum", "max", "min", "count", "rate", "increase", "absent", "time", "vector", "histogram_quantile", "label_values",
+const FUNCTIONS: &[&str] = &[
+    "sum", "max", "max_over_time", "min", "count", "rate", "increase", "absent", "time", "vector",
+    "histogram_quantile", "label_values",
 ];
 
 /// Reads as much of PromQL as is used here, and refuses the rest.
