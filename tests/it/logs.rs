@@ -93,7 +93,7 @@ mod once {
         wait_for!(async || server.log().contains("to read again")).await;
         let stdout = server.data().with_file_name("stdout");
         let printed = || std::fs::read_to_string(&stdout).unwrap();
-        wait_for!(async || printed().contains("This is its first start")).await;
+        wait_for!(async || printed().contains("This is the first start")).await;
         let greeting = lines(&printed());
         let version = format!("unionhall {} listens on http://{}", env!("CARGO_PKG_VERSION"), server.address);
         assert_eq!(greeting[0]["message"], version);

@@ -39,7 +39,7 @@ pub(in crate::cli) enum SecretCommand {
     /// Give the installation a new secret. Referral links and codes never change; the old generation still reads what it made.
     ///
     /// The service may be running. Nodes take the new file by themselves within seconds, and begin to use it all at the same moment. With
-    /// PostgreSQL the new file must be in its place on every node by then: --in says when. Interrupted at any moment, run it again.
+    /// PostgreSQL the new file must be in its place on every node by then; `--in` sets the time. Interrupted at any moment, run it again.
     ///
     /// API keys do not derive from the secret, and stay as they are, also those issued on the operator's page. SECURITY.md lists what
     /// derives from it, and what a rotation does to each.
