@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{Prepare, print_aside, print_line, with_records};
+use super::{Prepare, print_aside, print_line, print_row, with_records};
 use crate::config::StoreSettings;
 use crate::domain::api_key::Mode;
 use crate::domain::time::Timestamp;
@@ -132,7 +132,7 @@ impl ShowAudit {
             print_line(&format!("{:<22}{:<16}{:<22}ABOUT", "WHEN", "WHO", "COMMAND"))?;
         }
         let (at, who, command, about) = (entry.at.to_string(), &entry.who, &entry.command, &entry.about);
-        print_line(&match self.json {
+        print_row(&match self.json {
             true => json!({ "at": at, "who": who, "command": command, "about": about }).to_string(),
             false => format!("{at:<22}{who:<15} {command:<21} {about}"),
         })

@@ -39,7 +39,7 @@ use tokio::runtime::Runtime;
 
 pub use self::command_line::variables;
 use self::settings::secret_flags;
-use self::terminal::{print_aside, print_json, print_line, print_lines, print_table};
+use self::terminal::{print_aside, print_json, print_line, print_lines, print_row, print_table};
 use crate::cli::sandbox_records::{SandboxRecords, find_sandbox, make_sandbox};
 use crate::config::{Records, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::api_key::Mode;

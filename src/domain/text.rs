@@ -1,4 +1,5 @@
-//! Texts a caller sends: read without fuss, bounded in characters, free of NULs.
+//! Texts a caller sends: read without fuss, bounded in characters, free of NULs; and how what came from outside is shown, so that a
+//! reader sees every character of it.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -51,25 +52,67 @@ pub(crate) fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Quotes text from outside on one line, with invisible characters escaped as in JSON (`\\u001b`): it cannot forge a line of ours.
-pub(crate) fn quote(text: &str) -> String {
-    format!("\"{}\"", escape_if(text, |c| is_hidden(c) || matches!(c, '\u{2028}' | '\u{2029}')))
+/// The characters of a text that are shown by their codes, each with its place: those that are hidden, that end a line, or that only
+/// programs read. More than [`is_hidden`], which decides what may be stored: what was stored before must be read again.
+fn unseen(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let is_unseen = |c| {
+        is_hidden(c)
+            || matches!(c, '\u{180e}' | '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+    };
+    // Scripts that join their letters, Arabic to Myanmar and Khmer to Mongolian; and pictures.
+    let is_joined = move |c: char| {
+        matches!(c, '\u{600}'..='\u{109f}' | '\u{1780}'..='\u{18af}' | '\u{2190}'..='\u{2bff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
+            && !is_unseen(c)
+    };
+    text.char_indices().filter(move |&(at, c)| {
+        // People write such a joiner, and a reader sees what it does.
+        let joins = matches!(c, '\u{200c}' | '\u{200d}')
+            && text[..at].chars().next_back().is_some_and(is_joined)
+            && text[at + c.len_utf8()..].chars().next().is_some_and(is_joined);
+        is_unseen(c) && !joins
+    })
 }
 
-pub(crate) fn escape_if(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(&is_escaped) {
+/// The text with what a reader would not see replaced by what `code` writes of it.
+fn replaced<'t>(
+    text: &'t str,
+    keeps: impl Fn(usize, char) -> bool,
+    code: impl Fn(&mut String, char) -> fmt::Result,
+) -> Cow<'t, str> {
+    let mut hidden = unseen(text).filter(|&(at, c)| !keeps(at, c)).peekable();
+    if hidden.peek().is_none() {
         return Cow::Borrowed(text);
     }
-    let mut safe = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if is_escaped(c) {
-            // None of them is beyond U+FFFF; writing to a string does not fail.
-            let _infallible = write!(safe, "\\u{:04x}", u32::from(c));
-        } else {
-            safe.push(c);
-        }
+    let (mut safe, mut from) = (String::with_capacity(text.len() + 16), 0);
+    for (at, c) in hidden {
+        safe.push_str(&text[from..at]);
+        // Writing to a string does not fail.
+        let _infallible = code(&mut safe, c);
+        from = at + c.len_utf8();
     }
+    safe.push_str(&text[from..]);
     Cow::Owned(safe)
+}
+
+/// Text from outside for a terminal or the log: what a reader would not see is escaped as in JSON (`\\u001b`), but for what `keeps`.
+/// It is the same in prose and inside a JSON string.
+pub(crate) fn escape<'t>(text: &'t str, keeps: &[char]) -> Cow<'t, str> {
+    replaced(
+        text,
+        |_, c| keeps.contains(&c),
+        |safe, c| c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(safe, "\\u{unit:04x}")),
+    )
+}
+
+/// Quotes text from outside on one line as JSON does: it cannot forge a line of ours, or the end of its quotation marks.
+pub(crate) fn quote(text: &str) -> String {
+    format!("\"{}\"", escape(&text.replace('\\', "\\\\").replace('"', "\\\""), &[]))
+}
+
+/// Text from outside for a page: what a reader would not see is shown by its code (`U+202E`). Ends of lines stay.
+pub(crate) fn seen(text: &str) -> Cow<'_, str> {
+    let is_line = |at: usize, c| matches!(c, '\n' | '\t') || text[at..].starts_with("\r\n");
+    replaced(text, is_line, |safe, c| write!(safe, "U+{:04X}", u32::from(c)))
 }
 
 /// Which of the known names somebody may have meant, as the middle of a sentence; nothing where none is near. `fold` makes
@@ -137,6 +180,34 @@ inline_schema!(Comments, json_schema!({ "type": "string", "maxLength": Self::LON
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_reader_would_not_see_is_shown_by_its_code_and_names_stay() {
+        for (text, page, quoted) in [
+            ("a\u{202e}b", "aU+202Eb", r#""a\u202eb""#),
+            ("\0\u{1b}[2J\u{9b}1m", "U+0000U+001B[2JU+009B1m", r#""\u0000\u001b[2J\u009b1m""#),
+            ("a\u{e0041}\u{feff}", "aU+E0041U+FEFF", r#""a\udb40\udc41\ufeff""#),
+            ("a\r\nb\n\tc\rd", "a\r\nb\n\tcU+000Dd", r#""a\u000d\u000ab\u000a\u0009c\u000dd""#),
+            ("<b>\u{200b}\"&'", "<b>U+200B\"&'", r#""<b>\u200b\"&'""#),
+            (r#"", by "ana\u202e"#, "\", by \"anaU+202E", r#""\", by \"ana\\u202e""#),
+            ("pay\u{200d}pal", "payU+200Dpal", r#""pay\u200dpal""#),
+            ("\u{645}\u{200c}", "\u{645}U+200C", "\"\u{645}\\u200c\""),
+        ] {
+            assert_eq!((seen(text).as_ref(), quote(text).as_str()), (page, quoted), "{text:?}");
+        }
+        for kind in [
+            "e\u{301} José",
+            "مريم بنت عمران",
+            "שָׁלוֹם",
+            "نمی\u{200c}خواهم",
+            "क्\u{200d}ष",
+            "👩\u{200d}👩\u{200d}👧",
+            "🏳\u{fe0f}\u{200d}🌈",
+        ] {
+            assert_eq!(seen(kind), kind);
+            assert_eq!(quote(kind), format!("\"{kind}\""));
+        }
+    }
 
     #[test]
     fn comments_count_characters_after_dropping_nuls() {

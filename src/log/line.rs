@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use crate::domain::api_key::KeyId;
+use crate::domain::text::escape;
 use crate::domain::time::Timestamp;
 
 /// How much one line matters, as collectors of logs filter by it.
@@ -50,7 +51,8 @@ impl Severity {
 /// An event as one JSON object, without the end of its line.
 pub fn json_event(at: Timestamp, severity: Severity, request_id: Option<&str>, message: &str) -> String {
     let id = request_id.map(|id| format!(",\"request_id\":\"{id}\"")).unwrap_or_default();
-    let (level, message) = (severity.name(), serde_json::Value::from(message));
+    let (level, message) = (severity.name(), serde_json::Value::from(message).to_string());
+    let message = escape(&message, &[]);
     format!("{{\"time\":\"{at}\",\"level\":\"{level}\"{id},\"message\":{message}}}")
 }
 
@@ -62,6 +64,8 @@ pub(super) fn text_event(
     message: &str,
 ) -> fmt::Result {
     let id = request_id.map(|id| format!(" ({id})")).unwrap_or_default();
+    // An event is one line, whatever it quotes.
+    let message = escape(message, &[]);
     match severity {
         Severity::Info => writeln!(out, "{at} {message}"),
         Severity::Warn => writeln!(out, "{at} WARNING{id}: {message}"),

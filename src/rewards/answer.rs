@@ -4,6 +4,7 @@ use super::SettledPayouts;
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutGeneration, PayoutRecord, PayoutState};
 use crate::domain::reward::settlement::{AnswerLine, Settlement};
+use crate::domain::text::quote;
 use crate::domain::time::{DAY, Timestamp};
 
 /// A provider's answer after the check. Positions are lines of its file.
@@ -145,7 +146,7 @@ fn difference(settlement: &Settlement, payout: &PayoutRecord) -> Option<String> 
         [("reference", &settlement.reference, &payout.reference), ("reason", &settlement.reason, &payout.reason)]
     {
         if let Some(told) = told.as_ref().filter(|told| Some(*told) != booked.as_ref()) {
-            differing.push(format!("{name} \"{}\", not \"{told}\"", booked.as_deref().unwrap_or_default()));
+            differing.push(format!("{name} {}, not {}", quote(booked.as_deref().unwrap_or_default()), quote(told)));
         }
     }
     (!differing.is_empty()).then(|| format!("recorded with {}", differing.join(", ")))

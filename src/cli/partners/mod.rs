@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::audit::act;
 use super::remedy::{self, flag};
-use super::{Prepare, print_json, print_line, print_table, with_records};
+use super::{Prepare, print_json, print_line, print_row, print_table, with_records};
 use crate::clock::Clock;
 use crate::config::StoreSettings;
 use crate::domain::api_key::Mode;
@@ -176,7 +176,7 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
         print_line(&format!("Key {}: {}", key.id, key.status(now).name()))?;
     }
     for listed in &endpoints {
-        print_line(&format!("Webhook endpoint {}: {}", listed.endpoint.id, listed.endpoint.state()))?;
+        print_row(&format!("Webhook endpoint {}: {}", listed.endpoint.id, listed.endpoint.state()))?;
     }
     Ok(())
 }

@@ -100,7 +100,8 @@ fn batch_lines((open, has_more): &(Vec<BatchRecord>, bool)) -> Vec<String> {
     if open.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec!["\n    BATCH  MADE                  FILE             PAYOUTS      AMOUNT".to_owned()];
+    let mut lines =
+        vec![String::new(), "    BATCH  MADE                  FILE             PAYOUTS      AMOUNT".to_owned()];
     lines.extend(open.iter().map(|batch| {
         let file = if batch.is_written { "written" } else { "never written" };
         let (made, amount) = (batch.created_at.to_string(), money(batch.out_cents));

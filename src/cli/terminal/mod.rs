@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, IsTerminal};
 
 use serde::Serialize;
 
-use crate::domain::text::{escape_if, is_hidden};
+use crate::domain::text;
 use crate::domain::time::Timestamp;
 
 /// Prints a line, or several of ours, to standard output; a reader who has gone, such as `head`, is no error.
@@ -21,7 +21,12 @@ pub(in crate::cli) fn print_line(line: &str) -> anyhow::Result<()> {
 }
 
 pub(in crate::cli) fn print_lines(lines: &[impl AsRef<str>]) -> anyhow::Result<()> {
-    lines.iter().try_for_each(|line| print_line(line.as_ref()))
+    lines.iter().try_for_each(|line| print_row(line.as_ref()))
+}
+
+/// Prints what is one line, whatever stands in it: a stranger's text makes no line of its own.
+pub(in crate::cli) fn print_row(line: &str) -> anyhow::Result<()> {
+    print_line(&text::escape(line, &['\t']))
 }
 
 /// A document for programs.
@@ -40,7 +45,7 @@ pub(in crate::cli) fn print_table<T>(
         return print_line(none);
     }
     print_line(headings)?;
-    rows.iter().try_for_each(|row| print_line(&line(row)))
+    rows.iter().try_for_each(|row| print_row(&line(row)))
 }
 
 /// The same to standard error, beside what a command prints. `eprintln!` would panic where nobody reads it any more.
@@ -62,7 +67,7 @@ pub(in crate::cli) fn time_or_dash(time: Option<Timestamp>) -> String {
 /// The text with every such character as JSON writes it (`\\u001b`): the same in prose and inside a JSON string. Lines and
 /// tabs stay: they are ours, or `domain::text::quote` has escaped them.
 pub(in crate::cli) fn escape(text: &str) -> Cow<'_, str> {
-    escape_if(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
+    text::escape(text, &['\n', '\t'])
 }
 
 /// Asks the operator and gives the answer in lower case; none where nobody can be asked, as in a script.
@@ -79,7 +84,7 @@ pub(in crate::cli) fn ask(question: &str) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::text::quote;
+    use crate::domain::text::{is_hidden, quote};
 
     #[test]
     fn nothing_moves_the_cursor_or_makes_a_line() {

@@ -23,7 +23,7 @@ use crate::domain::reward::ledger::RewardStanding;
 use crate::domain::share::ShareWays;
 use crate::domain::sign_in::{SIGN_IN_FOR, TRIES};
 use crate::domain::sign_up::{Channel, SignUpState};
-use crate::domain::text::Comments;
+use crate::domain::text::{Comments, seen};
 use crate::domain::time::Timestamp;
 
 #[derive(Template)]

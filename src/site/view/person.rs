@@ -11,6 +11,7 @@ use crate::domain::figure::dollars;
 use crate::domain::language::Phrase;
 use crate::domain::share::ShareWays;
 use crate::domain::sign_up::{SignUpRecord, SignUpState};
+use crate::domain::text::seen;
 
 #[derive(Template)]
 #[template(path = "check_inbox.html")]
