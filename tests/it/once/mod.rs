@@ -16,6 +16,7 @@ mod doctor;
 mod first_start;
 mod forgiveness;
 mod full_disk;
+mod hostile_text;
 pub(crate) mod https;
 mod limiter_suite;
 mod limiter_switches;
