@@ -83,7 +83,7 @@ fn read(expression: &str) -> Result<Expression, String> {
                     rest = &rest[labels.len() + 2..];
                     read.grouped.extend(labels.split(',').map(|label| label.trim().to_owned()));
                 }
-                "or" => {}
+                "or" | "and" => {}
                 _ if FUNCTIONS.contains(&word) => word_before = word.to_owned(),
                 _ if rest.starts_with('(') => return Err(format!("there is no function {word}")),
                 // The second of label_values is a label.
