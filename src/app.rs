@@ -113,6 +113,7 @@ pub struct Core {
     pub self_service: SelfService,
     pub own_pages: OwnPages,
     pub campaigns: Campaigns,
+    secret: Secret,
     /// What `unionhall negotiator` works with.
     pub negotiator: Negotiator,
     pub form_throttle: FormThrottle,
@@ -175,6 +176,7 @@ impl App {
             own_pages: OwnPages::new(store.clone(), &secret, erasures, retention),
             campaigns: Campaigns::new(store.clone()),
             negotiator: Negotiator::new(store.clone()),
+            secret: secret.clone(),
             form_throttle: FormThrottle::new(store.clone(), budget, &secret),
             sent_forms: Sealer::new(&secret, KeyPurpose::SentForm),
             keys: Keys::new(store.clone(), mode),
@@ -295,7 +297,8 @@ impl Core {
     /// How things are while the store can be used. Requests within a second of each other get the same answer, and while the
     /// store is asked all of them wait for that one. Why it cannot be used is for the operator, who reads it once.
     pub async fn readiness(&self, request_id: Option<&str>, now: Tick) -> Option<Readiness> {
-        if supervise::ended().is_some() {
+        // A node without the secret that others have opens no link.
+        if supervise::ended().is_some() || self.secret.generations().is_replaced() {
             return None;
         }
         let mut checked = self.checked.lock().await;

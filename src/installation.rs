@@ -89,8 +89,14 @@ pub struct KnownGeneration {
     pub fingerprint: String,
     pub begins_at: Timestamp,
     pub leaked: bool,
-    /// Whether everything that the rotation sets off was done.
+    /// Whether it began, and everything that the rotation sets off was done.
     pub is_done: bool,
+}
+
+/// The time by which generations are judged: one that began stays begun where a clock goes wrong.
+pub fn time_of_generations(known: &[KnownGeneration], now: Timestamp) -> Timestamp {
+    let begun = known.iter().filter(|generation| generation.is_done).map(|generation| generation.begins_at);
+    begun.fold(now, Timestamp::max)
 }
 
 /// Every generation after the first, the oldest first.
@@ -126,18 +132,19 @@ impl HeldSecret {
     }
 }
 
-/// Lets every node know that there is another generation; it may be known already.
+/// Lets every node know that there is another generation, or that all that it sets off was done. False if another one has its number.
 pub struct AddGeneration(pub KnownGeneration);
 
 impl Unit for AddGeneration {
-    type Done = ();
+    type Done = bool;
     const HOW: How = How::Write;
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let KnownGeneration { number, fingerprint, begins_at, leaked, is_done } = &self.0;
         let add = "INSERT INTO secret_generations (number, fingerprint, begins_at, after_leak, done) VALUES ($1, $2, $3, $4, $5)
-                   ON CONFLICT (number) DO UPDATE SET done = excluded.done WHERE excluded.done";
-        sql.execute(add, values![*number, fingerprint, *begins_at, *leaked, *is_done]).await.map(|_| ())
+                   ON CONFLICT (number) DO UPDATE SET done = excluded.done OR secret_generations.done
+                       WHERE secret_generations.fingerprint = excluded.fingerprint";
+        Ok(sql.execute(add, values![*number, fingerprint, *begins_at, *leaked, *is_done]).await? == 1)
     }
 }
 

@@ -213,7 +213,19 @@ impl Membership {
 
     /// Whether a token is one of ours; does not query the store.
     pub fn is_link(&self, purpose: Purpose, token: &str) -> bool {
-        self.tokens.read(purpose, token).is_some()
+        self.read(purpose, token).is_some()
+    }
+
+    /// Whether a token lets its holder do more than say no: not if only a leaked generation of the secret made it.
+    pub fn is_more_than_no(&self, token: &str) -> bool {
+        self.tokens.read(Purpose::Decline, token).is_some()
+    }
+
+    fn read(&self, purpose: Purpose, token: &str) -> Option<SignUpRef> {
+        match purpose {
+            Purpose::Decline => self.tokens.read_no(purpose, token),
+            _ => self.tokens.read(purpose, token),
+        }
     }
 
     pub async fn find(
@@ -222,7 +234,7 @@ impl Membership {
         token: &str,
         now: Timestamp,
     ) -> Result<Option<LinkedSignUp>, StoreError> {
-        let Some(sign_up) = self.tokens.read(purpose, token) else { return Ok(None) };
+        let Some(sign_up) = self.read(purpose, token) else { return Ok(None) };
         Ok(self.store.run(FindSignUp(sign_up, now)).await?.map(|record| LinkedSignUp { sign_up, record }))
     }
 
@@ -245,7 +257,7 @@ impl Membership {
         silence: Option<SilenceChange>,
         now: Timestamp,
     ) -> Result<Declining, StoreError> {
-        let Some(sign_up) = self.tokens.read(Purpose::Decline, token) else { return Ok(Declining::Unknown) };
+        let Some(sign_up) = self.read(Purpose::Decline, token) else { return Ok(Declining::Unknown) };
         self.store.run(Decline { sign_up, how, silence, now }).await
     }
 
@@ -256,7 +268,7 @@ impl Membership {
         silence: SilenceChange,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let Some(sign_up) = self.tokens.read(Purpose::Decline, token) else { return Ok(false) };
+        let Some(sign_up) = self.read(Purpose::Decline, token) else { return Ok(false) };
         self.store.run(ChooseSilence { sign_up, silence, now }).await
     }
 

@@ -90,7 +90,7 @@ impl Webhooks {
         now: Timestamp,
     ) -> Result<(EndpointId, WebhookSecret), EndpointProblem> {
         self.client.check(partner, url).await?;
-        let made_with = self.secret.generations().current().number;
+        let made_with = self.secret.generations().newest_number();
         let added = self
             .store
             .run(AddEndpoint { partner: partner.to_owned(), url: url.as_str().to_owned(), made_with, now })
@@ -121,7 +121,7 @@ impl Webhooks {
     ) -> Result<WebhookSecret, EndpointProblem> {
         let unless_after = if ends_oldest { Timestamp::from_millis(i64::MAX) } else { now.minus(OLD_SECRET_SIGNS_FOR) };
         let generation = new_generation().map_err(StoreError::from)?;
-        let made_with = self.secret.generations().current().number;
+        let made_with = self.secret.generations().newest_number();
         match self.store.run(RotateEndpoint { id, generation, made_with, unless_after, now }).await? {
             Some(generation) => self.secret_of(id, made_with, generation),
             None => match self.find(id).await?.rotated_at {

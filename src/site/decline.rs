@@ -23,7 +23,7 @@ pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
 pub async fn read(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     visit.check_link(Purpose::Decline).await?;
     let found = visit.find_sign_up(Purpose::Decline).await?;
-    if !found.record.is_member {
+    if !found.record.is_member || !visit.app().membership.is_more_than_no(visit.parameter) {
         return page(visit, false).await;
     }
     let visit = visit.who_chose(found.record.language);
@@ -84,9 +84,17 @@ async fn take_back(visit: Visit<'_>, head: &Parts, notice: Option<&str>, answers
 }
 
 async fn page(visit: Visit<'_>, saved: bool) -> PageResult {
-    let found = visit.find_sign_up(Purpose::Decline).await?;
+    let mut found = visit.find_sign_up(Purpose::Decline).await?;
     let visit = visit.who_chose(found.record.language);
-    let again_path = visit.place(format!("/confirm/{}", visit.app().membership.token(Purpose::Confirm, &found)));
+    let membership = &visit.app().membership;
+    let again_path = match membership.is_more_than_no(visit.parameter) {
+        true => visit.place(format!("/confirm/{}", membership.token(Purpose::Confirm, &found))),
+        // Others may have made this link: it leads to nothing that is somebody's.
+        false => {
+            found.record.can_take_back = false;
+            visit.place("/".to_owned())
+        }
+    };
     let view = DeclineView { sign_up: &found.record, again_path: &again_path, saved };
     Ok(visit.page(view::decline(visit.frame(), &view)))
 }

@@ -1,7 +1,8 @@
 //! `unionhall secret`: rotate the installation's secret, see its generations, end one, replace one that is lost.
 
+use std::fs::{File, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,26 +12,23 @@ use clap::{Args, Subcommand};
 use super::watch::{LOOKS_EVERY, SecretWatch};
 use super::{find, held, new_text};
 use crate::cli::audit::act;
-use crate::cli::files::{beside, cannot_write, is_there, new_file_of, put_in_place, replace};
+use crate::cli::files::{beside as beside_of, cannot_write, is_there, new_file_of, put_in_place, replace};
 use crate::cli::{print_aside, print_line, print_table, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Keyring, Records, SecretSettings, StoreSettings, quoted, read_secret};
 use crate::domain::secret::{Generation, SAYS_NO_FOR};
-use crate::domain::time::{DAY, Timestamp, parse_span};
+use crate::domain::time::{Timestamp, parse_span};
 use crate::installation::{AddGeneration, CompareSecret, KnownGeneration, ListGenerations, ReplaceSecret};
-use crate::membership::mail_again::{MailPendingAgain, PendingPlace};
 use crate::membership::tombstones::AreThereTombstonesOf;
 use crate::operator::{Claim, Operator};
 use crate::partners::endpoints::{AreThereEndpointsOf, AskToRotate};
+use crate::private_files::file_to_append;
 
 /// When a rotation begins that every node reads from the same file: more than one look of a node away.
 const SOON: Duration = LOOKS_EVERY.saturating_mul(2);
 
 /// And one whose file is given to each node first.
 const AFTER_HANDING_OUT: Duration = Duration::from_secs(15 * 60);
-
-/// How long partners have to rotate the secrets of their endpoints after a leak.
-const PARTNERS_HAVE: Duration = DAY.saturating_mul(7);
 
 #[derive(Subcommand)]
 pub(in crate::cli) enum SecretCommand {
@@ -144,21 +142,27 @@ impl SecretArgs {
 }
 
 async fn rotate(task: &RotateSecret, operator: &Operator, now: Timestamp) -> anyhow::Result<()> {
-    let ring = task.shared.keyring(operator).await?;
+    let file = task.to.clone().map_or_else(|| task.shared.file(), Ok)?;
+    let _alone = lock(&file)?;
     let known = operator.ask(ListGenerations).await?;
-    let is_open = |generation: &Generation| {
-        generation.number > 1 && !known.iter().any(|known| known.number == generation.number && known.is_done)
+    let unfinished = Unfinished::find(&file, &known)?;
+    let ring = match &unfinished {
+        Some(Unfinished(ring)) => ring.clone(),
+        None => task.shared.keyring(operator).await?,
     };
-    let before = ring.generations().rev().nth(1);
-    let (ring, file) = match is_open(ring.newest()) && before.is_some() {
+    let is_missing = |generation: &&Generation| {
+        generation.number > 1 && !known.iter().any(|known| known.number == generation.number)
+    };
+    let goes_on = unfinished.is_some() || ring.generations().any(|generation| is_missing(&generation));
+    let ring = match goes_on {
         true => {
-            let leaked = before.is_some_and(|generation| generation.leaked_at.is_some());
+            let leaked = ring.generations().rev().nth(1).is_some_and(|before| before.leaked_at.is_some());
             ensure!(
                 leaked || !task.leaked,
                 "a rotation without --leaked was interrupted: finish it with `unionhall secret rotate`, then say --leaked"
             );
             print_aside("An earlier rotation was interrupted. It goes on.");
-            (ring, task.shared.file().ok())
+            ring
         }
         false => {
             let begins_in = match task.begins_in {
@@ -166,69 +170,104 @@ async fn rotate(task: &RotateSecret, operator: &Operator, now: Timestamp) -> any
                 None if task.shared.is_postgres()? => AFTER_HANDING_OUT,
                 None => SOON,
             };
-            let file = task.to.clone().map_or_else(|| task.shared.file(), Ok)?;
             let rotated = ring.rotated(&new_text()?, now.plus(begins_in), task.leaked.then_some(now))?;
-            write(&file, &rotated, &task.shared.store.data, task.to.is_some())?;
-            (rotated, Some(file))
+            write(&beside(&file), &rotated, &file, &task.shared.store.data)?;
+            rotated
         }
     };
-    let newest = ring.newest();
-    let leaked =
-        ring.generations().any(|generation| generation.leaked_at.is_some() && generation.number + 1 == newest.number);
-    let generation = KnownGeneration {
-        number: newest.number,
-        fingerprint: newest.fingerprint(),
-        begins_at: newest.begins_at.unwrap_or(now),
-        leaked,
-        is_done: false,
-    };
-    operator.run_unaudited(AddGeneration(generation.clone())).await?;
-    let after =
-        if leaked { Some(after_leak(operator, &generation, now.plus(PARTNERS_HAVE), now).await?) } else { None };
-    let about = format!("generation {}{}", generation.number, if leaked { ", after a leak" } else { "" });
-    let done = AddGeneration(KnownGeneration { is_done: true, ..generation.clone() });
-    operator.audited(act("secret rotate", about, now)).run(done).await?;
-    report(task, &ring, &generation, file.as_deref(), after)
-}
-
-/// What followed from a leak, or a loss: how many pending sign-ups are mailed again, and how many endpoints are to be rotated.
-type Followed = (u64, u64);
-
-async fn after_leak(
-    operator: &Operator,
-    generation: &KnownGeneration,
-    rotate_by: Timestamp,
-    now: Timestamp,
-) -> anyhow::Result<Followed> {
-    let endpoints = operator.run_unaudited(AskToRotate { before: generation.number, by: rotate_by }).await?;
-    let (mut after, mut step, mut mails) = (Some(PendingPlace::default()), 0, 0);
-    while let Some(place) = after {
-        let first_at = generation.begins_at.max(now);
-        let again = MailPendingAgain { after: place, mailed_before: first_at, step, first_at, now };
-        let (next, queued) = operator.run_unaudited(again).await?;
-        (after, step, mails) = (next, step + 1, mails + queued);
+    // The records know it before the file changes: of two rotations at once, one is refused, and what its file held stays.
+    for generation in ring.generations().filter(is_missing) {
+        let added = known_of(&ring, generation, now);
+        if !operator.run_unaudited(AddGeneration(added)).await? {
+            std::fs::remove_file(beside(&file))?;
+            bail!(
+                "another rotation made generation {} at the same moment; this one changed nothing. `unionhall secret status` shows how it is",
+                generation.number
+            );
+        }
     }
-    Ok((mails, endpoints))
+    if is_there(&beside(&file))? {
+        match task.to.is_some() {
+            true => put_in_place(&beside(&file), &file).and_then(|()| std::fs::remove_file(beside(&file))),
+            false => replace(&beside(&file), &file),
+        }
+        .with_context(|| cannot_write(&file))?;
+    }
+    let newest = known_of(&ring, ring.newest(), now);
+    let about = format!("generation {}{}", newest.number, if newest.leaked { ", after a leak" } else { "" });
+    operator.note(act("secret rotate", about, now)).await?;
+    report(task, &ring, &newest, &file)
 }
 
-/// Writes the file whole or not at all, with the owner and rights of the one before.
-fn write(path: &Path, ring: &Keyring, data: &Path, is_new: bool) -> anyhow::Result<()> {
+/// A rotation that was interrupted before its file was in its place.
+struct Unfinished(Keyring);
+
+impl Unfinished {
+    /// What lies beside the file, unless the records know another generation of its number.
+    fn find(file: &Path, known: &[KnownGeneration]) -> anyhow::Result<Option<Self>> {
+        let beside = beside(file);
+        if !is_there(&beside)? {
+            return Ok(None);
+        }
+        let ring = read_secret(&beside)?;
+        let newest = ring.newest();
+        let is_another =
+            |known: &KnownGeneration| known.number == newest.number && known.fingerprint != newest.fingerprint();
+        if known.iter().any(is_another) || newest.number == 1 {
+            std::fs::remove_file(&beside)?;
+            return Ok(None);
+        }
+        Ok(Some(Self(ring)))
+    }
+}
+
+fn known_of(ring: &Keyring, generation: &Generation, now: Timestamp) -> KnownGeneration {
+    let before = ring.generations().filter(|before| before.number < generation.number).next_back();
+    KnownGeneration {
+        number: generation.number,
+        fingerprint: generation.fingerprint(),
+        begins_at: generation.begins_at.unwrap_or(now),
+        leaked: before.is_some_and(|before| before.leaked_at.is_some()),
+        is_done: false,
+    }
+}
+
+/// Where the new file lies until the records know of it.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".rotated");
+    name.into()
+}
+
+/// Holds the file of the secret for this process alone.
+fn lock(file: &Path) -> anyhow::Result<File> {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".lock");
+    let path = PathBuf::from(name);
+    let lock = file_to_append(&path).with_context(|| cannot_write(&path))?;
+    let free = lock.try_lock().is_ok();
+    ensure!(free, "another command changes the secret right now; nothing was changed");
+    Ok(lock)
+}
+
+/// Writes a file whole or not at all, with the owner and the rights of another, but nobody else may read it.
+fn write(path: &Path, ring: &Keyring, like: &Path, data: &Path) -> anyhow::Result<()> {
     let text = ring.text();
     Keyring::parse(text.reveal()).context("the rotated secret could not be read back; nothing was changed")?;
-    let unfinished = beside(path, "secret");
+    let unfinished = beside_of(path, "secret");
     let write = || {
         let mut file = new_file_of(&unfinished, data)?;
         file.write_all(text.reveal().as_bytes())?;
         file.write_all(b"\n")?;
-        if let Ok(before) = std::fs::metadata(path) {
-            file.set_permissions(before.permissions())?;
+        if let Ok(before) = std::fs::metadata(like) {
+            file.set_permissions(Permissions::from_mode(before.permissions().mode() & 0o770))?;
             let own = file.metadata()?;
             if (own.uid(), own.gid()) != (before.uid(), before.gid()) {
                 chown(&unfinished, Some(before.uid()), Some(before.gid()))?;
             }
         }
         file.sync_all()?;
-        if is_new { put_in_place(&unfinished, path) } else { replace(&unfinished, path) }
+        replace(&unfinished, path)
     };
     let written = write();
     // Gone already, or never made.
@@ -236,13 +275,7 @@ fn write(path: &Path, ring: &Keyring, data: &Path, is_new: bool) -> anyhow::Resu
     written.with_context(|| format!("{}. Nothing was changed", cannot_write(path)))
 }
 
-fn report(
-    task: &RotateSecret,
-    ring: &Keyring,
-    generation: &KnownGeneration,
-    file: Option<&Path>,
-    after: Option<Followed>,
-) -> anyhow::Result<()> {
+fn report(task: &RotateSecret, ring: &Keyring, generation: &KnownGeneration, file: &Path) -> anyhow::Result<()> {
     let (number, at) = (generation.number, generation.begins_at);
     let flags = task.shared.store.as_flags();
     print_line(&format!(
@@ -250,23 +283,18 @@ fn report(
     ))?;
     let older: Vec<_> =
         ring.generations().filter(|older| older.number < number).map(|older| older.number.to_string()).collect();
-    match after {
-        None => print_line(&format!(
+    match generation.leaked {
+        false => print_line(&format!(
             "What older generations ({}) made works on until it expires. `unionhall secret status{flags}` says when one can be retired.",
             older.join(", ")
         ))?,
-        Some((mails, endpoints)) => {
-            print_line(
-                "From then on everybody is signed out, and links that were mailed before work only to say no to mail, for 30 days.",
-            )?;
-            print_line(&format!("Mailed again, four a second from then on: {mails} pending sign-ups."))?;
-            print_line(&format!(
-                "Webhook endpoints whose partners are asked by mail to rotate their secret within 7 days: {endpoints}. Write to those without \
-                 a contact yourself: `unionhall webhooks list{flags}` lists the endpoints, `unionhall partners list{flags}` the contacts."
-            ))?;
-        }
+        true => print_line(&format!(
+            "From then on everybody is signed out, and links that were mailed before work only to say no to mail, for 30 days. The service \
+             mails those who have not answered again, four a second, and asks the contacts of partners to rotate the secrets of their webhook \
+             endpoints within 7 days. Write to partners without a contact yourself: `unionhall webhooks list{flags}` and `unionhall partners \
+             list{flags}` show them."
+        ))?,
     }
-    let Some(file) = file else { return Ok(()) };
     let shown = quoted(&file.to_string_lossy());
     match task.shared.is_postgres()? || task.to.is_some() {
         true => print_line(&format!(
@@ -307,10 +335,14 @@ pub(super) async fn needs(
 
 async fn status(task: &SecretArgs, operator: &Operator, now: Timestamp) -> anyhow::Result<()> {
     let ring = task.keyring(operator).await?;
+    let known = operator.ask(ListGenerations).await?;
     let mut rows = Vec::new();
     for generation in ring.generations() {
         let leaked = if generation.leaked_at.is_some() { "leaked; " } else { "" };
-        let needs = needs(operator, &ring, generation.number, now).await?;
+        let mut needs = needs(operator, &ring, generation.number, now).await?;
+        if generation.number > 1 && !known.iter().any(|known| known.number == generation.number) {
+            needs.push("the records do not know it: `unionhall secret rotate` finishes what was begun".to_owned());
+        }
         let why = if needs.is_empty() { "nothing; it can be retired".to_owned() } else { needs.join("; ") };
         let begins = generation.begins_at.map_or_else(|| "the first start".to_owned(), |at| at.to_string());
         rows.push(format!("{:<6}{begins:<26}{leaked}{why}", generation.number));
@@ -319,6 +351,8 @@ async fn status(task: &SecretArgs, operator: &Operator, now: Timestamp) -> anyho
 }
 
 async fn retire(task: &RetireGeneration, operator: &Operator, now: Timestamp) -> anyhow::Result<()> {
+    let file = task.shared.file()?;
+    let _alone = lock(&file)?;
     let (ring, number) = (task.shared.keyring(operator).await?, task.number);
     let flags = task.shared.store.as_flags();
     ensure!(
@@ -328,8 +362,7 @@ async fn retire(task: &RetireGeneration, operator: &Operator, now: Timestamp) ->
     let needs = needs(operator, &ring, number, now).await?;
     ensure!(needs.is_empty(), "generation {number} is still needed: {}. Nothing was changed", needs.join("; "));
     let rest = ring.without(number).with_context(|| format!("generation {number} is the newest"))?;
-    let file = task.shared.file()?;
-    write(&file, &rest, &task.shared.store.data, false)?;
+    write(&file, &rest, &file, &task.shared.store.data)?;
     operator.note(act("secret retire", format!("generation {number}"), now)).await?;
     print_line(&format!("Generation {number} is gone from {}. Referral codes stay as they are.", file.display()))?;
     if task.shared.is_postgres()? {
@@ -340,6 +373,7 @@ async fn retire(task: &RetireGeneration, operator: &Operator, now: Timestamp) ->
 
 async fn replace_lost(task: &ReplaceLost, operator: &Operator, now: Timestamp) -> anyhow::Result<()> {
     let file = task.shared.file()?;
+    let _alone = lock(&file)?;
     let found = if is_there(&file)? { Some(read_secret(&file)?) } else { None };
     if let Some(ring) = &found {
         match operator.ask(CompareSecret(held(ring))).await? {
@@ -362,7 +396,7 @@ async fn replace_lost(task: &ReplaceLost, operator: &Operator, now: Timestamp) -
         ),
         None => {
             let ring = Keyring::begin(number, &new_text()?)?;
-            write(&file, &ring, &task.shared.store.data, true)?;
+            write(&file, &ring, &file, &task.shared.store.data)?;
             ring
         }
     };
@@ -371,9 +405,9 @@ async fn replace_lost(task: &ReplaceLost, operator: &Operator, now: Timestamp) -
         fingerprint: ring.newest().fingerprint(),
         begins_at: now,
         leaked: true,
-        is_done: true,
+        is_done: false,
     };
-    let (mails, endpoints) = after_leak(operator, &generation, now, now).await?;
+    let endpoints = operator.run_unaudited(AskToRotate { before: number, by: now }).await?;
     operator.audited(act("secret replace", format!("generation {number}"), now)).run(ReplaceSecret(generation)).await?;
     print_line(&format!("The records have a new secret, in {}.", file.display()))?;
     print_line(
@@ -381,7 +415,7 @@ async fn replace_lost(task: &ReplaceLost, operator: &Operator, now: Timestamp) -
          who were erased are not recognized when they come again: they get another referral code, and can count for a reward again. People \
          who asked for a referral link and never joined get another one. Members keep their codes and links.",
     )?;
-    print_line(&format!("Mailed again, four a second: {mails} pending sign-ups."))?;
+    print_line("Those who have not answered are mailed again by the service, four a second.")?;
     print_line(&format!(
         "Webhook endpoints that are disabled until their partners rotate the secret: {endpoints}. Those with a contact are mailed."
     ))?;

@@ -11,7 +11,9 @@ use crate::config::{Keyring, Records, StoreSettings, read_secret};
 use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::secret::Secret;
-use crate::installation::{ClaimSecret, CompareSecret, HeldSecret, KnownGeneration};
+use crate::installation::{
+    ClaimSecret, CompareSecret, HeldSecret, KnownGeneration, ListGenerations, time_of_generations,
+};
 use crate::operator::{Claim, Operator};
 use crate::random;
 
@@ -95,7 +97,8 @@ pub(super) async fn known(
     let Some(ring) = found else {
         bail!("the records have no secret yet: start the service once, which makes it");
     };
-    let secret = ring.secret(Clock::start().now().time);
+    let known = operator.ask(ListGenerations).await?;
+    let secret = ring.secret(time_of_generations(&known, Clock::start().now().time));
     let (secret, held) = match mode {
         Mode::Live => (secret, held(&ring)),
         Mode::Test => (secret.of_sandbox(), held_by_sandbox(&secret)),
@@ -125,7 +128,8 @@ pub(super) async fn claim(
             (Keyring::plain(&text)?, true)
         }
     };
-    let secret = ring.secret(Clock::start().now().time);
+    let known = operator.ask(ListGenerations).await?;
+    let secret = ring.secret(time_of_generations(&known, Clock::start().now().time));
     match operator.run_unaudited(ClaimSecret(held(&ring))).await? {
         Claim::First if made => Ok(Claimed { secret, ring, origin: SecretOrigin::Made }),
         Claim::First => Ok(Claimed { secret, ring, origin: SecretOrigin::Given }),

@@ -246,7 +246,8 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
 async fn require_records(settings: &StoreSettings) -> anyhow::Result<()> {
     let records = settings.records()?;
     let are_there = match &records {
-        Records::Sqlite(file) => is_there(file)?,
+        // A first start that was ended early leaves an empty file.
+        Records::Sqlite(file) => is_there(file)? && std::fs::metadata(file)?.len() > 0,
         Records::Postgres(address) => {
             let opened = PostgresStore::open((**address).clone(), Prepare::Expect, 1).await;
             // What else is wrong is told where the records are opened.

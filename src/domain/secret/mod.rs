@@ -216,8 +216,9 @@ pub struct Generations {
     list: Vec<Generation>,
     /// Which one makes everything new.
     current: usize,
-    /// Until when each one reads what a leak ends, in the order of `list`.
     now: Timestamp,
+    /// Whether a leak ended the current one, too, because its successor began and is not here.
+    is_replaced: bool,
 }
 
 impl Generations {
@@ -226,7 +227,7 @@ impl Generations {
         list.sort_by_key(|generation| std::cmp::Reverse(generation.number));
         let begun = list.iter().position(|generation| generation.begins() <= now);
         let current = begun.or_else(|| list.len().checked_sub(1))?;
-        Some(Self { carried, list, current, now })
+        Some(Self { carried, list, current, now, is_replaced: false })
     }
 
     /// The same at another time.
@@ -234,6 +235,16 @@ impl Generations {
     pub fn at(self, now: Timestamp) -> Self {
         let current = self.list.iter().position(|generation| generation.begins() <= now);
         Self { current: current.unwrap_or(self.list.len() - 1), now, ..self }
+    }
+
+    /// The same where the successor of a leaked generation began and was not given to this node: it reads nothing that a leak ends.
+    #[must_use]
+    pub fn replaced(self) -> Self {
+        Self { is_replaced: true, ..self }
+    }
+
+    pub fn is_replaced(&self) -> bool {
+        self.is_replaced
     }
 
     pub fn current(&self) -> &Generation {
@@ -258,29 +269,31 @@ impl Generations {
         }
     }
 
+    /// The newest that there is, which may begin later: every node reads it already.
+    pub fn newest_number(&self) -> u32 {
+        self.list[0].number
+    }
+
     /// What reads for a purpose, the newest first: also a generation that only other nodes make things with yet.
     pub fn reading(&self, purpose: KeyPurpose) -> impl Iterator<Item = &hmac::Key> {
-        self.reading_until(purpose, |leaked_at, _| leaked_at.is_none())
-    }
-
-    /// The same for a way to say no, which works for a while after a leak: people must be able to.
-    pub fn reading_no(&self, purpose: KeyPurpose) -> impl Iterator<Item = &hmac::Key> {
-        self.reading_until(purpose, |leaked_at, now| leaked_at.is_none_or(|at| now < at.plus(SAYS_NO_FOR)))
-    }
-
-    fn reading_until(
-        &self,
-        purpose: KeyPurpose,
-        reads: impl Fn(Option<Timestamp>, Timestamp) -> bool,
-    ) -> impl Iterator<Item = &hmac::Key> {
         let kept = purpose.after_rotation() == AfterRotation::ReadUntilRetired;
-        let list = self.list.iter().enumerate();
-        let reading = list.filter(move |(at, generation)| {
-            // A leak ends it when its successor begins, and not while it is the only one.
-            let leaked_at = generation.leaked_at.filter(|_| *at > self.current);
-            kept || reads(leaked_at, self.now)
+        let reading = (0..self.list.len()).filter(move |at| kept || !self.is_ended(*at));
+        reading.map(move |at| self.list[at].key(purpose))
+    }
+
+    /// The same for a way to say no of something that was made at a time. That works for a while after a leak, because people must be
+    /// able to, but not for what came after it.
+    pub fn reading_no(&self, purpose: KeyPurpose, made_at: Timestamp) -> impl Iterator<Item = &hmac::Key> {
+        let reading = (0..self.list.len()).filter(move |at| {
+            let successor = at.checked_sub(1).map(|at| self.list[at].begins());
+            !self.is_ended(*at) || successor.is_some_and(|ended| made_at < ended && self.now < ended.plus(SAYS_NO_FOR))
         });
-        reading.map(move |(_, generation)| generation.key(purpose))
+        reading.map(move |at| self.list[at].key(purpose))
+    }
+
+    /// Whether a leak ended one: not before its successor begins.
+    fn is_ended(&self, at: usize) -> bool {
+        self.list[at].leaked_at.is_some() && at > self.current || self.is_replaced
     }
 }
 
@@ -303,7 +316,7 @@ impl Secret {
     fn only(generation: Generation) -> Self {
         let carried = generation.carried();
         let now = Timestamp::from_millis(0);
-        Self::of(Generations { carried, list: vec![generation], current: 0, now })
+        Self::of(Generations { carried, list: vec![generation], current: 0, now, is_replaced: false })
     }
 
     pub fn generations(&self) -> Arc<Generations> {
@@ -413,8 +426,10 @@ mod tests {
         let all = all.at(at(100));
         assert_eq!(count(&all, KeyPurpose::SessionCookie), 1);
         assert_eq!(count(&all, KeyPurpose::AddressMark), 2);
-        assert_eq!(all.reading_no(KeyPurpose::MailToken).count(), 2);
-        assert_eq!(all.at(at(50).plus(SAYS_NO_FOR)).reading_no(KeyPurpose::MailToken).count(), 1);
+        assert_eq!(all.reading_no(KeyPurpose::MailToken, at(99)).count(), 2);
+        assert_eq!(all.reading_no(KeyPurpose::MailToken, at(100)).count(), 1, "made after the leak");
+        assert_eq!(count(&all.clone().replaced(), KeyPurpose::SessionCookie), 0);
+        assert_eq!(all.at(at(100).plus(SAYS_NO_FOR)).reading_no(KeyPurpose::MailToken, at(99)).count(), 1);
     }
 
     #[test]

@@ -33,14 +33,6 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Whether its holder says no to mail, or a mail server does for them: possible for a while even after a leak.
-    const fn says_no(self) -> bool {
-        match self {
-            Self::Decline | Self::Bounce | Self::BounceOfPerson | Self::Unsubscribe(_) => true,
-            Self::Confirm | Self::SignIn => false,
-        }
-    }
-
     const fn label(self) -> &'static [u8] {
         match self {
             Self::Confirm => b"confirm",
@@ -73,7 +65,12 @@ impl TokenMaker {
 
     /// The sign-up that a token is about, if it is one of ours for this purpose.
     pub fn read(&self, purpose: Purpose, token: &str) -> Option<SignUpRef> {
-        self.verify(purpose, token).map(|(id, created_at)| SignUpRef { id: SignUpId(id), created_at })
+        self.verify(purpose, token, false).map(|(id, created_at)| SignUpRef { id: SignUpId(id), created_at })
+    }
+
+    /// The same for saying no and nothing else, which works for a while after the secret leaked.
+    pub fn read_no(&self, purpose: Purpose, token: &str) -> Option<SignUpRef> {
+        self.verify(purpose, token, true).map(|(id, created_at)| SignUpRef { id: SignUpId(id), created_at })
     }
 
     /// A token that names a person.
@@ -82,7 +79,8 @@ impl TokenMaker {
     }
 
     pub fn read_person(&self, purpose: Purpose, token: &str) -> Option<PersonRef> {
-        self.verify(purpose, token).map(|(id, created_at)| PersonRef { id, created_at })
+        // Such a token only switches mail off, or reports what became of it.
+        self.verify(purpose, token, true).map(|(id, created_at)| PersonRef { id, created_at })
     }
 
     /// The kind of mail that a token switches off, and for whom.
@@ -97,7 +95,7 @@ impl TokenMaker {
     }
 
     pub fn read_sign_in(&self, token: &str) -> Option<SignInRef> {
-        self.verify(Purpose::SignIn, token).map(|(id, created_at)| SignInRef { id: SignInId(id), created_at })
+        self.verify(Purpose::SignIn, token, false).map(|(id, created_at)| SignInRef { id: SignInId(id), created_at })
     }
 
     /// The code that stands beside that link.
@@ -118,7 +116,7 @@ impl TokenMaker {
         [number(id), number(created_at.as_millis()), proof].concat()
     }
 
-    fn verify(&self, purpose: Purpose, token: &str) -> Option<(i64, Timestamp)> {
+    fn verify(&self, purpose: Purpose, token: &str, is_no: bool) -> Option<(i64, Timestamp)> {
         use subtle::ConstantTimeEq;
         let token = token.as_bytes();
         if token.len() != NUMBER + NUMBER + PROOF {
@@ -130,8 +128,8 @@ impl TokenMaker {
         let (id, created_at) = (number(id)?, Timestamp::from_millis(number(created_at)?));
         let generations = self.0.generations();
         let is_of = |key| bool::from(proof_with(key, purpose, id, created_at).as_bytes().ct_eq(proof));
-        let is_ours = match purpose.says_no() {
-            true => generations.reading_no(KeyPurpose::MailToken).any(is_of),
+        let is_ours = match is_no {
+            true => generations.reading_no(KeyPurpose::MailToken, created_at).any(is_of),
             false => generations.reading(KeyPurpose::MailToken).any(is_of),
         };
         is_ours.then_some((id, created_at))

@@ -102,7 +102,7 @@ fn named(text: &[u8], tokens: &TokenMaker) -> Option<ReportedMail> {
             read(&rest[..end])
         })
     };
-    let sign_up = |purpose, token: &str| tokens.read(purpose, token).map(ReportedMail::OfSignUp);
+    let sign_up = |purpose, token: &str| tokens.read_no(purpose, token).map(ReportedMail::OfSignUp);
     let person = |token: &str| tokens.read_person(Purpose::BounceOfPerson, token).map(ReportedMail::OfPerson);
     after(RETURN_PATH, &|token| sign_up(Purpose::Bounce, token).or_else(|| person(token)))
         .or_else(|| after("/not-me/", &|token| sign_up(Purpose::Decline, token)))

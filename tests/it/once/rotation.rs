@@ -180,11 +180,26 @@ async fn what_a_leaked_secret_made_is_dead_but_for_saying_no() {
 
         union.done(
             &["rotate", "--leaked", "--in", "0s"],
-            &["everybody is signed out", "1 pending sign-ups", "rotate their secret within 7 days: 1"],
+            &["everybody is signed out", "mails those who have not answered again", "endpoints within 7 days"],
         );
         union.until_used(2).await;
         assert_eq!((union.opens(&confirm).await, union.opens(&decline).await), (404, 200));
+        wait_for!(async || server.number("SELECT count(*) FROM secret_generations WHERE done") == 1).await;
         assert_eq!(server.number("SELECT count(*) FROM outbox"), 1, "mailed again");
+        // Whoever has the leaked secret can make any such link: it says no, and leads to nothing else.
+        let page = server.get(&decline).await.text();
+        assert!(page.contains("Withdraw") && !page.contains("/confirm/"), "{page}");
+        let fields = format!("do=take-back&seen=0&notice={}", server.rows("SELECT hash FROM notices LIMIT 1")[0][0]);
+        let refused = server.send(Request::post(&decline).header("sec-fetch-site", "same-origin"), fields).await;
+        assert!(refused.status == 404 || !refused.text().contains("member"), "{refused:?}");
+        assert_eq!(server.number("SELECT count(*) FROM sign_ups WHERE state = 'pending'"), 1);
+        let later = union.sign_up("later@example.com").await;
+        let leaked = Keyring::plain(TEXT).unwrap().secret(Clock::start().now().time);
+        let created = server.number(&format!("SELECT created_at FROM sign_ups WHERE id = {later}"));
+        let made_up =
+            SignUpRef { id: unionhall::domain::sign_up::SignUpId(later), created_at: Timestamp::from_millis(created) };
+        let forged = TokenMaker::new(&leaked).token(Purpose::Decline, made_up);
+        assert_eq!(union.opens(&format!("/not-me/{forged}")).await, 404, "what came after the leak");
         let newer = union.link("confirm", Purpose::Confirm, waits);
         assert_ne!(newer, confirm);
         assert_eq!(union.opens(&newer).await, 200);
@@ -194,7 +209,8 @@ async fn what_a_leaked_secret_made_is_dead_but_for_saying_no() {
         assert!(server.run(&["audit"]).contains("secret rotate"));
         // Again, and interrupted: nothing is done twice.
         union.done(&["rotate", "--in", "0s"], &["Generation 3"]);
-        server.execute("UPDATE secret_generations SET done = FALSE WHERE number = 3");
+        server.execute("DELETE FROM secret_generations WHERE number = 3");
+        union.done(&["status"], &["the records do not know it"]);
         union.refused(&["rotate", "--leaked"], &["was interrupted"]);
         union.done(&["rotate"], &["An earlier rotation was interrupted. It goes on.", "Generation 3"]);
         assert_eq!(union.ring().generations().count(), 3);
@@ -218,7 +234,9 @@ async fn a_rotation_that_was_killed_goes_on() {
         let (_, home) = server.stop();
         let server = Rotated::serve(home, &file);
         std::fs::write(&file, TEXT).unwrap();
-        wait_for!(async || server.log().contains("the secret was rotated, and this node lacks generation 2")).await;
+        // A running node does not go back: what leaked would read again.
+        wait_for!(async || server.log().contains("lacks a generation that this node has")).await;
+        assert!(!server.log().contains("generation 1 of the secret makes"));
         let (_, home) = server.stop();
         let mut command = unionhall(home.path());
         command.envs(home.records().settings()).env("UNIONHALL_SECRET", "");
@@ -276,4 +294,20 @@ async fn a_lost_secret_is_replaced_and_its_cost_is_told() {
         union.join("cleo@example.com").await;
         union.done(&["rotate", "--in", "0s"], &["Generation 3"]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_rotations_at_once_one_is_done() {
+    let union = Rotated::start(Home::on_sqlite(tempfile::tempdir().unwrap()));
+    let said: Vec<_> = std::thread::scope(|scope| {
+        let both = [(); 4].map(|()| scope.spawn(|| union.secret(&["rotate", "--in", "0s"])));
+        both.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let done = said.iter().filter(|(done, _)| *done).count();
+    assert!(done >= 1, "{said:?}");
+    assert!(said.iter().all(|(done, said)| *done || said.contains("changes the secret right now")), "{said:?}");
+    assert_eq!(union.ring().generations().count(), 1 + done);
+    union.done(&["status"], &["it makes everything new"]);
+    let Rotated { server, file, .. } = union;
+    let _again = Rotated::serve(server.stopped(), &file);
 }
