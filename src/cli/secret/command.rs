@@ -222,7 +222,7 @@ impl Unfinished {
 }
 
 fn known_of(ring: &Keyring, generation: &Generation, now: Timestamp) -> KnownGeneration {
-    let before = ring.generations().filter(|before| before.number < generation.number).next_back();
+    let before = ring.generations().rfind(|before| before.number < generation.number);
     KnownGeneration {
         number: generation.number,
         fingerprint: generation.fingerprint(),
