@@ -170,7 +170,10 @@ async fn rotate(task: &RotateSecret, operator: &Operator, now: Timestamp) -> any
                 None if task.shared.is_postgres()? => AFTER_HANDING_OUT,
                 None => SOON,
             };
-            let rotated = ring.rotated(&new_text()?, now.plus(begins_in), task.leaked.then_some(now))?;
+            // The file tells whole seconds.
+            let begins_at = now.plus(begins_in).as_millis().saturating_add(999) / 1000 * 1000;
+            let begins_at = Timestamp::from_millis(begins_at);
+            let rotated = ring.rotated(&new_text()?, begins_at, task.leaked.then_some(now))?;
             write(&beside(&file), &rotated, &file, &task.shared.store.data)?;
             rotated
         }
