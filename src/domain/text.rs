@@ -189,7 +189,7 @@ mod tests {
             ("a\u{e0041}\u{feff}", "aU+E0041U+FEFF", r#""a\udb40\udc41\ufeff""#),
             ("a\r\nb\n\tc\rd", "a\r\nb\n\tcU+000Dd", r#""a\u000d\u000ab\u000a\u0009c\u000dd""#),
             ("<b>\u{200b}\"&'", "<b>U+200B\"&'", r#""<b>\u200b\"&'""#),
-            (r#"", by "ana\u202e"#, "\", by \"anaU+202E", r#""\", by \"ana\\u202e""#),
+            (r#"", by "ana\u202e"#, r#"", by "ana\u202e"#, r#""\", by \"ana\\u202e""#),
             ("pay\u{200d}pal", "payU+200Dpal", r#""pay\u200dpal""#),
             ("\u{645}\u{200c}", "\u{645}U+200C", "\"\u{645}\\u200c\""),
         ] {
