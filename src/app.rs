@@ -126,6 +126,7 @@ pub struct Core {
     pub inbox: Option<Inbox>,
     keys: Keys,
     store: Store,
+    erasures: ErasureLog,
     checked: Mutex<LastCheck>,
     limiter: Arc<dyn Limiter>,
     wide: WideBudgets,
@@ -173,7 +174,7 @@ impl App {
             self_service: SelfService::new(store.clone(), &secret, outbound, Arc::clone(&webhooks), mode),
             webhooks,
             partners: Partners::new(store.clone()),
-            own_pages: OwnPages::new(store.clone(), &secret, erasures, retention),
+            own_pages: OwnPages::new(store.clone(), &secret, erasures.clone(), retention),
             campaigns: Campaigns::new(store.clone()),
             negotiator: Negotiator::new(store.clone()),
             secret: secret.clone(),
@@ -181,6 +182,7 @@ impl App {
             sent_forms: Sealer::new(&secret, KeyPurpose::SentForm),
             keys: Keys::new(store.clone(), mode),
             store,
+            erasures,
             checked: Mutex::default(),
             limiter,
             wide: WideBudgets::default(),
@@ -258,6 +260,15 @@ impl Core {
 
     pub fn limiter_status(&self) -> LimiterStatus {
         self.limiter.status()
+    }
+
+    /// Lets a later restore know that a key was revoked. The sandbox is in no backup.
+    pub async fn note_revoked(&self, key: KeyId, at: Timestamp) {
+        if !self.is_sandbox()
+            && let Err(error) = self.erasures.note_revoked(key, at).await
+        {
+            self.log.problem(None, &error.to_string());
+        }
     }
 
     /// The store failed a request; `cause` is for the operator.

@@ -24,6 +24,7 @@ use crate::keys::{KeyFigures, NewKey, records};
 use crate::mail::sources::ListSourceStatuses;
 use crate::operator::Operator;
 use crate::operator::partner::{self, KeyPartner, NotRotated};
+use crate::people::erasures::ErasureLog;
 use crate::random;
 
 #[derive(Subcommand)]
@@ -303,12 +304,21 @@ pub(super) async fn find(operator: &Operator, id: KeyId) -> anyhow::Result<KeyRe
 fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let (id, mode) = (task.id.id, task.id.mode(task.test));
     let act = act("keys revoke", format!("key {id}"), now);
-    let found = with_records(&task.store, mode, Prepare::Expect, async |operator| {
-        Ok(operator.audited(act).run(records::RevokeKey(id, now)).await?)
+    let log = ErasureLog::beside(&task.store.data);
+    let (revoked, noted) = with_records(&task.store, mode, Prepare::Expect, async |operator| {
+        let revoked = operator.audited(act).run(records::RevokeKey(id, now)).await?.ok_or(NotRotated::Unknown(id))?;
+        // The sandbox is in no backup.
+        let noted = match mode {
+            Mode::Live => log.note_revoked(id, revoked.key.revoked_at.unwrap_or(now)).await,
+            Mode::Test => Ok(()),
+        };
+        Ok((revoked, noted))
     })?;
-    let revoked = found.ok_or(NotRotated::Unknown(id))?;
     print_lines(&partner::revoked(&revoked, mode, now))?;
     partner::after_revoking(&revoked.key, mode, remedy::write).iter().for_each(|line| print_aside(line));
+    if let Err(error) = noted {
+        print_aside(&format!("unionhall: {error}"));
+    }
     Ok(())
 }
 

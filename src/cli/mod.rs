@@ -145,9 +145,9 @@ enum Command {
     /// again. All of the database is read and checked before it is put in its place.
     ///
     /// The ids of new sign-ups begin far ahead, so that no link that was mailed after the backup opens somebody else's
-    /// sign-up. Mail that waited is held, because it may have been sent since: decide with `unionhall mail release` or `drop`. Whoever was
-    /// erased since the backup, as the log of erasures tells, is named with the command that erases them again. What the
-    /// records cannot know is listed at the end.
+    /// sign-up. Mail that waited is held, because it may have been sent since: decide with `unionhall mail release` or `drop`. People who
+    /// were erased since the backup, as the log of erasures tells, are erased again, and keys that were revoked since are revoked again.
+    /// What the records cannot know is listed at the end.
     ///
     /// A backup without the secret needs it from --secret-file, UNIONHALL_SECRET or the file `secret` of the data folder.
     Restore(backup::RestoreSettings),
@@ -156,7 +156,8 @@ enum Command {
     /// Run it once after `pg_restore` and before the first start; the service refuses such records until then. Run it also after
     /// a recovery to a point in time, which nothing in the records can tell. A standby that was promoted needs none of this.
     ///
-    /// Whoever was erased since the copy was made, as the logs of erasures tell, is erased again. The ids of new sign-ups begin far
+    /// People who were erased since the copy was made, as the logs of erasures tell, are erased again, and keys that were revoked since are
+    /// revoked again. The ids of new sign-ups begin far
     /// ahead. Everybody is signed out of their own page, and sign-in links stop working. Mail that waited is held, because it may have been sent
     /// since: decide with `unionhall mail release` or `drop`. What the records cannot know is listed at the end. If it is
     /// interrupted, run it again.

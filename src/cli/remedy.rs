@@ -33,7 +33,7 @@ pub fn write(remedy: &Remedy, mode: Mode) -> String {
              UNIONHALL_BACKUP_EVERY says how often it should"
                 .to_owned()
         }
-        Remedy::EraseAgain => "`unionhall restore` says who has to be erased again".to_owned(),
+        Remedy::EraseAgain => "`unionhall restore` erases them again, if it finds the log of erasures".to_owned(),
         Remedy::ResumeSignUps => "turn them on again: `unionhall signups resume`".to_owned(),
         Remedy::WithdrawSignUps(key) => format!(
             "`unionhall signups withdraw --key {key}` ends all sign-ups of this key that wait to be confirmed"

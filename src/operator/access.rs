@@ -10,7 +10,7 @@ use super::overview::{KeptOverview, Overview};
 use super::running::RunningFindings;
 use super::{Act, Operator};
 use crate::clock::Moment;
-use crate::domain::api_key::ApiKey;
+use crate::domain::api_key::{ApiKey, KeyId};
 use crate::domain::operator::{AddedOperator, LINK_FOR, LinkState, OPERATOR_SESSION_FOR, OperatorLink, OperatorName};
 use crate::domain::remedy::WriteRemedy;
 use crate::domain::secret::Secret;
@@ -21,7 +21,7 @@ use crate::operator::accounts::{
     AddOperator, AreThereOperators, EndOperatorSession, FindOperatorSession, HasOperator, LinkOperator, UseOperatorLink,
 };
 use crate::people::People;
-use crate::people::erasures::ErasureLog;
+use crate::people::erasures::{ErasureLog, NotNoted};
 use crate::random;
 use crate::store::StoreError;
 
@@ -107,6 +107,11 @@ impl OperatorAccess {
     /// People, with the audit log recording every change as this operator's act.
     pub fn people(&self, act: Act) -> People {
         self.operator.audited(act).people(&self.secret, self.erasures.clone())
+    }
+
+    /// Lets a later restore know that a key was revoked.
+    pub async fn note_revoked(&self, key: KeyId, at: Timestamp) -> Result<(), NotNoted> {
+        self.erasures.note_revoked(key, at).await
     }
 
     /// A one-time name for a form that makes a key.

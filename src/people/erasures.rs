@@ -1,5 +1,6 @@
-//! Who was erased and when, as keyed hashes in a file beside the database. An operator who restores yesterday's backup has to
-//! erase these people again, and the backup cannot know who they are.
+//! Who was erased and which keys were revoked, and when, in a file beside the database: people as keyed hashes, keys by their
+//! ids. After yesterday's backup is restored, these people have to be erased again and these keys revoked again, and the backup
+//! cannot know which they are.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -7,19 +8,34 @@ use std::io;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use crate::domain::api_key::KeyId;
 use crate::domain::time::Timestamp;
 use crate::private_files::{file_to_append, folder_of, make_folder};
 
 /// The file, with a line for each erasure: when, in milliseconds since 1970, the mark of the address, and a random id. An erasure
 /// that is refused after its line was written gets a second line that ends with `refused`, because the file only grows. The id
 /// ties the two lines together, even if lines of the same hour are merged in from another node.
+///
+/// A key has a line once it is revoked: when, and `key:` with its id. An older unionhall takes that for a mark that nobody has.
 #[derive(Clone)]
 pub struct ErasureLog(PathBuf);
 
 const REFUSED: &str = " refused";
+const KEY: &str = "key:";
 
 /// A line that was written, for an erasure that may still be refused.
 pub struct ErasureLine(String);
+
+/// The key is revoked all the same.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the log of erasures beside the database cannot be written: {source}; after a restore of a backup from before now, revoke \
+     key {key} again"
+)]
+pub struct NotNoted {
+    key: KeyId,
+    source: io::Error,
+}
 
 impl ErasureLog {
     /// In the service's data folder.
@@ -48,6 +64,14 @@ impl ErasureLog {
         self.append_line(&format!("{}{REFUSED}", line.0))
     }
 
+    /// Records that a key was revoked, and waits until that is on disk. After the revocation, which must not fail for want of
+    /// a file.
+    pub async fn note_revoked(&self, key: KeyId, at: Timestamp) -> Result<(), NotNoted> {
+        let (log, line) = (self.clone(), format!("{} {KEY}{key}", at.as_millis()));
+        let written = tokio::task::spawn_blocking(move || log.append_line(&line)).await;
+        written.map_err(io::Error::other).and_then(|written| written).map_err(|source| NotNoted { key, source })
+    }
+
     fn append_line(&self, line: &str) -> io::Result<()> {
         let mut file = self.open()?;
         let mut last = [b'\n'];
@@ -69,12 +93,8 @@ impl ErasureLog {
 
     /// Every erasure that was not refused, with its time, which is the end of its hour. Skips lines that are not valid.
     pub fn all(&self) -> io::Result<Vec<(Timestamp, String)>> {
-        let file = match File::open(&self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            file => file?,
-        };
         let (mut lines, mut refused) = (Vec::new(), HashSet::new());
-        for line in BufReader::new(file).lines() {
+        for line in self.lines()? {
             let line = line?;
             match line.strip_suffix(REFUSED) {
                 Some(line) => _ = refused.insert(line.to_owned()),
@@ -82,10 +102,28 @@ impl ErasureLog {
             }
         }
         let erased = lines.iter().filter(|line| !refused.contains(*line)).filter_map(|line| read(line));
-        Ok(erased.map(|(at, mark)| (at, mark.to_owned())).collect())
+        Ok(erased.filter(|(_, mark)| !mark.starts_with(KEY)).map(|(at, mark)| (at, mark.to_owned())).collect())
     }
 
-    /// Whether an existing file has a valid line, for an erasure or for a refused one.
+    /// The keys that were revoked, each with its time.
+    pub fn revoked_keys(&self) -> io::Result<Vec<(Timestamp, KeyId)>> {
+        let mut keys = Vec::new();
+        for line in self.lines()? {
+            keys.extend(read(&line?).and_then(|(at, word)| Some((at, word.strip_prefix(KEY)?.parse().ok()?))));
+        }
+        Ok(keys)
+    }
+
+    /// None where there is no file.
+    fn lines(&self) -> io::Result<impl Iterator<Item = io::Result<String>> + use<>> {
+        let file = match File::open(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            file => Some(file?),
+        };
+        Ok(file.into_iter().flat_map(|file| BufReader::new(file).lines()))
+    }
+
+    /// Whether an existing file has a valid line, for an erasure, a refused one or a key.
     pub fn is_one(&self) -> io::Result<bool> {
         for line in BufReader::new(File::open(&self.0)?).lines() {
             if read(&line?).is_some() {
@@ -143,6 +181,18 @@ mod tests {
         torn.write_all(b"8").unwrap();
         ours.append("d", "y", at(9)).unwrap();
         assert_eq!(marks(2), ["c", "d"]);
+    }
+
+    #[tokio::test]
+    async fn keys_are_no_erasures() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = ErasureLog::beside(folder.path());
+        assert_eq!(log.revoked_keys().unwrap(), []);
+        let (at, key) = (Timestamp::from_millis(7), "q7m2xk4d".parse().unwrap());
+        log.append("a", "x", at).unwrap();
+        log.note_revoked(key, at).await.unwrap();
+        assert_eq!(std::fs::read_to_string(log.path()).unwrap(), "7 a x\n7 key:q7m2xk4d\n");
+        assert_eq!((log.all().unwrap(), log.revoked_keys().unwrap()), (vec![(at, "a".to_owned())], vec![(at, key)]));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who was erased since a copy of the records was made, as the logs of erasures tell.
+//! Who was erased and which keys were revoked since a copy of the records was made, as the logs of erasures tell.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,27 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
+use super::gap::erase_command;
 use super::is_there;
+use crate::cli::audit::act;
+use crate::cli::print_line;
+use crate::domain::api_key::{KeyId, KeyRecord};
 use crate::domain::email::EmailAddress;
+use crate::domain::person::Waiver;
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
+use crate::keys::records::{ListKeys, RevokeKey};
+use crate::operator::Operator;
 use crate::people::erasures::ErasureLog;
+use crate::people::records::ListPeopleAfter;
 
 /// An erasure is written down before it is done: one that was begun before the backup may have ended after it.
 const ERASING_TAKES: Duration = Duration::from_secs(60);
 
 /// Whether someone who was erased is in the records again.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum CameBack {
+enum CameBack {
     Yes,
     /// They were erased and came again by themselves within an hour, or were in the copy.
     Perhaps,
@@ -26,6 +34,9 @@ pub(super) enum CameBack {
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
+
+/// People that are read at a time.
+const PAGE: u32 = 1000;
 
 /// What is known of erasures: the log in the data folder, and those that were given.
 pub(super) struct ErasureLogs {
@@ -73,31 +84,79 @@ impl ErasureLogs {
         Ok(())
     }
 
-    /// Tells an address of someone who was erased after the copy was made from others.
-    pub(super) fn erased_since(
-        &self,
-        taken_at: Timestamp,
-        secret: &Secret,
-    ) -> anyhow::Result<impl Fn(&str) -> bool + use<>> {
-        let (latest, marker, since) = (self.latest()?, AddressMarker::new(secret), taken_at.minus(ERASING_TAKES));
-        // What cannot be read is no address any more.
-        let erased = move |email: EmailAddress| hour_of(&latest, &marker, &email).is_some_and(|hour| hour >= since);
-        Ok(move |text: &str| EmailAddress::kept(text).is_ok_and(&erased))
+    /// When each key was revoked.
+    fn revoked_keys(&self) -> anyhow::Result<HashMap<KeyId, Timestamp>> {
+        let mut keys = HashMap::new();
+        for log in [&self.here].into_iter().chain(&self.given) {
+            let read = log.revoked_keys().with_context(|| format!("cannot read {}", log.path().display()))?;
+            keys.extend(read.into_iter().map(|(at, key)| (key, at)));
+        }
+        Ok(keys)
     }
 
-    /// What the logs say of somebody in records that were restored at a time nobody knows: their row is older than their erasure, so
-    /// that they can only have come back with a copy.
-    pub(super) fn judge(
+    /// What the logs say of somebody in records that were restored: their row is older than their erasure, so that they can only have
+    /// come back with the copy. An erasure from before the copy was made, if that time is known, tells nothing.
+    fn judge(
         &self,
         secret: &Secret,
+        taken_at: Option<Timestamp>,
     ) -> anyhow::Result<impl Fn(&EmailAddress, Timestamp) -> CameBack + use<>> {
         let (latest, marker) = (self.latest()?, AddressMarker::new(secret));
+        let since = taken_at.map(|at| at.minus(ERASING_TAKES));
         Ok(move |email: &EmailAddress, created_at: Timestamp| match hour_of(&latest, &marker, email) {
+            Some(hour) if since.is_some_and(|since| hour < since) => CameBack::No,
             // The log tells the hour alone, by its end.
             Some(hour) if created_at <= hour.minus(HOUR) => CameBack::Yes,
             Some(hour) if created_at <= hour => CameBack::Perhaps,
             _ => CameBack::No,
         })
+    }
+
+    /// Erases and revokes again, before the records can be served: a person who was erased is never seen again. `secret` is none where
+    /// there are no people yet, `taken_at` is when the copy was made, if that is known, and `command` is what does so. Interrupted, it
+    /// is done again.
+    pub(super) async fn repeat(
+        &self,
+        operator: &Operator,
+        secret: Option<&Secret>,
+        taken_at: Option<Timestamp>,
+        command: &'static str,
+        now: Timestamp,
+    ) -> anyhow::Result<Again> {
+        let mut again = Again::default();
+        if let Some(secret) = secret {
+            let audited = operator.audited(act(command, String::new(), now));
+            let people = audited.people(secret, self.here.clone());
+            let judge = self.judge(secret, taken_at)?;
+            let mut after = 0;
+            loop {
+                let page = operator.ask(ListPeopleAfter { id: after, state: None, most: PAGE }).await?;
+                let Some(last) = page.last() else { break };
+                after = last.id;
+                for person in &page {
+                    // What cannot be read is no address any more.
+                    let Ok(email) = EmailAddress::kept(&person.email) else { continue };
+                    match judge(&email, person.created_at) {
+                        CameBack::No => {}
+                        CameBack::Perhaps => again.perhaps.push(person.email.clone()),
+                        CameBack::Yes => {
+                            // They were paid then, or gave up their rewards themselves.
+                            let erased = people.erase(&email, Some(Waiver::of_all(command)), now).await?;
+                            again.erased += u64::from(erased.is_some());
+                        }
+                    }
+                }
+            }
+        }
+        let revoked = self.revoked_keys()?;
+        for (key, _) in operator.ask(ListKeys).await? {
+            if let Some(at) = revoked.get(&key.id).filter(|_| key.revoked_at.is_none()) {
+                let act = act(command, format!("key {}", key.id), now);
+                operator.audited(act).run(RevokeKey(key.id, *at)).await?;
+                again.keys.push(key);
+            }
+        }
+        Ok(again)
     }
 
     /// Whether anything is known at all.
@@ -111,4 +170,31 @@ fn hour_of(latest: &HashMap<String, Timestamp>, marker: &AddressMarker, email: &
     let others = marker.other_marks(email);
     let marks = [marker.marks(email)].into_iter().chain(others);
     marks.filter_map(|marks| latest.get(&marks.address).copied()).max()
+}
+
+/// What was done again.
+#[derive(Default)]
+pub(super) struct Again {
+    erased: u64,
+    /// Those whom the operator decides about.
+    perhaps: Vec<String>,
+    /// The keys that were revoked.
+    pub keys: Vec<KeyRecord>,
+}
+
+impl Again {
+    /// Who was erased; `none` says that nobody was.
+    pub(super) fn report(&self, none: &str, flags: &str) -> anyhow::Result<()> {
+        print_line(&match self.erased {
+            0 => none.to_owned(),
+            1 => "1 person was erased since, and was erased again.".to_owned(),
+            count => format!("{count} people were erased since, and were erased again."),
+        })?;
+        if !self.perhaps.is_empty() {
+            print_line(
+                "ERASED AND IN THESE RECORDS, BUT PERHAPS BECAUSE THEY CAME AGAIN within the hour. If not, erase them once more:",
+            )?;
+        }
+        self.perhaps.iter().try_for_each(|address| print_line(&erase_command(flags, address)))
+    }
 }

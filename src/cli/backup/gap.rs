@@ -20,6 +20,8 @@ pub(super) struct Gap {
     pub taken_at: Timestamp,
     /// Mail that waited then.
     held: u64,
+    /// The keys that were revoked again.
+    revoked: Vec<KeyRecord>,
     /// The keys that work.
     keys: Vec<KeyRecord>,
     endpoints: Vec<EndpointRecord>,
@@ -33,6 +35,7 @@ impl Gap {
         operator: &Operator,
         taken_at: Timestamp,
         held: u64,
+        revoked: Vec<KeyRecord>,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let keys = operator.ask(ListKeys).await?.into_iter().map(|(key, _)| key);
@@ -40,6 +43,7 @@ impl Gap {
         Ok(Self {
             taken_at,
             held,
+            revoked,
             keys: keys.filter(|key| key.status(now) == KeyStatus::Valid).collect(),
             endpoints: endpoints.collect(),
             is_paused: operator.ask(AreSignUpsPaused).await?,
@@ -84,17 +88,25 @@ impl Gap {
 
     fn report_keys(&self, flags: &str) -> anyhow::Result<()> {
         print_line(&format!(
-            "- Keys that were revoked since work again, keys that were issued since do not, and partners that were suspended since \
-             are not: `unionhall keys list{flags}`."
+            "- Keys that were revoked since work again, except those in a log of erasures that was read. Keys that were issued since do \
+             not work, and partners that were suspended since are not: `unionhall keys list{flags}`."
         ))?;
+        if !self.revoked.is_empty() {
+            print_line("  These were revoked since, and were revoked again:")?;
+            self.name(&self.revoked)?;
+        }
         if self.keys.is_empty() {
             return print_line("  No key works.");
         }
         print_line("  These work. Revoke each that was revoked before:")?;
-        for key in self.keys.iter().take(NAMED) {
+        self.name(&self.keys)
+    }
+
+    fn name(&self, keys: &[KeyRecord]) -> anyhow::Result<()> {
+        for key in keys.iter().take(NAMED) {
             print_line(&format!("    {} of {}", key.id.as_str(), key.partner.as_str()))?;
         }
-        self.more(self.keys.len())
+        self.more(keys.len())
     }
 
     fn report_endpoints(&self, flags: &str) -> anyhow::Result<()> {

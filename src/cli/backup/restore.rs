@@ -11,21 +11,26 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 
-use super::erased::ErasureLogs;
+use super::erased::{Again, ErasureLogs};
 use super::format::BackupFile;
-use super::gap::{Gap, erase_command};
+use super::gap::Gap;
 use super::unfinished::Unfinished;
 use super::{in_words, is_there};
 use crate::cli::audit::act;
 use crate::cli::terminal::progress::Bar;
-use crate::cli::{files, print_line, with_live_records};
+use crate::cli::{block_on, files, one_thread, open_records, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Concealed, Keyring, Records, SecretSettings, StoreSettings, quoted, read_secret};
+use crate::domain::api_key::Mode;
 use crate::domain::reward::payout::PayoutGeneration;
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+use crate::operator::Operator;
 use crate::operator::resume::Resume;
 use crate::private_files::{folder_of, new_file};
 use crate::random;
-use crate::store::migration::MIGRATIONS;
+use crate::store::WRITE_BATCH;
+use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::sqlite::SqliteSnapshot;
 
 #[derive(Args)]
@@ -35,8 +40,8 @@ pub(in crate::cli) struct RestoreSettings {
 
     /// The log of erasures of the lost folder, if you can get it: the file `erasures` in it.
     ///
-    /// The one in the data folder, if it is still there, is read in any case. Who is in both the log and the backup was erased
-    /// since, and has to be erased again.
+    /// The one in the data folder, if it is still there, is read in any case. People in the backup who were erased since are erased
+    /// again, and keys that were revoked since are revoked again.
     #[arg(long, value_name = "FILE")]
     erasures: Option<PathBuf>,
 
@@ -87,12 +92,11 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     let resume = Resume { taken_at: made_at, generation: PayoutGeneration::from_random(&random::bytes()?), act };
     let gap = resume.id_gap();
     let held = records.resume(resume, gap)?;
-    let mut erased = Vec::new();
-    if let Some(secret) = &found {
-        let is_erased = logs.erased_since(made_at, &secret.ring().secret(now))?;
-        records.each_address(&mut |address| erased.extend(is_erased(address).then(|| address.to_owned())))?;
-    }
+    // Whatever ends this now, the next attempt knows as much.
     logs.keep()?;
+    bar.begin("erasing again who was erased since");
+    let secret = found.as_ref().map(|found| found.ring().secret(now));
+    let again = repeat(&logs, copy, &task.store.data, secret.as_ref(), made_at, now)?;
     if let Some(FoundSecret::InBackup(ring)) = &found {
         let write = || {
             let mut file = new_file(secret_copy)?;
@@ -105,9 +109,33 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     records.put_in_place(&database)?;
     let owner = folder.keep();
     bar.end();
-    let gap = with_live_records(&task.store, async |operator| Gap::look(&operator, made_at, held, now).await)?;
-    let done = Restored { task, database, members: examined.members, secret: found, gap, erased, logs, owner };
+    let (gap, members) = with_live_records(&task.store, async |operator| {
+        let members = operator.member_count().await?;
+        Ok((Gap::look(&operator, made_at, held, again.keys.clone(), now).await?, members))
+    })?;
+    let done = Restored { task, database, members, secret: found, gap, again, logs, owner };
     done.report()
+}
+
+/// Erases and revokes again in the copy, before it stands where a service would take it for records.
+fn repeat(
+    logs: &ErasureLogs,
+    copy: &Path,
+    data: &Path,
+    secret: Option<&Secret>,
+    made_at: Timestamp,
+    now: Timestamp,
+) -> anyhow::Result<Again> {
+    let mut again = Again::default();
+    block_on(&one_thread()?, async {
+        let store = open_records(&Records::Sqlite(copy.to_owned()), data, Prepare::Expect, WRITE_BATCH).await?;
+        let operator = Operator::new(store, Mode::Live);
+        let done = logs.repeat(&operator, secret, Some(made_at), "restore", now).await;
+        operator.close().await?;
+        again = done?;
+        Ok(())
+    })?;
+    Ok(again)
 }
 
 /// The backup, if this version can bring its records up to date.
@@ -229,7 +257,7 @@ struct Restored<'a> {
     members: u64,
     secret: Option<FoundSecret>,
     gap: Gap,
-    erased: Vec<String>,
+    again: Again,
     logs: ErasureLogs,
     owner: (u32, u32),
 }
@@ -263,17 +291,7 @@ impl Restored<'_> {
                 self.database.display()
             ));
         }
-        if self.erased.is_empty() {
-            return print_line("Nobody in these records was erased since, as far as the log of erasures knows.");
-        }
-        print_line("ERASED SINCE, AND IN THESE RECORDS AGAIN. Erase them once more, before the service starts:")?;
-        print_line(
-            "(The log gives only the hour, so people who were erased and joined again in the hour of the backup are listed too.)",
-        )?;
-        for address in &self.erased {
-            print_line(&erase_command(flags, address))?;
-        }
-        Ok(())
+        self.again.report("Nobody in these records was erased since, as far as the log of erasures knows.", flags)
     }
 
     /// Whoever restores is often not the one who serves.

@@ -6,22 +6,18 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::erased::{CameBack, ErasureLogs};
-use super::gap::{Gap, erase_command};
+use super::erased::ErasureLogs;
+use super::gap::Gap;
 use crate::cli::audit::act;
 use crate::cli::{block_on, one_thread, print_line, secret};
 use crate::clock::Clock;
 use crate::config::{Records, SecretSettings, StoreSettings};
 use crate::domain::api_key::Mode;
-use crate::domain::email::EmailAddress;
-use crate::domain::person::Waiver;
 use crate::domain::reward::payout::PayoutGeneration;
-use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::installation::FindLatestRecord;
 use crate::operator::Operator;
 use crate::operator::resume::Resume;
-use crate::people::records::ListPeopleAfter;
 use crate::random;
 use crate::store::migration::Prepare;
 use crate::store::postgres::PostgresStore;
@@ -80,81 +76,27 @@ async fn resume(
     let secret = secret::known(&task.store, Mode::Live, task.secret.given()?, operator).await?;
     let logs = ErasureLogs::find(&task.store.data, &task.erasures)?;
     let taken_at = operator.ask(FindLatestRecord).await?.unwrap_or(now).min(now);
-    // Before the records can be served: whoever was erased is never seen again.
-    let Again { erased, perhaps } = erase_again(&logs, operator, &secret, now).await?;
+    let again = logs.repeat(operator, Some(&secret), None, "resume", now).await?;
     logs.keep()?;
     let act = act("resume", format!("records of {taken_at}"), now);
     let resume = Resume { taken_at, generation: PayoutGeneration::from_random(&random::bytes()?), act };
     let held = store.resume(&resume, resume.id_gap()).await?;
-    let gap = Gap::look(operator, taken_at, held, now).await?;
+    let gap = Gap::look(operator, taken_at, held, again.keys.clone(), now).await?;
     let members = operator.member_count().await?;
     let members = if members == 1 { "1 member".to_owned() } else { format!("{members} members") };
     print_line(&format!("The records, whose newest is of {taken_at}, can be served again: {members}."))?;
     gap.report(&flags)?;
     print_line("")?;
-    print_line(&match (logs.were_found(), erased) {
-        (false, _) => format!(
+    if !logs.were_found() {
+        print_line(&format!(
             "NO LOG OF ERASURES WAS FOUND in {}: people who were erased since are in these records again, and nobody can tell who. \
              If you can get a node's `erasures`, run this again with --erasures FILE.",
             logs.here.path().display()
-        ),
-        (true, 0) => {
-            "Nobody in these records was erased since, as far as the logs of erasures know. Every node has a log of its own: \
-             run this again with --erasures FILE for one that was not read."
-                .to_owned()
-        }
-        (true, 1) => "1 person was erased since, and was erased again.".to_owned(),
-        (true, count) => format!("{count} people were erased since, and were erased again."),
-    })?;
-    if !perhaps.is_empty() {
-        print_line(
-            "ERASED AND IN THESE RECORDS, BUT PERHAPS BECAUSE THEY CAME AGAIN within the hour. If not, erase them once more:",
-        )?;
-        for address in &perhaps {
-            print_line(&erase_command(&flags, address))?;
-        }
+        ))?;
+    } else {
+        let none = "Nobody in these records was erased since, as far as the logs of erasures know. Every node has a log of its own: \
+                    run this again with --erasures FILE for one that was not read.";
+        again.report(none, &flags)?;
     }
     print_line(&format!("\nNext: unionhall serve{flags}"))
-}
-
-/// Who was erased before.
-#[derive(Default)]
-struct Again {
-    erased: u64,
-    /// Those whom the operator decides about.
-    perhaps: Vec<String>,
-}
-
-/// Who gives up the rewards of someone who was erased before: they were paid then, or gave them up themselves.
-const RESUME: &str = "resume";
-
-/// People that are read at a time.
-const PAGE: u32 = 1000;
-
-async fn erase_again(
-    logs: &ErasureLogs,
-    operator: &Operator,
-    secret: &Secret,
-    now: Timestamp,
-) -> anyhow::Result<Again> {
-    let judge = logs.judge(secret)?;
-    let audited = operator.audited(act(RESUME, String::new(), now));
-    let people = audited.people(secret, logs.here.clone());
-    let (mut after, mut again) = (0, Again::default());
-    loop {
-        let page = operator.ask(ListPeopleAfter { id: after, state: None, most: PAGE }).await?;
-        let Some(last) = page.last() else { return Ok(again) };
-        after = last.id;
-        for person in &page {
-            // What cannot be read is no address any more.
-            let Ok(email) = EmailAddress::kept(&person.email) else { continue };
-            match judge(&email, person.created_at) {
-                CameBack::No => {}
-                CameBack::Perhaps => again.perhaps.push(person.email.clone()),
-                CameBack::Yes => {
-                    again.erased += u64::from(people.erase(&email, Some(Waiver::of_all(RESUME)), now).await?.is_some());
-                }
-            }
-        }
-    }
 }

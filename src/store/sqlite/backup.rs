@@ -120,19 +120,6 @@ impl SqliteSnapshot {
         Ok(())
     }
 
-    /// Shows every address, one after the other.
-    pub fn each_address(&self, show: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
-        let mut each = || {
-            let mut statement = self.connection.prepare("SELECT email FROM people ORDER BY id")?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                show(row.get_ref(0)?.as_str().unwrap_or_default());
-            }
-            Ok::<_, Failure>(())
-        };
-        Ok(each()?)
-    }
-
     /// Lets go of the file, with nothing left beside it.
     pub fn close(self) -> Result<(), StoreError> {
         let close = || {

@@ -138,7 +138,9 @@ async fn the_drill() {
     let marker = AddressMarker::new(&server.records().secret());
     let mark = |text: &str| marker.marks(&EmailAddress::parse(text).unwrap()).address;
     log.append(&mark("ana@example.com"), "a", Timestamp::from_millis(1)).unwrap();
-    server.run(&["members", "erase", "CEM@example.com"]);
+    // In the hour of the backup: perhaps he was erased before, and came again.
+    let of_cem = server.number("SELECT created_at FROM people WHERE email = 'cem@example.com'");
+    log.append(&mark("CEM@example.com"), "b", Timestamp::from_millis(of_cem).end_of_hour()).unwrap();
     log.append(&mark("late0@example.com"), "b", clock.now().time).unwrap();
     let (_, old) = server.stop();
 
@@ -457,7 +459,7 @@ fn newer_records_are_refused() {
 /// Ended at any moment, by whatever it may be, there are records as a whole or none, and the next run does it all.
 #[test]
 fn a_restore_that_was_killed_is_simply_run_again() {
-    let (home, _) = backed_up();
+    let (home, secret) = backed_up();
     let folder = home.path();
     Connection::open(folder.join("data/unionhall.db"))
         .unwrap()
@@ -468,14 +470,26 @@ fn a_restore_that_was_killed_is_simply_run_again() {
         )
         .unwrap();
     done(&run(folder, &["backup", "large"]));
+    // Some were erased since.
+    let marker = AddressMarker::new(&unionhall::domain::secret::Secret::new(&secret).unwrap());
+    let (log, now) = (ErasureLog::at(&folder.join("log")), Clock::start().now().time.end_of_hour());
+    for i in 1000..1020 {
+        let mark = marker.marks(&EmailAddress::parse(&format!("{i}@x.example")).unwrap()).address;
+        log.append(&mark, "id", now).unwrap();
+    }
+    let here_again = "SELECT count(*) FROM people WHERE erased_at IS NULL AND id BETWEEN 1000 AND 1019";
     let (database, mut interrupted) = (folder.join("new/unionhall.db"), 0);
-    let stages = ["reading the backup", "checking the records", "preparing them to be served"];
+    let stages = [
+        "reading the backup", "checking the records", "preparing them to be served",
+        "erasing again who was erased since",
+    ];
     for (signal, stage, wait) in ["-KILL", "-TERM"]
         .iter()
         .flat_map(|signal| stages.iter().flat_map(move |stage| [0, 3, 20].map(|wait| (*signal, *stage, wait))))
     {
         let mut command = unionhall(folder);
-        command.args(["restore", "large", "--data", "new"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.args(["restore", "large", "--data", "new", "--erasures", "log"]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         lines.find(|line| line.as_ref().unwrap() == stage).unwrap().unwrap();
@@ -485,6 +499,7 @@ fn a_restore_that_was_killed_is_simply_run_again() {
         let status = process.wait().unwrap();
         if status.success() || database.exists() {
             assert!(number(&database, "SELECT seq FROM sqlite_sequence WHERE name = 'sign_ups'") > 1_000_000);
+            assert_eq!(number(&database, here_again), 0, "no records that are half done");
             holds(&done(&run(folder, &["keys", "list", "--data", "new"])), &["Acme Assistant"]);
             std::fs::remove_dir_all(folder.join("new")).unwrap();
             continue;
@@ -494,7 +509,7 @@ fn a_restore_that_was_killed_is_simply_run_again() {
         if signal == "-TERM" {
             // The folder was made for it, and may be gone with the rest.
             let left = if folder.join("new").exists() { names(&folder.join("new")) } else { Vec::new() };
-            let left: Vec<_> = left.into_iter().filter(|name| name != "secret").collect();
+            let left: Vec<_> = left.into_iter().filter(|name| name != "secret" && name != "erasures").collect();
             assert_eq!(left, Vec::<String>::new(), "it took its unfinished files away");
         }
     }
@@ -502,8 +517,9 @@ fn a_restore_that_was_killed_is_simply_run_again() {
     if !database.exists() {
         done(&run(folder, &["restore", "large", "--data", "new"]));
     }
-    assert_eq!(names(&folder.join("new")), ["secret", "unionhall.db"]);
-    assert_eq!(number(&database, "SELECT count(*) FROM people"), 39_021);
+    assert_eq!(names(&folder.join("new")), ["erasures", "secret", "unionhall.db"]);
+    assert_eq!(number(&database, "SELECT count(*) FROM people WHERE erased_at IS NULL"), 39_001);
+    assert_eq!(number(&database, here_again), 0);
 }
 
 /// The same backup may be restored twice, with a service in between that mailed links.
@@ -568,6 +584,54 @@ fn erasures_are_found_in_the_folder_and_in_the_file_that_is_given() {
         assert!(told.contains(expected), "{told}");
         assert!(!folder.join("wrong").exists());
     }
+}
+
+/// Before, an operator had to erase them, and one who forgot had served them again as members.
+#[test]
+fn who_was_erased_since_is_erased_again_and_revoked_keys_stay_revoked() {
+    let (home, _) = backed_up();
+    let folder = home.path();
+    let database = folder.join("data/unionhall.db");
+    Connection::open(&database)
+        .unwrap()
+        .execute_batch("UPDATE people SET created_at = created_at - 7200000 WHERE email IN ('user0@example.com', 'user3@example.com')")
+        .unwrap();
+    for name in ["Leaky", "Gone"] {
+        done(&run(folder, &["keys", "issue", name]));
+    }
+    let key = |partner: &str| -> String {
+        let sql = "SELECT id FROM api_keys WHERE partner_id = (SELECT id FROM partners WHERE name = ?1)";
+        Connection::open(&database).unwrap().query_row(sql, [partner], |row| row.get(0)).unwrap()
+    };
+    let (leaky, gone) = (key("Leaky"), key("Gone"));
+    done(&run(folder, &["keys", "revoke", &gone]));
+    done(&run(folder, &["backup", "night"]));
+    for email in ["user0@example.com", "user3@example.com"] {
+        done(&run(folder, &["members", "erase", email]));
+    }
+    done(&run(folder, &["keys", "revoke", &leaky]));
+    let told = done(&run(folder, &["restore", "night", "--data", "new", "--erasures", "data/erasures"]));
+    holds(
+        &told,
+        &[
+            "in new/unionhall.db: 0 members.",
+            "2 people were erased since, and were erased again.",
+            &format!("These were revoked since, and were revoked again:\n    {leaky} of Leaky\n"),
+        ],
+    );
+    assert!(!told.contains("members erase") && !told.contains("PERHAPS"), "{told}");
+    let restored = folder.join("new/unionhall.db");
+    let here = "SELECT count(*) FROM people WHERE email IN ('user0@example.com', 'user3@example.com')";
+    assert_eq!(number(&restored, here), 0);
+    assert_eq!(number(&restored, "SELECT member_count FROM installation"), 0);
+    assert_eq!(number(&restored, "SELECT count(*) FROM api_keys WHERE revoked_at IS NULL"), 1);
+    holds(&done(&run(folder, &["audit", "--data", "new"])), &["restore", &format!("key {leaky}")]);
+    assert!(!std::fs::read_to_string(folder.join("data/erasures")).unwrap().contains('@'));
+
+    // Without the log nobody knows, and it is said.
+    let told = done(&run(folder, &["restore", "night", "--data", "blind"]));
+    holds(&told, &["NO LOG OF ERASURES WAS FOUND", &format!("    {leaky} of Leaky\n")]);
+    assert!(!told.contains("revoked again"), "{told}");
 }
 
 /// Who restores is often root, and the folder the service's.

@@ -83,7 +83,7 @@ async fn restored_records_are_served_only_once_they_are_resumed() {
         &said,
         &[
             "can be served again: 2 members.",
-            &format!("{} of Leaky", &leaked[3..11]),
+            &format!("These were revoked since, and were revoked again:\n    {} of Leaky\n", &leaked[3..11]),
             "of Acme Assistant: secret of 1970-01-01T00:00:00Z",
             "1 mail that was waiting then is held",
             "1 person was erased since, and was erased again.",
@@ -106,6 +106,7 @@ async fn restored_records_are_served_only_once_they_are_resumed() {
     let page = copied.get("/me").await.text();
     assert!(page.contains("Send me the email"), "nobody is signed in");
     assert_eq!(after.number("SELECT count(*) FROM people WHERE email LIKE 'zoe%'"), 0);
+    after.post("/v1/invite", &leaked, sign_up("leaked@example.com")).await.refused(401, "agent_unauthorized");
     holds(&after.run(&["audit"]), &["resume"]);
 }
 

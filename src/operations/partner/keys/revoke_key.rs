@@ -65,10 +65,12 @@ impl Operation for RevokeOwnKey {
 
     async fn run(app: &App, caller: &Caller, _: RevokeKeyRequest) -> Result<EndedKey, Error> {
         let revoked = app.self_service.revoke_key(caller.partner()?, caller.now).await.map_err(not_done::<Self>)?;
+        let revoked_at = revoked.key.revoked_at.unwrap_or(caller.now);
+        app.note_revoked(revoked.key.id, revoked_at).await;
         Ok(EndedKey {
             ok: True,
             id: revoked.key.id.to_string(),
-            revoked_at: revoked.key.revoked_at.unwrap_or(caller.now),
+            revoked_at,
             was_last: revoked.was_last,
             replaced_by: revoked.key.replaced_by.map(|id| id.to_string()),
         })

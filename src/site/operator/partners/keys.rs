@@ -152,6 +152,9 @@ pub async fn revoke(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     let key = found.stored(key)?.ok_or_else(unknown)?;
     let back = format!("/operator/partners/{}", key.key.partner_id);
     let mut lines = revoked(&key, Mode::Live, now);
+    if let Err(error) = found.access.note_revoked(id, key.key.revoked_at.unwrap_or(now)).await {
+        lines.push(format!("For later: {error}."));
+    }
     lines.extend(after_revoking(&key.key, Mode::Live, found.access.write_remedy));
     Ok(found.done_at(&back, "Revoked", &lines))
 }
