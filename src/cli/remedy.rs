@@ -9,7 +9,9 @@ use crate::domain::partner::endpoint::{NotAdded, NotAnEndpointId};
 use crate::domain::remedy::Remedy;
 use crate::keys::NotRotated;
 use crate::partners::webhooks::EndpointProblem;
+use crate::store::StoreError;
 use crate::store::postgres::PostgresOpenError;
+use crate::store::sqlite::SqliteOpenError;
 
 /// What a command takes to work on the records of that mode.
 pub(super) fn flag(mode: Mode) -> &'static str {
@@ -23,6 +25,12 @@ pub fn write(remedy: &Remedy, mode: Mode) -> String {
         Remedy::CheckStore => {
             "make sure that the database is running and accepts this user, or correct --store or UNIONHALL_STORE".to_owned()
         }
+        Remedy::RestoreBackup => {
+            "the database is damaged: keep it in another place and restore a backup: `unionhall restore`, or PostgreSQL's own tools and \
+             then `unionhall resume`"
+                .to_owned()
+        }
+        Remedy::MakeRoom => "make room on the disk that the database is on".to_owned(),
         Remedy::RunDoctor => "see what is wrong: `unionhall doctor`".to_owned(),
         Remedy::StartRedis => "start Redis again, or see what is wrong: `unionhall doctor`".to_owned(),
         Remedy::ResumeRecords => {
@@ -86,6 +94,12 @@ pub(super) fn of(error: &(dyn Error + 'static)) -> Option<Remedy> {
                 _ => None,
             })
             .or_else(|| matches!(error.downcast_ref()?, PostgresOpenError::Restored).then_some(Remedy::ResumeRecords))
+            .or_else(|| match error.downcast_ref()? {
+                PostgresOpenError::Store(error) => error.remedy(),
+                _ => None,
+            })
+            .or_else(|| error.downcast_ref::<SqliteOpenError>()?.remedy())
+            .or_else(|| error.downcast_ref::<StoreError>()?.remedy())
     })
 }
 

@@ -14,6 +14,8 @@ pub enum Remedy {
     /// Something that no command does, in words.
     Do(String),
     CheckStore,
+    RestoreBackup,
+    MakeRoom,
     RunDoctor,
     StartRedis,
     ResumeRecords,

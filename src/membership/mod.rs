@@ -374,7 +374,9 @@ fn refused(refused: Refused) -> Error {
 fn failed(error: StoreError) -> Error {
     let cause = error.to_string();
     match error {
-        StoreError::Unavailable(_) | StoreError::Restored => Error::SaveFailed { cause },
+        StoreError::Unavailable(_) | StoreError::Damaged(_) | StoreError::Full(_) | StoreError::Restored => {
+            Error::SaveFailed { cause }
+        }
         StoreError::Unknown(_) => Error::OutcomeUnknown { cause },
     }
 }

@@ -140,7 +140,10 @@ pub async fn of_payouts(operator: &Operator, now: Timestamp) -> Vec<Finding> {
     let before = now.minus(PAYOUTS_ARE_OLD);
     let open = match operator.rewards().open_batches().await {
         Ok((open, _)) => open,
-        Err(error) => return vec![Finding::of_error(PAYOUTS, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore)],
+        Err(error) => {
+            let fix = error.remedy().unwrap_or(Remedy::CheckStore);
+            return vec![Finding::of_error(PAYOUTS, Grade::Fail, &error.into()).or_fix(fix)];
+        }
     };
     let old = |written: bool| open.iter().filter(move |batch| batch.created_at < before && batch.is_written == written);
     let settle = old(true).map(|BatchRecord { id, created_at, out, .. }| {

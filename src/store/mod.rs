@@ -150,6 +150,12 @@ pub enum StoreError {
     /// The store could not be read, or could not commit; nothing was written. The cause is for the operator.
     #[error("{0}")]
     Unavailable(String),
+    /// The same, because the database is damaged.
+    #[error("{0}")]
+    Damaged(String),
+    /// The same, because its disk is full.
+    #[error("{0}")]
+    Full(String),
     /// The store was asked to commit and its answer was lost: the unit is done completely or not at all, and it is unknown which.
     #[error("{0}; whether it was done is not known")]
     Unknown(String),
@@ -166,7 +172,12 @@ impl From<NoRandom> for StoreError {
 
 impl StoreError {
     pub fn remedy(&self) -> Option<Remedy> {
-        (*self == Self::Restored).then_some(Remedy::ResumeRecords)
+        match self {
+            Self::Damaged(_) => Some(Remedy::RestoreBackup),
+            Self::Full(_) => Some(Remedy::MakeRoom),
+            Self::Restored => Some(Remedy::ResumeRecords),
+            Self::Unavailable(_) | Self::Unknown(_) => None,
+        }
     }
 
     /// The same, for a query that changes nothing.

@@ -11,10 +11,13 @@ use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
+use tokio_postgres::error::SqlState;
+
 use super::StoreError;
 use crate::domain::api_key::KeyHash;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
+use crate::domain::remedy::Remedy;
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -350,20 +353,49 @@ pub enum Failure {
     Postgres(#[from] tokio_postgres::Error),
 }
 
+impl Failure {
+    /// What helps where the database itself says what is wrong with it.
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Sqlite(error) => remedy_of_sqlite(error),
+            Self::Postgres(error) if error.code() == Some(&SqlState::DISK_FULL) => Some(Remedy::MakeRoom),
+            Self::Postgres(error) => {
+                let damaged = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
+                damaged.contains(error.code()?).then_some(Remedy::RestoreBackup)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The same of an error of SQLite.
+pub(super) fn remedy_of_sqlite(error: &rusqlite::Error) -> Option<Remedy> {
+    match error.sqlite_error_code()? {
+        rusqlite::ErrorCode::DiskFull => Some(Remedy::MakeRoom),
+        rusqlite::ErrorCode::DatabaseCorrupt => Some(Remedy::RestoreBackup),
+        _ => None,
+    }
+}
+
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Lost(why) => Self::Unknown(why),
             Failure::Restored => Self::Restored,
-            known => Self::Unavailable(known.to_string()),
+            known => match known.remedy() {
+                Some(Remedy::RestoreBackup) => Self::Damaged(known.to_string()),
+                Some(Remedy::MakeRoom) => Self::Full(known.to_string()),
+                _ => Self::Unavailable(known.to_string()),
+            },
         }
     }
 }
 
-/// SQLite's own messages name tables and columns, never values.
+/// SQLite's own messages name tables and columns, never values. The statement is left out, which may be a whole step of the schema.
 pub fn describe_sqlite(error: &rusqlite::Error) -> String {
-    match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::ReadOnly) => {
+    match (error.sqlite_error_code(), error) {
+        (_, rusqlite::Error::SqlInputError { msg, .. }) => format!("SQLite: {msg}"),
+        (Some(rusqlite::ErrorCode::ReadOnly), _) => {
             "SQLite: the database is read-only; let this user write the file, those beside it (-wal, -shm) and its folder, \
              and see that the file system is not mounted read-only"
                 .to_owned()

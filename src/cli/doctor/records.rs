@@ -50,19 +50,22 @@ pub(super) async fn examine(
     let operator = match open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await {
         Ok(store) => Operator::new(store, Mode::Live),
         Err(error) => {
-            let fix = remedy::of(&*error).unwrap_or(Remedy::CheckStore);
-            return vec![Finding::of_error(RECORDS, grade(&error), &error).or_fix(fix)];
+            let grade = grade(&error);
+            return vec![Finding { grade, ..of_store(RECORDS, error) }];
         }
     };
     let mut found = vec![Finding::ok(RECORDS, format!("{records} opens, and its schema is up to date"))];
     found.push(match operator.check().await {
         Ok(()) => Finding::ok(WRITES, "they are stored"),
-        Err(error) => Finding::of_error(WRITES, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore),
+        Err(error) => of_store(WRITES, error),
     });
     if let Some(given) = given {
         found.push(match secret::examine(&settings.store, given, &operator).await {
             Ok(state) => Finding::ok(SECRET, state),
-            Err(error) => Finding::of_error(SECRET, Grade::Fail, &error).or_fix(GIVE_SECRET),
+            Err(error) => {
+                let fix = remedy::of(&*error).unwrap_or_else(|| GIVE_SECRET.into());
+                Finding::of_error(SECRET, Grade::Fail, &error).or_fix(fix)
+            }
         });
     }
     match &records {
@@ -71,7 +74,7 @@ pub(super) async fn examine(
             if thorough {
                 found.push(match quick_check(file) {
                     Ok(()) => Finding::ok("integrity", "SQLite finds no fault with the file"),
-                    Err(error) => Finding::fail("integrity", error.to_string(), "restore a backup"),
+                    Err(error) => of_store("integrity", error),
                 });
             }
         }
@@ -80,13 +83,13 @@ pub(super) async fn examine(
     if is_public {
         found.push(match operator.ask(FindLastBackup).await {
             Ok(at) => judge_backup(at, Clock::start().now().time, settings.backup.backup_every),
-            Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore),
+            Err(error) => of_store(BACKUP, error),
         });
     }
     found.extend(of_payouts(&operator, Clock::start().now().time).await);
     found.extend(of_sandbox(settings, &records).await);
     if let Err(error) = operator.close().await {
-        found.push(Finding::of_error(RECORDS, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore));
+        found.push(of_store(RECORDS, error));
     }
     found
 }
@@ -115,6 +118,13 @@ async fn of_sandbox(settings: &ServeSettings, live: &Records) -> Option<Finding>
     opened.await.unwrap_or_else(|error| Some(Finding::of_error(SANDBOX, Grade::Warn, &error).or_fix(fix)))
 }
 
+/// Why the database cannot be used. It is not away if it says what is wrong with it.
+fn of_store(check: &'static str, error: impl Into<anyhow::Error>) -> Finding {
+    let error = error.into();
+    let fix = remedy::of(&*error).unwrap_or(Remedy::CheckStore);
+    Finding::of_error(check, Grade::Fail, &error).or_fix(fix)
+}
+
 /// What the next start of the service repairs by itself is not a failure.
 fn grade(error: &anyhow::Error) -> Grade {
     let sqlite = matches!(error.downcast_ref(), Some(SqliteOpenError::Older { .. }));
@@ -132,7 +142,7 @@ async fn clock_of_records(operator: &Operator) -> Finding {
             "set this machine's clock by NTP (timedatectl set-ntp true); if it was ahead before, wait until it has caught up",
         ),
         Ok(_) => Finding::ok(CLOCK, "no record is from the future"),
-        Err(error) => Finding::of_error(CLOCK, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore),
+        Err(error) => of_store(CLOCK, error),
     }
 }
 
@@ -142,7 +152,7 @@ async fn of_postgres(address: &Address) -> Vec<Finding> {
     let facts = match postgres::learn(address.clone()).await {
         Ok(facts) => facts,
         Err(error) => {
-            return vec![Finding::of_error("database", Grade::Fail, &error.into()).or_fix(Remedy::CheckStore)];
+            return vec![of_store("database", error)];
         }
     };
     let after = clock.now().time;

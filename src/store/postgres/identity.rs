@@ -19,7 +19,7 @@ pub(super) async fn check(pool: &Pool, prepare: Prepare) -> Result<(), PostgresO
         let is_restored = prepare == Prepare::Make && pool.ask(|connection| Box::pin(is_restored(connection))).await?;
         return if is_restored { Err(PostgresOpenError::Restored) } else { Ok(()) };
     }
-    let claimed = pool.ask(|connection| Box::pin(claim(connection))).await?;
+    let claimed = pool.ask_at_start(|connection| Box::pin(claim(connection))).await?;
     pool.expect(claimed.ok_or(PostgresOpenError::Restored)?);
     Ok(())
 }

@@ -40,6 +40,9 @@ const LOCK_TIMEOUT: &str = "300";
 /// How often rows that are held are asked for, each time for as long.
 pub const LOCK_TRIES: usize = 4;
 
+/// The same at a start: half a minute.
+const START_TRIES: usize = 100;
+
 /// How long cancelling a statement that nobody waits for any more may take.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -152,6 +155,15 @@ impl Pool {
     /// connection wait no longer for it than they would for a slow disk.
     pub(super) async fn run_patiently<W: Work>(&self, work: &mut W) -> Result<W::Done, StoreError> {
         self.attempt_for_locked(work, LOCK_TRIES).await.map_err(StoreError::from)
+    }
+
+    /// The same for a question that may change something at a start: other nodes may start at the same moment, and it waits for them.
+    pub(super) async fn ask_at_start<T, F>(&self, ask: F) -> Result<T, StoreError>
+    where
+        T: Send,
+        F: for<'c> FnMut(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Failure>> + Send,
+    {
+        self.attempt_for_locked(&mut Question(ask), START_TRIES).await.map_err(StoreError::from)
     }
 
     /// The same, so often, with what went wrong in the database's own words.

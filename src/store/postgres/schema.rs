@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 
 use super::connection::PgConnection;
-use super::pool::{Pool, Work};
+use super::pool::{LOCK_TRIES, Pool, Work};
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::migration::{Migration, Prepare, fingerprint};
@@ -80,13 +80,17 @@ pub(super) async fn prepare(
         Err(_) => false,
     };
     if migrate {
-        looked = pool.attempt(&mut Migrate(migrations)).await.map_err(|failure| match &failure {
-            Failure::Postgres(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
-                PostgresOpenError::Forbidden
-            }
-            Failure::Postgres(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => PostgresOpenError::Held,
-            _ => PostgresOpenError::Store(failure.into()),
-        })?;
+        // A dump, a vacuum or another node's start may hold a table for longer than anybody is to stand in line behind this.
+        looked =
+            pool.attempt_for_locked(&mut Migrate(migrations), LOCK_TRIES).await.map_err(|failure| match &failure {
+                Failure::Postgres(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+                    PostgresOpenError::Forbidden
+                }
+                Failure::Postgres(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+                    PostgresOpenError::Held
+                }
+                _ => PostgresOpenError::Store(failure.into()),
+            })?;
     }
     match looked? {
         FoundSchema { version, serves } if serves > known => {

@@ -47,7 +47,7 @@ impl SqliteSnapshot {
     /// upgrade is the time for a backup.
     pub fn take(database: &Path, file: &Path) -> Result<Self, SqliteOpenError> {
         let source = connect(database)?;
-        let failed = |source| SqliteOpenError::Open { path: database.to_owned(), source };
+        let failed = |cause| SqliteOpenError::Open { path: database.to_owned(), cause };
         let name = file.to_str().ok_or_else(|| {
             SqliteOpenError::System(std::io::Error::other(format!("the name {} is no text", file.display())))
         })?;
@@ -147,7 +147,7 @@ fn is_empty_file(there: &Metadata) -> bool {
 
 /// A connection to records of ours, of any schema that we know, which changes nothing about them.
 fn connect(path: &Path) -> Result<Connection, SqliteOpenError> {
-    let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
+    let failed = |cause| SqliteOpenError::Open { path: path.to_owned(), cause };
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
     connection.busy_timeout(schema::WRITE_BUSY_TIMEOUT).map_err(failed)?;
     connection.execute_batch(CACHE).map_err(failed)?;

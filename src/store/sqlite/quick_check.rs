@@ -11,7 +11,7 @@ use crate::store::sql::Failure;
 pub fn quick_check(path: &Path) -> Result<(), StoreError> {
     match examine(path).map_err(Failure::from)?.as_str() {
         "ok" => Ok(()),
-        wrong => Err(StoreError::Unavailable(format!("SQLite: {}", wrong.replace('\n', " ")))),
+        wrong => Err(StoreError::Damaged(format!("SQLite: {}", wrong.replace('\n', " ")))),
     }
 }
 

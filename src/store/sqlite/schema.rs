@@ -7,9 +7,11 @@ use rusqlite::{Connection, OptionalExtension};
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 
+use crate::domain::remedy::Remedy;
 use crate::domain::time::Timestamp;
 use crate::private_files::folder_of;
 use crate::store::migration::{Migration, Prepare, fingerprint};
+use crate::store::sql::{describe_sqlite, remedy_of_sqlite};
 
 /// "unha" in ASCII: marks the file as ours for `file(1)` and for us.
 const APPLICATION_ID: i64 = 0x756e_6861;
@@ -19,8 +21,9 @@ pub(super) const WRITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteOpenError {
-    #[error("cannot open the database {}: {source}", path.display())]
-    Open { path: PathBuf, source: rusqlite::Error },
+    /// Its cause is no source: the text of a step would be told with it.
+    #[error("cannot open the database {}: {}", path.display(), describe_sqlite(cause))]
+    Open { path: PathBuf, cause: rusqlite::Error },
     #[error(
         "permission denied: this user may not read {}; run as the user that the service runs as, or give the file to this \
          one with chown", path.display()
@@ -31,7 +34,9 @@ pub enum SqliteOpenError {
          and see that its file system is not mounted read-only", path.display()
     )]
     ReadOnly { path: PathBuf },
-    #[error("{} is not a unionhall database; give another data folder or file", path.display())]
+    #[error(
+        "{} is not a unionhall database; give another data folder or file, or restore a backup if it was one", path.display()
+    )]
     Foreign { path: PathBuf },
     #[error(
         "the database {} was written by a newer unionhall (schema {found}, this one knows {known}); \
@@ -62,11 +67,18 @@ pub enum SqliteOpenError {
 
 impl SqliteOpenError {
     /// SQLite's own words for a file or a folder that is not this user's do not say so.
-    pub(super) fn opening(path: &Path, source: rusqlite::Error) -> Self {
+    pub(super) fn opening(path: &Path, cause: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
-        let refused = matches!(source.sqlite_error_code(), Some(CannotOpen | PermissionDenied | ReadOnly));
+        let refused = matches!(cause.sqlite_error_code(), Some(CannotOpen | PermissionDenied | ReadOnly));
         let why = if refused { refusal(path) } else { None };
-        why.unwrap_or_else(|| Self::Open { path: path.to_owned(), source })
+        why.unwrap_or_else(|| Self::Open { path: path.to_owned(), cause })
+    }
+
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Open { cause, .. } => remedy_of_sqlite(cause),
+            _ => None,
+        }
     }
 }
 
@@ -138,7 +150,7 @@ pub(super) fn check_known(
     path: &Path,
     migrations: &[Migration],
 ) -> Result<(), SqliteOpenError> {
-    let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
+    let failed = |cause| SqliteOpenError::Open { path: path.to_owned(), cause };
     check_ours(connection, path)?;
     let (found, known) = (version(connection).map_err(failed)?, migrations.len());
     check_build(connection, path, found, migrations)?;
@@ -187,7 +199,7 @@ fn check_build(
     found: usize,
     migrations: &[Migration],
 ) -> Result<(), SqliteOpenError> {
-    let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
+    let failed = |cause| SqliteOpenError::Open { path: path.to_owned(), cause };
     let noted = has_table(connection, "unionhall_schema").map_err(failed)?;
     for (step, migration) in (1..=found).zip(migrations) {
         let taken = "SELECT fingerprint FROM unionhall_schema WHERE version = ?1";
@@ -209,7 +221,7 @@ fn migrate(
     prepare: Prepare,
     migrations: &[Migration],
 ) -> Result<(), SqliteOpenError> {
-    let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
+    let failed = |cause| SqliteOpenError::Open { path: path.to_owned(), cause };
     let known = migrations.len();
     let version = |connection: &Connection| version(connection).map_err(failed);
     let check = |found: usize| match found {

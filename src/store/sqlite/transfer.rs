@@ -43,7 +43,7 @@ impl SqliteTransfer {
         placing: Option<(PathBuf, PathBuf)>,
     ) -> Result<Self, SqliteOpenError> {
         let held = connection.execute_batch(sql);
-        held.map_err(|source| SqliteOpenError::Open { path: path.to_owned(), source })?;
+        held.map_err(|cause| SqliteOpenError::Open { path: path.to_owned(), cause })?;
         Ok(Self { connection: Some(connection), placing })
     }
 

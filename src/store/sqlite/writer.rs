@@ -140,6 +140,8 @@ fn failed(error: &rusqlite::Error) -> StoreError {
     let told = describe_sqlite(error);
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::SystemIoFailure) => StoreError::Unknown(told),
+        Some(rusqlite::ErrorCode::DiskFull) => StoreError::Full(told),
+        Some(rusqlite::ErrorCode::DatabaseCorrupt) => StoreError::Damaged(told),
         _ => StoreError::Unavailable(told),
     }
 }

@@ -278,21 +278,39 @@ fn faults_of_the_records_are_found() {
         said.lines().find(|line| line.contains("integrity: ")).unwrap_or_else(|| panic!("{said}")).to_owned()
     };
     assert_eq!(thorough(&patient), "ok   integrity: SQLite finds no fault with the file");
-    spoil_last_page(&there);
+    // An index that nothing else of the doctor's reads.
+    spoil(&there, "sign_ups_by_person");
     let told = thorough(&patient);
     assert!(told.starts_with("fail integrity: SQLite: "), "{told}");
 }
 
-/// Writes nonsense over an index, which nothing else that the doctor does would notice.
-fn spoil_last_page(database: &Path) {
+/// Writes nonsense over the first page of a table or an index.
+fn spoil(database: &Path, name: &str) {
     let connection = rusqlite::Connection::open(database).unwrap();
     let size: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
-    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'sign_ups_by_person'";
-    let page: u32 = connection.query_row(root, [], |row| row.get(0)).unwrap();
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = ?1 UNION ALL SELECT 1 WHERE ?1 = 'sqlite_schema'";
+    let page: u32 = connection.query_row(root, [name], |row| row.get(0)).unwrap();
     drop(connection);
     let mut file = std::fs::OpenOptions::new().write(true).open(database).unwrap();
-    std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(u64::from((page - 1) * size))).unwrap();
+    // The first page begins with the file's own header.
+    let header = if page == 1 { 100 } else { 0 };
+    std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(u64::from((page - 1) * size + header))).unwrap();
     file.write_all(&[0x55; 64]).unwrap();
+}
+
+/// Before, the operator was to make sure that the database was running.
+#[test]
+fn a_damaged_database_is_told_from_one_that_is_away() {
+    let mut patient = Patient::new();
+    let (there, kept) = (patient.path("data/unionhall.db"), patient.path("kept"));
+    std::fs::copy(&there, &kept).unwrap();
+    for (check, page) in [("writes", "readiness"), ("records", "sqlite_schema")] {
+        patient.suffers(
+            fail(check, "malformed", "restore a backup"),
+            |_| spoil(&there, page),
+            |_| _ = std::fs::copy(&kept, &there).unwrap(),
+        );
+    }
 }
 
 #[test]

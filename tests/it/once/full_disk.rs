@@ -69,7 +69,9 @@ async fn is_seen(server: &Watched, disk: &SmallDisk, doctor: impl Fn() -> Comman
         assert_eq!(server.post("/v1/invite", &key, sign_up("later@example.com")).await.status, 500);
     }
     let found = Diagnosis::of(doctor());
-    assert_eq!(found.of_check("writes")[0]["state"], "fail", "{:#?}", found.lines);
+    let writes = found.of_check("writes")[0];
+    assert_eq!(writes["state"], "fail", "{:#?}", found.lines);
+    holds(writes["fix"].as_str().unwrap(), &["make room"]);
 
     disk.make_room();
     wait_for!(async || server.get("/readyz").await.status == 200).await;

@@ -266,6 +266,25 @@ fn a_step_that_breaks_references_is_refused() {
     assert_eq!((schema_version(&path), rows(&path)), (TODAY, before));
 }
 
+/// What the log of `serve` says is one line, and no text of the step.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_fails_says_why_in_a_line() {
+    const STEP: &str = "CREATE TABLE planned (id INTEGER);\nCREATE TABEL wrong (\n    id INTEGER\n)";
+    let failing = Migration { sqlite: STEP, postgres: STEP, ..NEXT };
+    let said = |error: anyhow::Error| {
+        let said = format!("{error:#}");
+        assert!(said.lines().count() == 1 && !said.contains("planned") && said.contains("TABEL"), "{said}");
+        assert_eq!(said.matches("syntax error").count(), 1, "{said}");
+    };
+    let (_folder, path) = records();
+    let before = rows(&path);
+    said(SqliteStore::open_with(&path, Prepare::Upgrade, 256, and(failing)).err().unwrap().into());
+    assert_eq!((schema_version(&path), rows(&path)), (TODAY, before));
+    needs!(Postgres);
+    let database = Database::make().await;
+    said(PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, and(failing)).await.err().unwrap().into());
+}
+
 #[test]
 fn records_of_another_build_are_refused_on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
@@ -336,6 +355,29 @@ fn steps_are_taken_once_however_many_start() {
         start.join().unwrap().unwrap();
     }
     assert_eq!(schema_version(&path), TODAY + 1);
+}
+
+/// The same of nodes on records of the released schema.
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_are_taken_once_however_many_nodes_start() {
+    needs!(Postgres);
+    let database = Database::make().await;
+    let open = |migrations| PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, migrations);
+    OpenStore::new(open(&MIGRATIONS[..1]).await.unwrap()).close().await.unwrap();
+    let client = database.client().await;
+    client.batch_execute(FILL).await.unwrap();
+    let mut nodes = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let open = open(MIGRATIONS);
+        nodes.spawn(async move { OpenStore::new(open.await.unwrap()) });
+    }
+    for node in nodes.join_all().await {
+        assert_eq!(node.member_count().await, Ok(1));
+        node.close().await.unwrap();
+    }
+    let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
+    assert_eq!(i64::from(version.get::<_, i32>(0)), TODAY);
+    drop(client);
 }
 
 #[test]

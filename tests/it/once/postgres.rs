@@ -609,3 +609,60 @@ async fn a_node_waits_for_another_that_makes_the_tables() {
     other.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(1970168929)").await.unwrap();
     open(&database).await.close().await.unwrap();
 }
+
+/// Records that were just moved are claimed by the first node, and a slow disk lets the others wait for its commit. Before, one
+/// that waited 0.3 seconds did not come up.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_start_at_once_wait_for_the_one_that_claims_the_database() {
+    needs!(Postgres);
+    let database = Database::migrated().await;
+    let other = database.client().await;
+    other.batch_execute("UPDATE unionhall_schema SET identity = NULL").await.unwrap();
+    other.batch_execute("BEGIN; SELECT 1 FROM unionhall_schema FOR UPDATE").await.unwrap();
+    let mut nodes = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let address = database.address();
+        nodes.spawn(async move { PostgresStore::open(address, Prepare::Upgrade, 256).await.map(|_| ()) });
+    }
+    let client = database.client().await;
+    let waiting =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+                   AND clock_timestamp() - backend_start > interval '2 seconds'";
+    let waiting = async || client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) > 0;
+    let mut ended = None;
+    wait_for!(async || {
+        ended = nodes.try_join_next();
+        ended.is_some() || waiting().await
+    })
+    .await;
+    assert!(ended.is_none(), "{ended:?}");
+    drop(client);
+    other.batch_execute("ROLLBACK").await.unwrap();
+    for node in nodes.join_all().await {
+        node.unwrap();
+    }
+}
+
+/// Somebody who reads a table for a while, such as a dump, ends no start.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_asks_again_for_tables_that_are_held() {
+    needs!(Postgres);
+    let database = Database::make().await;
+    let open = |migrations| PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, migrations);
+    OpenStore::new(open(&MIGRATIONS[..1]).await.unwrap()).close().await.unwrap();
+    let (other, client) = (database.client().await, database.client().await);
+    other.batch_execute("BEGIN; LOCK TABLE installation, outbox, sign_ups, people IN ACCESS SHARE MODE").await.unwrap();
+    let starting = tokio::spawn(open(MIGRATIONS));
+    let waits =
+        "SELECT xact_start::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'relation'";
+    let mut transactions = std::collections::HashSet::new();
+    wait_for!(async || {
+        transactions.extend(client.query(waits, &[]).await.unwrap().iter().map(|row| row.get::<_, String>(0)));
+        starting.is_finished() || transactions.len() == 2
+    })
+    .await;
+    assert!(!starting.is_finished());
+    drop(client);
+    other.batch_execute("ROLLBACK").await.unwrap();
+    OpenStore::new(starting.await.unwrap().unwrap()).close().await.unwrap();
+}
