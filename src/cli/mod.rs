@@ -128,8 +128,8 @@ enum Command {
     ///
     /// The file holds one moment of the records, and nothing that was deleted before it. The service is not held up, and
     /// loses nothing. The file is checked, whole and on the disk when it appears under its name; nothing is overwritten. While
-    /// it is made, its folder needs room for twice the database. Whoever reads the file reads every address, and with the
-    /// secret can make everybody's links: it is readable to its owner alone, and should stay so.
+    /// it is made, its folder needs room for twice the database. Without --recipient, whoever reads the file reads every address, and
+    /// with the secret can make everybody's links: it is readable to its owner alone, and should stay so.
     ///
     /// Not in it: settings, the catalog, certificates, the log of erasures (the file `erasures` in the data folder; copy it
     /// to another machine as often as you can), the sandbox, mail that a development server wrote to files.
@@ -149,7 +149,7 @@ enum Command {
     /// were erased since the backup, as the log of erasures tells, are erased again, and keys that were revoked since are revoked again.
     /// What the records cannot know is listed at the end.
     ///
-    /// A backup without the secret needs it from --secret-file, UNIONHALL_SECRET or the file `secret` of the data folder.
+    /// An encrypted backup needs an identity that opens it: --identity. A backup without the secret needs it from --secret-file, UNIONHALL_SECRET or the file `secret` of the data folder.
     Restore(backup::RestoreSettings),
     /// Prepare records to be served again that were restored into PostgreSQL with its own tools.
     ///

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use rustix::fs::statvfs;
 
-use super::format::BackupFile;
+use super::format::{Manifest, hex, sum};
 use super::restore::lock;
 use super::unfinished::Unfinished;
 use super::{BackupSettings, Copy, find_records, in_words, is_there, note};
@@ -20,6 +20,7 @@ use crate::config::interval;
 use crate::domain::figure::counted;
 use crate::domain::time::{Timestamp, show_span};
 use crate::installation::NoteBackup;
+use crate::private_files::folder_of;
 
 #[derive(Args)]
 pub(super) struct ContinuousSettings {
@@ -49,6 +50,9 @@ impl ContinuousSettings {
     }
 }
 
+/// The copy that this process made last: its file with the size, and what is in it. Nothing tells that of a file that is encrypted.
+type Last = ((PathBuf, u64), Manifest);
+
 /// A copy is made after this time, changed or not: what a disk did to the last one would not be noticed, and copies of people who were
 /// erased would stay for as long as nothing happens.
 const UNCHANGED_FOR: Duration = Duration::from_secs(86_400);
@@ -56,19 +60,21 @@ const UNCHANGED_FOR: Duration = Duration::from_secs(86_400);
 const GB: u64 = 1_000_000_000;
 
 pub(super) fn run(task: &BackupSettings, folder: &Path, every: Duration) -> anyhow::Result<()> {
-    find_records(task)?;
+    let database = find_records(task)?;
     ensure!(
         folder.is_dir(),
         "{} is not a folder; make it first: `install -d -m 0700 {0}`, owned by the user who runs this",
         folder.display()
     );
     let _alone = lock(folder, "backup")?;
-    let unfinished = Unfinished::new([folder.join("unfinished-records"), folder.join("unfinished-backup")], 0)?;
+    let records =
+        if task.recipient.is_empty() { folder.join("unfinished-records") } else { in_clear(&database, folder)? };
+    let unfinished = Unfinished::new([records, folder.join("unfinished-backup")], 0)?;
     let clock = Clock::start();
-    let mut is_first = true;
+    let (mut is_first, mut last) = (true, None);
     loop {
         let begun = clock.now();
-        match turn(task, (folder, every), &unfinished, begun.time, is_first) {
+        match turn(task, (folder, every), &unfinished, begun.time, is_first, &mut last) {
             Err(error) if is_first => return Err(error),
             Err(error) => {
                 print_aside(&format!("unionhall: {error:#}; the next try is in {}", show_span(every)));
@@ -81,6 +87,15 @@ pub(super) fn run(task: &BackupSettings, folder: &Path, every: Duration) -> anyh
     }
 }
 
+/// Where the records are copied to before they are encrypted: beside the database, and not into the folder, which may be carried away as
+/// it is. The same after every start, for what one that was killed left.
+fn in_clear(database: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
+    let of = sum(folder.canonicalize()?.as_os_str().as_encoded_bytes());
+    let mut name = database.as_os_str().to_owned();
+    name.push(format!(".part-{}-records", hex(&of[..8])));
+    Ok(name.into())
+}
+
 /// Makes a copy if there is something new, notes when that was, and deletes what is too old.
 fn turn(
     task: &BackupSettings,
@@ -88,27 +103,34 @@ fn turn(
     unfinished: &Unfinished,
     now: Timestamp,
     is_first: bool,
+    last: &mut Option<Last>,
 ) -> anyhow::Result<()> {
     let database = find_records(task)?;
     let delete_old = || thin(folder, now, task.continuous.keep, u64::from(task.continuous.keep_gb) * GB);
     // First, where fewer are kept than before: on a full disk no copy would ever be made after which they go.
     delete_old()?;
     check_room(folder, &database)?;
-    let last = copies(folder, now)?.pop();
-    // One that cannot be read is not relied on.
-    let known = last.as_ref().and_then(|(path, _)| BackupFile::open(path).ok()).map(|file| file.manifest);
+    if !task.recipient.is_empty() {
+        check_room(folder_of(&database), &database)?;
+    }
+    let newest = copies(folder, now)?.pop();
     let copy = Copy::take(task, &database, unfinished, &mut Bar::quiet())?;
-    match (known, &last) {
-        (Some(known), Some((path, _))) if now.since(known.made_at) < UNCHANGED_FOR && copy.is_in(&known)? => {
+    let is_known = |(file, known): &Last| newest.as_ref() == Some(file) && now.since(known.made_at) < UNCHANGED_FOR;
+    match last.as_ref().filter(|last| is_known(last)) {
+        Some(((path, _), known)) if copy.is_in(known)? => {
             print_line(&format!("Nothing has changed since {}.", path.display()))?;
         }
         _ => {
             let path = folder.join(name_of(now));
-            let (_, examined) = copy.keep(&path, now, &mut Bar::quiet())?;
-            let size = in_words(std::fs::metadata(&path)?.len());
-            let kept = delete_old()?;
+            let (manifest, examined) = copy.keep(&path, now, &mut Bar::quiet())?;
+            let bytes = std::fs::metadata(&path)?.len();
+            let (size, kept) = (in_words(bytes), delete_old()?);
             let (members, kept) = (counted(examined.members, "member"), counted(kept, "file"));
             print_line(&format!("{} holds the records of {now}: {members}, {size}; {kept} kept.", path.display()))?;
+            if is_first {
+                print_line(&task.what_is_in(&manifest, &examined))?;
+            }
+            *last = Some(((path, bytes), manifest));
         }
     }
     // Each turn in the audit log would be a change, and the next turn would find it.
@@ -199,6 +221,16 @@ mod tests {
         for other in ["", "2026-11-17-030000.backup", "unionhall-2026-11-17T010102.007Z.backup~", "unfinished-backup"] {
             assert!(!is_copy(other), "{other}");
         }
+    }
+
+    #[test]
+    fn records_in_the_clear_are_beside_the_database_under_a_name_of_the_folder() {
+        let (folder, other, database) =
+            (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), Path::new("/data/unionhall.db"));
+        let records = in_clear(database, folder.path()).unwrap();
+        assert_eq!(records.parent(), database.parent());
+        assert_eq!(records, in_clear(database, &folder.path().join(".")).unwrap());
+        assert_ne!(records, in_clear(database, other.path()).unwrap());
     }
 
     #[test]

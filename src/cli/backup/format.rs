@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use ring::digest::{self, SHA256};
 
+use super::encrypted::{self, Plain, is_changed};
 use crate::cli::terminal::progress::Bar;
 use crate::config::Concealed;
 use crate::domain::time::Timestamp;
@@ -50,23 +51,24 @@ pub(super) struct Content {
 }
 
 impl Content {
-    pub(super) fn of_length(length: u64) -> Self {
-        Self { length, sum: [0; 32] }
+    pub(super) fn of(from: &mut impl Read) -> io::Result<Self> {
+        let (mut digest, mut buffer, mut length) = (digest::Context::new(&SHA256), vec![0; PORTION], 0);
+        loop {
+            match from.read(&mut buffer) {
+                Ok(0) => return Ok(Self { length, sum: finish(&digest.finish()) }),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => {
+                    let portion = &buffer[..read?];
+                    digest.update(portion);
+                    length += portion.len() as u64;
+                }
+            }
+        }
     }
 
     /// Whether a file holds the same. One of another length is not read.
     pub(super) fn is_of(&self, file: &mut File) -> io::Result<bool> {
-        if file.metadata()?.len() != self.length {
-            return Ok(false);
-        }
-        let (mut digest, mut buffer) = (digest::Context::new(&SHA256), vec![0; PORTION]);
-        loop {
-            match file.read(&mut buffer) {
-                Ok(0) => return Ok(finish(&digest.finish()) == self.sum),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => digest.update(&buffer[..read?]),
-            }
-        }
+        Ok(file.metadata()?.len() == self.length && Self::of(file)? == *self)
     }
 }
 
@@ -77,7 +79,7 @@ impl std::fmt::Display for Content {
 }
 
 impl Manifest {
-    /// As it stands in the file: as long whatever the checksums are.
+    /// As it stands in the file.
     fn lines(&self) -> String {
         let Self { made_at, by, schema, database, .. } = self;
         let secret = self.secret.map_or_else(|| "none".to_owned(), |piece| piece.to_string());
@@ -114,18 +116,17 @@ impl Manifest {
 
 fn piece(text: &str) -> Option<Content> {
     let (length, sum) = text.split_once(' ')?;
-    let mut piece = Content::of_length(length.parse().ok()?);
+    let length = length.parse().ok()?;
     let digits = sum.as_bytes().chunks_exact(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
     let bytes: Vec<u8> = digits.collect::<Option<_>>()?;
-    piece.sum = bytes.try_into().ok()?;
-    Some(piece)
+    Some(Content { length, sum: bytes.try_into().ok()? })
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn sum(bytes: &[u8]) -> [u8; 32] {
+pub(super) fn sum(bytes: &[u8]) -> [u8; 32] {
     finish(&digest::digest(&SHA256, bytes))
 }
 
@@ -135,8 +136,8 @@ fn finish(digest: &digest::Digest) -> [u8; 32] {
     sum
 }
 
-/// Carries that many bytes over, however many that are, and sums them up.
-fn copy(from: &mut impl Read, to: &mut File, length: u64, bar: &mut Bar) -> io::Result<[u8; 32]> {
+/// Carries that many bytes over, however many that are, and sums them up. What `to` takes is in the file `disk` in the end.
+fn copy(from: &mut impl Read, to: &mut dyn Write, disk: &File, length: u64, bar: &mut Bar) -> io::Result<[u8; 32]> {
     let (mut digest, mut buffer) = (digest::Context::new(&SHA256), vec![0; PORTION]);
     let mut done = 0;
     while done < length {
@@ -150,48 +151,53 @@ fn copy(from: &mut impl Read, to: &mut File, length: u64, bar: &mut Bar) -> io::
         to.write_all(portion)?;
         done += portion.len() as u64;
         if done % SYNCED_EVERY < PORTION as u64 {
-            to.sync_data()?;
+            disk.sync_data()?;
         }
         bar.show(done, length);
     }
     Ok(finish(&digest.finish()))
 }
 
-/// Writes a backup with the contents that the manifest lists, computes their checksums on the way, and waits until the disk has it.
+/// Writes a backup with the contents that the manifest lists. What `to` takes is in the file `disk` in the end.
 pub(super) fn write(
-    to: &mut File,
-    mut manifest: Manifest,
+    to: &mut dyn Write,
+    disk: &File,
+    manifest: &Manifest,
     database: &mut impl Read,
     secret: Option<&Concealed>,
     bar: &mut Bar,
 ) -> io::Result<()> {
     to.write_all(manifest.lines().as_bytes())?;
-    manifest.database.sum = copy(database, to, manifest.database.length, bar)?;
-    if let (Some(piece), Some(secret)) = (&mut manifest.secret, secret) {
-        piece.sum = sum(secret.reveal().as_bytes());
-        to.write_all(secret.reveal().as_bytes())?;
+    if copy(database, to, disk, manifest.database.length, bar)? != manifest.database.sum {
+        return Err(io::Error::other("the disk did not give back the copy of the records as it was"));
     }
-    to.seek(SeekFrom::Start(0))?;
-    to.write_all(manifest.lines().as_bytes())?;
-    to.sync_all()
+    secret.map_or(Ok(()), |secret| to.write_all(secret.reveal().as_bytes()))
 }
 
 /// A backup to be read: first the database, then the secret.
 pub(super) struct BackupFile {
     pub manifest: Manifest,
-    file: File,
+    file: Box<dyn Plain>,
     path: PathBuf,
 }
 
 impl BackupFile {
-    /// Reads what it holds, and whether it is of the right length for that.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+    /// Reads what it holds, and whether it is of the right length for that. One that is encrypted is opened with the identities in the
+    /// file `identity`.
+    pub(super) fn open(path: &Path, identity: Option<&str>) -> anyhow::Result<Self> {
         let shown = path.display();
-        let mut file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+        let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
         let about = file.metadata().with_context(|| format!("cannot read {shown}"))?;
         ensure!(about.is_file(), "{shown} is not a file; give the file that `unionhall backup` wrote");
+        let mut file = encrypted::open(file, path, identity)?;
         let mut start = Vec::new();
-        (&file).take(LONGEST_LINES).read_to_end(&mut start).with_context(|| format!("cannot read {shown}"))?;
+        let mut read = || {
+            let found = file.seek(SeekFrom::End(0))?;
+            file.seek(SeekFrom::Start(0))?;
+            file.by_ref().take(LONGEST_LINES).read_to_end(&mut start)?;
+            io::Result::Ok(found)
+        };
+        let found = read().map_err(|error| unreadable(path, error, || format!("cannot read {shown}")))?;
         let first = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let form = str::from_utf8(first).ok().and_then(|line| line.strip_prefix(MAGIC)?.parse::<u32>().ok());
         match form {
@@ -206,7 +212,7 @@ impl BackupFile {
         let manifest = str::from_utf8(&start[..length]).ok().and_then(Manifest::parse);
         let manifest = manifest.ok_or_else(|| damaged(path, "its first lines have changed"))?;
         let expected = manifest.length().ok_or_else(|| damaged(path, "it would be longer than any file"))?;
-        match about.len() {
+        match found {
             found if found < expected => Err(damaged(path, &format!("it ends after {found} of {expected} bytes"))),
             found if found > expected => {
                 Err(damaged(path, &format!("something was added to its end, {} bytes", found - expected)))
@@ -219,10 +225,10 @@ impl BackupFile {
     }
 
     /// Writes the database into a file, which is worth nothing if this fails.
-    pub(super) fn read_database(&mut self, to: &mut File, bar: &mut Bar) -> anyhow::Result<()> {
-        let Content { length, sum } = self.manifest.database;
-        let found = copy(&mut self.file, to, length, bar)
-            .with_context(|| format!("the database cannot be copied out of {}", self.path.display()))?;
+    pub(super) fn read_database(&mut self, to: &File, bar: &mut Bar) -> anyhow::Result<()> {
+        let (Content { length, sum }, path) = (self.manifest.database, &self.path);
+        let what = || format!("the database cannot be copied out of {}", path.display());
+        let found = copy(&mut self.file, &mut &*to, to, length, bar).map_err(|error| unreadable(path, error, what))?;
         if found != sum {
             return Err(damaged(&self.path, "the database in it has changed"));
         }
@@ -232,13 +238,22 @@ impl BackupFile {
     pub(super) fn read_secret(&mut self) -> anyhow::Result<Option<Concealed>> {
         let Some(piece) = self.manifest.secret else { return Ok(None) };
         let mut text = Vec::new();
-        (&self.file).take(piece.length).read_to_end(&mut text)?;
+        let what = || format!("cannot read {}", self.path.display());
+        let read = self.file.by_ref().take(piece.length).read_to_end(&mut text);
+        read.map_err(|error| unreadable(&self.path, error, what))?;
         let text = Some(text).filter(|text| sum(text) == piece.sum).and_then(|text| String::from_utf8(text).ok());
         let text = text.ok_or_else(|| damaged(&self.path, "the secret in it has changed"))?;
         Ok(Some(text.into()))
     }
 }
 
-fn damaged(path: &Path, how: &str) -> anyhow::Error {
+fn unreadable(path: &Path, error: io::Error, what: impl FnOnce() -> String) -> anyhow::Error {
+    if is_changed(&error) {
+        return damaged(path, "something in it has changed or is missing");
+    }
+    anyhow::Error::new(error).context(what())
+}
+
+pub(super) fn damaged(path: &Path, how: &str) -> anyhow::Error {
     anyhow!("{} is damaged: {how}; copy it again from where it was made, or use another backup", path.display())
 }

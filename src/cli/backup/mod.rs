@@ -1,6 +1,7 @@
 //! `unionhall backup`, `unionhall restore` and `unionhall resume`
 
 mod continuous;
+mod encrypted;
 mod erased;
 mod format;
 mod gap;
@@ -18,6 +19,7 @@ use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
 
 use self::continuous::ContinuousSettings;
+use self::encrypted::Recipients;
 use self::format::{Content, Manifest};
 use self::unfinished::Unfinished;
 use super::audit::act;
@@ -54,11 +56,59 @@ pub(super) struct BackupSettings {
     #[arg(long)]
     without_secret: bool,
 
+    /// Leave the installation's secret out of a file that is not encrypted: with --recipient it is in the file, without one it is not.
+    ///
+    /// For jobs whose files leave this machine. Keep a copy of the secret elsewhere, as with --without-secret.
+    #[arg(long, conflicts_with = "without_secret")]
+    secret_only_encrypted: bool,
+
+    /// Encrypt the file for this recipient, age1…, whose identity alone opens it.
+    ///
+    /// `age-keygen -o identity.txt`, on another machine, makes an identity and prints its recipient; `unionhall restore --identity`
+    /// and the program `age` open the file. Whoever loses the identity loses the backup: give the flag several times (the variable: with
+    /// commas between), and any one of their identities opens it. The records in the clear are copied beside the database for a
+    /// moment, and nowhere else.
+    #[arg(long, env = "UNIONHALL_BACKUP_RECIPIENT", value_name = "RECIPIENT", value_delimiter = ',')]
+    recipient: Vec<String>,
+
     #[command(flatten)]
     store: StoreSettings,
 
     #[command(flatten)]
     secret: SecretSettings,
+}
+
+impl BackupSettings {
+    fn leaves_secret_out(&self) -> bool {
+        self.without_secret || self.secret_only_encrypted && self.recipient.is_empty()
+    }
+
+    /// What whoever keeps the file has to know of it.
+    fn what_is_in(&self, manifest: &Manifest, examined: &Examined) -> String {
+        let secret = match (&manifest.secret, &examined.secret_fingerprint) {
+            (Some(_), _) => "The installation's secret is in it.".to_owned(),
+            (None, Some(_)) => format!(
+                "The installation's secret is not in it, and without it the records are useless: keep a copy of {} in another place.",
+                match &self.secret {
+                    SecretSettings { secret: Some(_), .. } => "UNIONHALL_SECRET".to_owned(),
+                    SecretSettings { secret_file: Some(file), .. } => file.display().to_string(),
+                    _ => self.store.data.join("secret").display().to_string(),
+                }
+            ),
+            (None, None) => "No service was started on these records yet, so there is no secret to keep.".to_owned(),
+        };
+        let readers = match (self.recipient.len() as u64, &manifest.secret) {
+            (0, None) => "It is not encrypted: anyone who can read it can read every address. Protect it like the data folder.".to_owned(),
+            (0, Some(_)) => "It is not encrypted: anyone who can read it can read every address and make the links of anyone's mail. \
+                             Protect it like the data folder."
+                .to_owned(),
+            (count, _) => format!(
+                "It is encrypted for {}: without an identity it cannot be opened. Keep the identities elsewhere than the backups.",
+                counted(count, "recipient")
+            ),
+        };
+        format!("{secret} {readers}")
+    }
 }
 
 pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
@@ -75,7 +125,9 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
     if is_there(file)? {
         bail!("{} already exists, and a backup never overwrites a file; give a new name", file.display());
     }
-    let unfinished = Unfinished::new([beside(file, "records"), beside(file, "backup")], 1)?;
+    // In the clear the records are nowhere but where they are in the clear already.
+    let records = if task.recipient.is_empty() { file } else { &database };
+    let unfinished = Unfinished::new([beside(records, "records"), beside(file, "backup")], 1)?;
     let mut bar = Bar::new(in_words);
     let copy = Copy::take(task, &database, &unfinished, &mut bar)?;
     let (manifest, examined) = copy.keep(file, now, &mut bar)?;
@@ -83,7 +135,10 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
     if let Err(error) = note(task, now, &file.display().to_string()) {
         print_aside(&format!("unionhall: the time of this backup could not be recorded: {error:#}"));
     }
-    report(file, &manifest, &examined)
+    let (members, size) = (counted(examined.members, "member"), in_words(std::fs::metadata(file)?.len()));
+    let (shown, Manifest { made_at, schema, .. }) = (file.display(), &manifest);
+    print_line(&format!("{shown} holds the records of {made_at}: {members}, schema {schema}, {size}."))?;
+    print_line(&task.what_is_in(&manifest, &examined))
 }
 
 /// Lets monitoring know how old the last backup is.
@@ -111,6 +166,7 @@ struct Copy<'t> {
     task: &'t BackupSettings,
     database: &'t Path,
     unfinished: &'t Unfinished,
+    recipients: Recipients,
     secret: Option<Keyring>,
     snapshot: SqliteSnapshot,
 }
@@ -122,11 +178,12 @@ impl<'t> Copy<'t> {
         unfinished: &'t Unfinished,
         bar: &mut Bar,
     ) -> anyhow::Result<Self> {
-        let secret = if task.without_secret { None } else { secret_in_use(task)? };
+        let recipients = Recipients::parse(&task.recipient)?;
+        let secret = if task.leaves_secret_out() { None } else { secret_in_use(task)? };
         let [copy, _] = unfinished.paths();
         new_file_of(copy, &task.store.data).with_context(|| cannot_write(copy))?;
         let snapshot = take(database, copy, bar)?;
-        Ok(Self { task, database, unfinished, secret, snapshot })
+        Ok(Self { task, database, unfinished, recipients, secret, snapshot })
     }
 
     /// Whether an earlier backup holds the same.
@@ -138,7 +195,7 @@ impl<'t> Copy<'t> {
 
     /// Checks it and puts it where it belongs.
     fn keep(self, path: &Path, made_at: Timestamp, bar: &mut Bar) -> anyhow::Result<(Manifest, Examined)> {
-        let Self { task, database, unfinished, secret, snapshot } = self;
+        let Self { task, database, unfinished, recipients, secret, snapshot } = self;
         let [copy, whole] = unfinished.paths();
         bar.begin("checking what was copied");
         let examined = snapshot.examine().with_context(|| {
@@ -148,22 +205,23 @@ impl<'t> Copy<'t> {
             )
         })?;
         snapshot.close()?;
-        let secret = match (task.without_secret, &examined.secret_fingerprint) {
+        let secret = match (task.leaves_secret_out(), &examined.secret_fingerprint) {
             (true, _) | (_, None) => None,
             (false, Some(fingerprint)) => Some(matching(secret, fingerprint, task)?),
         };
-        let length = std::fs::metadata(copy)?.len();
+        let of_secret = |secret: &Concealed| Content::of(&mut secret.reveal().as_bytes());
         let manifest = Manifest {
             made_at,
             by: env!("UNIONHALL_VERSION").to_owned(),
             schema: examined.schema,
-            database: Content::of_length(length),
-            secret: secret.as_ref().map(|secret| Content::of_length(secret.reveal().len() as u64)),
+            database: Content::of(&mut File::open(copy)?)?,
+            secret: secret.as_ref().map(of_secret).transpose()?,
         };
         bar.begin("writing");
         let mut write = || {
-            let mut file = new_file_of(whole, &task.store.data)?;
-            format::write(&mut file, manifest.clone(), &mut File::open(copy)?, secret.as_ref(), bar)?;
+            let (file, mut records) = (new_file_of(whole, &task.store.data)?, File::open(copy)?);
+            recipients.write(&file, |to| format::write(to, &file, &manifest, &mut records, secret.as_ref(), bar))?;
+            file.sync_all()?;
             put_in_place(whole, path)
         };
         write().with_context(|| cannot_write(path))?;
@@ -226,27 +284,6 @@ fn take(database: &Path, copy: &Path, bar: &mut Bar) -> anyhow::Result<SqliteSna
         taken.with_context(|| {
             format!("the records cannot be copied to {}, which needs room for twice their size", copy.display())
         })
-    })
-}
-
-fn report(path: &Path, manifest: &Manifest, examined: &Examined) -> anyhow::Result<()> {
-    let Manifest { made_at, schema, secret, .. } = manifest;
-    let members = counted(examined.members, "member");
-    let size = in_words(std::fs::metadata(path)?.len());
-    let file = path.display();
-    print_line(&format!("{file} holds the records of {made_at}: {members}, schema {schema}, {size}."))?;
-    print_line(&match (secret, &examined.secret_fingerprint) {
-        (Some(_), _) => {
-            "The installation's secret is in it. Anyone who can read the file can read every address and make the \
-                         links of anyone's mail: protect it like the data folder."
-                .to_owned()
-        }
-        (None, Some(_)) => {
-            "The installation's secret is not in it, and without it the records are useless: keep the secret \
-                            in another place. Anyone who can read the backup can read every address: protect it like the data folder."
-                .to_owned()
-        }
-        (None, None) => "No service was started on these records yet, so there is no secret to keep.".to_owned(),
     })
 }
 

@@ -38,6 +38,13 @@ pub(in crate::cli) struct RestoreSettings {
     /// The file that `unionhall backup` wrote.
     file: PathBuf,
 
+    /// The file of an identity that opens the backup, if it is encrypted; `-` reads it from standard input.
+    ///
+    /// As `age-keygen` writes it: lines that begin with AGE-SECRET-KEY-1. It is read, and kept nowhere. One with a passphrase:
+    /// `age --decrypt IDENTITY.age | unionhall restore FILE --identity -`.
+    #[arg(long, value_name = "FILE")]
+    identity: Option<String>,
+
     /// The log of erasures of the lost folder, if you can get it: the file `erasures` in it.
     ///
     /// The one in the data folder, if it is still there, is read in any case. People in the backup who were erased since are erased
@@ -61,7 +68,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
              with `unionhall move --from sqlite: --to …`. Nothing was written to {records}"
         ),
     };
-    let mut backup = open(&task.file)?;
+    let mut backup = open(task)?;
     let given = task.secret.given()?;
     let logs = ErasureLogs::find(&task.store.data, task.erasures.as_slice())?;
     SqliteSnapshot::check_vacant(&database)?;
@@ -72,8 +79,8 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     let [copy, secret_copy] = unfinished.paths();
     let mut bar = Bar::new(in_words);
     bar.begin("reading the backup");
-    let mut file = new_file(copy).with_context(|| format!("cannot write {}", copy.display()))?;
-    backup.read_database(&mut file, &mut bar)?;
+    let file = new_file(copy).with_context(|| format!("cannot write {}", copy.display()))?;
+    backup.read_database(&file, &mut bar)?;
     // SQLite's locks go when any other handle of the file is closed: before it has any.
     drop(file);
     let in_backup = backup.read_secret()?;
@@ -139,14 +146,14 @@ fn repeat(
 }
 
 /// The backup, if this version can bring its records up to date.
-fn open(path: &Path) -> anyhow::Result<BackupFile> {
-    let backup = BackupFile::open(path)?;
+fn open(task: &RestoreSettings) -> anyhow::Result<BackupFile> {
+    let backup = BackupFile::open(&task.file, task.identity.as_deref())?;
     let (found, known) = (backup.manifest.schema, MIGRATIONS.len());
     ensure!(
         found <= known,
         "the records in {} are of a newer unionhall (schema {found}, this one knows {known}); restore them with {}, which made \
          the backup, or a newer one",
-        path.display(),
+        task.file.display(),
         backup.manifest.by
     );
     Ok(backup)

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 
 use crate::prelude::*;
+use age::secrecy::ExposeSecret;
 use rusqlite::Connection;
 use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::people::erasures::ErasureLog;
@@ -374,6 +375,161 @@ fn the_secret_is_in_it_or_is_asked_for() {
     done(&run(folder, &["backup", "none-needed", "--without-secret"]));
     let left: Vec<_> = names(folder).into_iter().filter(|name| name.contains(".part")).collect();
     assert_eq!(left, Vec::<String>::new());
+}
+
+/// A file as `age-keygen` writes it; its recipient.
+fn new_identity(file: &Path) -> String {
+    let identity = age::x25519::Identity::generate();
+    let recipient = identity.to_public().to_string();
+    let text = format!("# created: 2026-11-19\n# public key: {recipient}\n{}\n", identity.to_string().expose_secret());
+    std::fs::write(file, text).unwrap();
+    recipient
+}
+
+/// Every address and code, the secret, and what begins a database or a plain backup.
+fn told_by_the_records(folder: &Path, secret: &str) -> Vec<String> {
+    let database = Connection::open(folder.join("data/unionhall.db")).unwrap();
+    let mut statement = database.prepare("SELECT email FROM people UNION SELECT code FROM people").unwrap();
+    let mut told: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+    assert_eq!(told.len(), 40);
+    told.extend([secret, "SQLite format 3", "unionhall backup", "CREATE TABLE", "@example.com"].map(str::to_owned));
+    told
+}
+
+fn found_in(bytes: &[u8], texts: &[String]) -> usize {
+    let found = |text: &&String| bytes.windows(text.len()).any(|window| window.eq_ignore_ascii_case(text.as_bytes()));
+    texts.iter().filter(found).count()
+}
+
+#[test]
+fn an_encrypted_backup_tells_nothing_and_each_recipient_opens_it() {
+    let (home, secret) = backed_up();
+    let folder = home.path();
+    let [one, two, _other] = ["one", "two", "other"].map(|name| new_identity(&folder.join(name)));
+    let made = done(&run(folder, &["backup", "locked", "--recipient", &one, "--recipient", &two]));
+    holds(&made, &["The installation's secret is in it. It is encrypted for 2 recipients", "1 member"]);
+    assert_eq!(mode(&folder.join("locked")), 0o600);
+    let told = told_by_the_records(folder, &secret);
+    let locked = std::fs::read(folder.join("locked")).unwrap();
+    assert_eq!(found_in(&std::fs::read(folder.join("all")).unwrap(), &told), told.len(), "the search finds them");
+    assert_eq!(found_in(&locked, &told), 0);
+    // By the variable, and with what a plain file may not have.
+    let both = format!("{one},{two}");
+    let mut command = unionhall(folder);
+    let command = command.args(["backup", "by-variable", "--secret-only-encrypted"]);
+    holds(&done(&command.env("UNIONHALL_BACKUP_RECIPIENT", &both).output().unwrap()), &["encrypted for 2 recipients"]);
+    assert_eq!(found_in(&std::fs::read(folder.join("by-variable")).unwrap(), &told), 0);
+    for (backup, identity) in [("locked", "one"), ("locked", "two"), ("by-variable", "two")] {
+        let data = format!("{backup}-{identity}");
+        holds(&done(&run(folder, &["restore", backup, "--identity", identity, "--data", &data])), &["1 member"]);
+        assert_eq!(names(&folder.join(&data)), ["secret", "unionhall.db"]);
+        assert_eq!(std::fs::read_to_string(folder.join(&data).join("secret")).unwrap().trim(), secret);
+        assert_eq!(number(&folder.join(&data).join("unionhall.db"), "SELECT count(*) FROM people"), 20);
+    }
+    // From standard input.
+    let mut command = unionhall(folder);
+    command.args(["restore", "locked", "--identity", "-", "--data", "piped"]);
+    done(&command.stdin(std::fs::File::open(folder.join("one")).unwrap()).output().unwrap());
+    // Inside is the file as it is without, for others who read the format.
+    let plain = age::decrypt(&identity_in(&folder.join("two")), &locked).unwrap();
+    assert_eq!(found_in(&plain, &told), told.len());
+    std::fs::write(folder.join("plain"), plain).unwrap();
+    done(&run(folder, &["restore", "plain", "--data", "opened"]));
+    assert!(age::decrypt(&identity_in(&folder.join("other")), &locked).is_err());
+}
+
+fn identity_in(file: &Path) -> age::x25519::Identity {
+    std::fs::read_to_string(file).unwrap().lines().last().unwrap().parse().unwrap()
+}
+
+#[test]
+fn an_encrypted_backup_that_cannot_be_opened_or_was_changed_is_refused_and_leaves_nothing_behind() {
+    let (home, _) = backed_up();
+    let folder = home.path();
+    let recipient = new_identity(&folder.join("one"));
+    new_identity(&folder.join("other"));
+    done(&run(folder, &["backup", "locked", "--recipient", &recipient]));
+    let whole = std::fs::read(folder.join("locked")).unwrap();
+    std::fs::write(folder.join("recipient"), format!("{recipient}\n")).unwrap();
+    std::fs::write(folder.join("damaged"), &whole).unwrap();
+    let before = names(folder);
+    let refused = |file: &str, more: &[&str]| {
+        let told = refusal(&run(folder, &[&["restore", file, "--data", "new"], more].concat()));
+        assert_eq!(names(folder), before, "{told}");
+        told
+    };
+    holds(
+        &refused("locked", &[]),
+        &["locked is encrypted: give the file of an identity that opens it with --identity"],
+    );
+    holds(
+        &refused("locked", &["--identity", "other"]),
+        &["no identity in other opens locked: it was encrypted for other"],
+    );
+    holds(
+        &refused("locked", &["--identity", "recipient"]),
+        &["recipient is not a file of identities", "AGE-SECRET-KEY-1"],
+    );
+    holds(&refused("locked", &["--identity", "nowhere"]), &["cannot read nowhere"]);
+    let changed = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let end = whole.windows(4).position(|window| window == b"\n---").unwrap();
+    // After a line with 43 letters and a nonce.
+    let payload = end + 65;
+    let (changed_inside, header) = ("something in it has changed or is missing", "the lines before what is encrypted");
+    let cases: Vec<(Vec<u8>, &str)> = vec![
+        (changed(0), "is not a backup that `unionhall backup` made"),
+        (changed(end + 10), header),
+        (whole[..end].to_vec(), header),
+        (whole[..end + 6].to_vec(), header),
+        // Within what the recipient needs, and within the nonce.
+        (changed(40), "damaged"),
+        (whole[..end + 60].to_vec(), header),
+        (whole[..end + 1000].to_vec(), changed_inside),
+        (whole[..whole.len() / 2].to_vec(), changed_inside),
+        // All portions but the last, each whole.
+        (whole[..payload + (whole.len() - payload) / 65_552 * 65_552].to_vec(), changed_inside),
+        (whole[..whole.len() - 1].to_vec(), changed_inside),
+        (changed(end + 1000), changed_inside),
+        (changed(whole.len() / 2), changed_inside),
+        (changed(whole.len() - 1), changed_inside),
+        ([&whole[..], b"\n"].concat(), changed_inside),
+        ([&whole[..], &whole[..]].concat(), changed_inside),
+        ([b"age-encryption.org/v1\n".as_slice(), &[b'a'; 200_000]].concat(), header),
+    ];
+    for (n, (bytes, expected)) in cases.iter().enumerate() {
+        std::fs::write(folder.join("damaged"), bytes).unwrap();
+        let told = refused("damaged", &["--identity", "one"]);
+        assert!(told.contains(expected), "{n}: {told}");
+    }
+    done(&run(folder, &["restore", "locked", "--data", "new", "--identity", "one"]));
+}
+
+#[test]
+fn a_recipient_that_is_none_is_refused_before_anything_is_written() {
+    let (home, secret) = backed_up();
+    let folder = home.path();
+    let recipient = new_identity(&folder.join("one"));
+    let identity = identity_in(&folder.join("one")).to_string();
+    let before = names(folder);
+    for (given, why) in [
+        (identity.expose_secret(), "recipient 1 is an identity, which opens backups and must stay secret"),
+        (&*format!("{recipient},"), "recipient 2 is not understood; give one as `age-keygen` prints it"),
+        (",", "recipient 1 is not understood"),
+        ("ssh-ed25519 AAAA", "recipient 1 is not understood"),
+    ] {
+        let output = run(folder, &["backup", "locked", "--recipient", given]);
+        let told = refusal(&output);
+        assert!(told.contains(why) && !told.contains(identity.expose_secret()), "{told}");
+        assert_eq!(names(folder), before);
+    }
+    // What leaves the machine by a job holds the secret only where it is encrypted.
+    let told = done(&run(folder, &["backup", "job", "--secret-only-encrypted"]));
+    holds(&told, &["keep a copy of data/secret in another place. It is not encrypted"]);
+    assert_eq!(found_in(&std::fs::read(folder.join("job")).unwrap(), &[secret]), 0);
 }
 
 /// SQLite leaves what is deleted in its pages until they are needed; whoever was erased must not live on in later backups.

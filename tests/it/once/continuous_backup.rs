@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use age::secrecy::ExposeSecret;
 use rusqlite::Connection;
 
 use super::full_disk::SmallDisk;
@@ -157,6 +158,37 @@ async fn nothing_is_copied_where_nothing_has_changed() {
     assert_eq!(audited, 1, "once, however many copies there are");
     assert_eq!(copier.stop(), Some(0));
     assert_eq!(copies(&folder).len(), std::fs::read_dir(&folder).unwrap().count(), "nothing unfinished is left");
+}
+
+/// Nothing can be read of an encrypted copy, and it is known all the same whether it has everything.
+#[tokio::test(flavor = "multi_thread")]
+async fn encrypted_copies_are_made_only_where_something_has_changed() {
+    let (server, key) = Server::with_key(FLAGS);
+    let (identity, folder) = (age::x25519::Identity::generate(), server.data().parent().unwrap().to_owned());
+    let recipient = identity.to_public().to_string();
+    let mut copier = Copier::start(&server, &["--recipient", &recipient]);
+    copier.wait_for("Nothing has changed since", 2).await;
+    holds(&copier.said(), &["The installation's secret is in it. It is encrypted for 1 recipient"]);
+    let known = copies(&folder.join("copies"));
+    server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+    wait_for!(async || copies(&folder.join("copies")).len() > known.len()).await;
+    assert_eq!(copier.stop(), Some(0));
+    for copy in copies(&folder.join("copies")) {
+        assert!(std::fs::read(copy).unwrap().starts_with(b"age-encryption.org/v1\n"));
+    }
+    for place in [server.data(), folder.join("copies")] {
+        let names = std::fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let left: Vec<_> = names.filter(|name| name.contains("records") || name.contains("unfinished")).collect();
+        assert_eq!(left, Vec::<String>::new());
+    }
+    std::fs::write(folder.join("identity"), identity.to_string().expose_secret()).unwrap();
+    let last = copies(&folder.join("copies")).pop().unwrap();
+    let mut restore = unionhall(&folder);
+    let restored = restore.args(["restore", "--identity", "identity", "--data", "new"]).arg(last).output().unwrap();
+    assert!(restored.status.success(), "{restored:?}");
+    let database = Connection::open(folder.join("new/unionhall.db")).unwrap();
+    let people: i64 = database.query_row("SELECT count(*) FROM people", [], |row| row.get(0)).unwrap();
+    assert_eq!(people, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

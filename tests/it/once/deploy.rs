@@ -184,15 +184,32 @@ async fn one_machine_runs_as_the_readme_says() {
         succeeds(&installed.shell(&installed.here(&format!("set -fa; . /etc/unionhall/unionhall.env; {command}"))));
     }
     assert_eq!([&old, &due, &month, &apart].map(|file| file.exists()), [false, false, true, true]);
-    let made = std::fs::read_dir(old.parent().unwrap()).unwrap().count();
-    assert_eq!(made, 3, "the new one besides");
+    let backups = || {
+        let files = std::fs::read_dir(old.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.is_file() && *path != month).collect::<Vec<_>>()
+    };
+    let made = backups();
+    assert_eq!(made.len(), 1, "the new one besides");
+    let secret = std::fs::read_to_string(installed.home.path().join("data/secret")).unwrap();
+    let contains = |file: &Path, text: &str| {
+        let bytes = std::fs::read(file).unwrap();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    assert!(contains(&made[0], "unionhall backup 1") && !contains(&made[0], secret.trim()), "no secret in the clear");
     // And the copies, until they are stopped.
     let unit = installed.here(&shipped("unionhall-copies.service"));
     let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let copies = installed.here("/var/backups/unionhall/recent");
     let until_there = format!("until ls {copies}/*.backup; do sleep 0.1; done; kill $!; wait $!");
-    let script = format!("mkdir {copies}; set -a; . /etc/unionhall/unionhall.env; {command} & {until_there}");
+    let identity = age::x25519::Identity::generate();
+    let recipient = identity.to_public();
+    let settings = format!("set -a; . /etc/unionhall/unionhall.env; UNIONHALL_BACKUP_RECIPIENT={recipient}");
+    let script = format!("mkdir {copies}; {settings}; {command} & {until_there}");
     succeeds(&installed.shell(&installed.here(&script)));
+    let copy = std::fs::read_dir(copies).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    assert!(!contains(&copy, secret.trim()), "it is encrypted");
+    std::fs::write(&copy, age::decrypt(&identity, &std::fs::read(&copy).unwrap()).unwrap()).unwrap();
+    assert!(contains(&copy, secret.trim()), "and has the secret");
 }
 
 #[test]
