@@ -11,7 +11,6 @@ use age::x25519::{Identity, Recipient};
 use age::{DecryptError, Decryptor, Encryptor};
 use anyhow::{Context, anyhow, bail};
 
-use super::format::damaged;
 use crate::cli::files::read_text;
 
 const HEADER: &[u8] = b"age-encryption.org/v1\n";
@@ -109,4 +108,8 @@ fn identities(file: &str) -> anyhow::Result<Vec<Identity>> {
 /// Whether reading failed because the file is not as it was written.
 pub(super) fn is_changed(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
+}
+
+pub(super) fn damaged(path: &Path, how: &str) -> anyhow::Error {
+    anyhow!("{} is damaged: {how}; copy it again from where it was made, or use another backup", path.display())
 }

@@ -7,10 +7,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail, ensure};
 use ring::digest::{self, SHA256};
 
-use super::encrypted::{self, Plain, is_changed};
+use super::encrypted::{self, Plain, damaged, is_changed};
 use crate::cli::terminal::progress::Bar;
 use crate::config::Concealed;
 use crate::domain::time::Timestamp;
@@ -252,8 +252,4 @@ fn unreadable(path: &Path, error: io::Error, what: impl FnOnce() -> String) -> a
         return damaged(path, "something in it has changed or is missing");
     }
     anyhow::Error::new(error).context(what())
-}
-
-pub(super) fn damaged(path: &Path, how: &str) -> anyhow::Error {
-    anyhow!("{} is damaged: {how}; copy it again from where it was made, or use another backup", path.display())
 }

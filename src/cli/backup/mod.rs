@@ -65,8 +65,8 @@ pub(super) struct BackupSettings {
     /// Encrypt the file for this recipient, age1…, whose identity alone opens it.
     ///
     /// `age-keygen -o identity.txt`, on another machine, makes an identity and prints its recipient; `unionhall restore --identity`
-    /// and the program `age` open the file. Whoever loses the identity loses the backup: give the flag several times (the variable: with
-    /// commas between), and any one of their identities opens it. The records in the clear are copied beside the database for a
+    /// and the program `age` open the file. Without the identity the backup is lost. Give the flag several times (in the variable, commas
+    /// between them), and any one of the identities opens it. The records in the clear are copied beside the database for a
     /// moment, and nowhere else.
     #[arg(long, env = "UNIONHALL_BACKUP_RECIPIENT", value_name = "RECIPIENT", value_delimiter = ',')]
     recipient: Vec<String>,
@@ -83,7 +83,7 @@ impl BackupSettings {
         self.without_secret || self.secret_only_encrypted && self.recipient.is_empty()
     }
 
-    /// What whoever keeps the file has to know of it.
+    /// What the owner of the file has to know of it.
     fn what_is_in(&self, manifest: &Manifest, examined: &Examined) -> String {
         let secret = match (&manifest.secret, &examined.secret_fingerprint) {
             (Some(_), _) => "The installation's secret is in it.".to_owned(),
@@ -98,9 +98,9 @@ impl BackupSettings {
             (None, None) => "No service was started on these records yet, so there is no secret to keep.".to_owned(),
         };
         let readers = match (self.recipient.len() as u64, &manifest.secret) {
-            (0, None) => "It is not encrypted: anyone who can read it can read every address. Protect it like the data folder.".to_owned(),
-            (0, Some(_)) => "It is not encrypted: anyone who can read it can read every address and make the links of anyone's mail. \
-                             Protect it like the data folder."
+            (0, None) => "It is not encrypted: anyone who can read it can read every address, so protect it like the data folder.".to_owned(),
+            (0, Some(_)) => "It is not encrypted: anyone who can read it can read every address and make the links of anyone's mail, \
+                             so protect it like the data folder."
                 .to_owned(),
             (count, _) => format!(
                 "It is encrypted for {}: without an identity it cannot be opened. Keep the identities elsewhere than the backups.",
