@@ -266,23 +266,32 @@ fn a_step_that_breaks_references_is_refused() {
     assert_eq!((schema_version(&path), rows(&path)), (TODAY, before));
 }
 
-/// What the log of `serve` says is one line, and no text of the step.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_step_that_fails_says_why_in_a_line() {
+const FAILING: Migration = {
     const STEP: &str = "CREATE TABLE planned (id INTEGER);\nCREATE TABEL wrong (\n    id INTEGER\n)";
-    let failing = Migration { sqlite: STEP, postgres: STEP, ..NEXT };
-    let said = |error: anyhow::Error| {
-        let said = format!("{error:#}");
-        assert!(said.lines().count() == 1 && !said.contains("planned") && said.contains("TABEL"), "{said}");
-        assert_eq!(said.matches("syntax error").count(), 1, "{said}");
-    };
+    Migration { sqlite: STEP, postgres: STEP, ..NEXT }
+};
+
+/// What the log of `serve` says is one line, and no text of the step.
+fn says_why_in_a_line(error: anyhow::Error) {
+    let said = format!("{error:#}");
+    assert!(said.lines().count() == 1 && !said.contains("planned") && said.contains("TABEL"), "{said}");
+    assert_eq!(said.matches("syntax error").count(), 1, "{said}");
+}
+
+#[test]
+fn a_step_that_fails_says_why_in_a_line_on_sqlite() {
     let (_folder, path) = records();
     let before = rows(&path);
-    said(SqliteStore::open_with(&path, Prepare::Upgrade, 256, and(failing)).err().unwrap().into());
+    says_why_in_a_line(SqliteStore::open_with(&path, Prepare::Upgrade, 256, and(FAILING)).err().unwrap().into());
     assert_eq!((schema_version(&path), rows(&path)), (TODAY, before));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_fails_says_why_in_a_line_on_postgres() {
     needs!(Postgres);
     let database = Database::make().await;
-    said(PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, and(failing)).await.err().unwrap().into());
+    let opened = PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, and(FAILING)).await;
+    says_why_in_a_line(opened.err().unwrap().into());
 }
 
 #[test]
