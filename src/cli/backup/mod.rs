@@ -58,7 +58,7 @@ pub(super) struct BackupSettings {
 
     /// Leave the installation's secret out of a file that is not encrypted: with --recipient it is in the file, without one it is not.
     ///
-    /// For jobs whose files leave this machine. Keep a copy of the secret elsewhere, as with --without-secret.
+    /// For jobs whose files leave this machine. Keep a copy of the secret elsewhere, as with `--without-secret`.
     #[arg(long, conflicts_with = "without_secret")]
     secret_only_encrypted: bool,
 

@@ -14,7 +14,6 @@ use crate::log::Log;
 use crate::membership::mail_again::{MailPendingAgain, PendingPlace};
 use crate::operator::Operator;
 use crate::partners::endpoints::AskToRotate;
-use crate::store::StoreError;
 
 /// How often a node looks. A rotation begins later than this after it was made known.
 pub(super) const LOOKS_EVERY: Duration = Duration::from_secs(5);
@@ -26,7 +25,7 @@ const FOLLOWS_AFTER: Duration = LOOKS_EVERY.saturating_mul(2);
 const PARTNERS_HAVE: Duration = DAY.saturating_mul(7);
 
 /// Does what follows from a rotation once it began. Again after an interruption, and beside another node, it does nothing twice.
-async fn follow_up(operator: &Operator, generation: &KnownGeneration, now: Timestamp) -> Result<(), StoreError> {
+async fn follow_up(operator: &Operator, generation: &KnownGeneration, now: Timestamp) -> anyhow::Result<()> {
     if generation.leaked {
         let by = generation.begins_at.plus(PARTNERS_HAVE);
         operator.run_unaudited(AskToRotate { before: generation.number, by }).await?;
@@ -38,7 +37,8 @@ async fn follow_up(operator: &Operator, generation: &KnownGeneration, now: Times
             step += 1;
         }
     }
-    operator.run_unaudited(AddGeneration(KnownGeneration { is_done: true, ..generation.clone() })).await.map(|_| ())
+    operator.run_unaudited(AddGeneration(KnownGeneration { is_done: true, ..generation.clone() })).await?;
+    Ok(())
 }
 
 pub(in crate::cli) struct SecretWatch {
