@@ -40,8 +40,8 @@ pub(in crate::cli) struct RestoreSettings {
 
     /// The file of an identity that opens the backup, if it is encrypted; `-` reads it from standard input.
     ///
-    /// As `age-keygen` writes it: lines that begin with AGE-SECRET-KEY-1. It is read, and kept nowhere. One with a passphrase:
-    /// `age --decrypt IDENTITY.age | unionhall restore FILE --identity -`.
+    /// As `age-keygen` writes it: lines that begin with AGE-SECRET-KEY-1. It is read, and kept nowhere. One with a passphrase is
+    /// decrypted by `age` first, which writes it to the standard input of this command.
     #[arg(long, value_name = "FILE")]
     identity: Option<String>,
 
