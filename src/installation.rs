@@ -1,5 +1,6 @@
 //! What the whole installation shares: whether it takes sign-ups, which secret it belongs to, and when it was backed up.
 
+use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
@@ -126,6 +127,11 @@ async fn generations(sql: &mut dyn Sql) -> Result<Vec<KnownGeneration>, Failure>
 }
 
 impl HeldSecret {
+    /// Of the sandbox's own secret.
+    pub fn of_sandbox(secret: &Secret) -> Self {
+        Self::only(secret.generations().current().fingerprint())
+    }
+
     /// Of a secret that is never rotated.
     pub fn only(fingerprint: String) -> Self {
         Self { fingerprints: vec![(1, fingerprint.clone())], first: fingerprint }

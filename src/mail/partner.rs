@@ -54,17 +54,14 @@ impl Composer {
         let subject = format!("{union}: {}rotate the secret of webhook endpoint {id}", tag(mode));
         let by = endpoint.rotate_by.unwrap_or(now);
         let until = match by > now {
-            true => format!(
-                "Until {by} messages are still signed with it. Then the endpoint is disabled until the secret is rotated."
-            ),
-            false => "Messages are not signed with it any more: the endpoint is disabled until the secret is rotated."
-                .to_owned(),
+            true => format!("Until {by} messages are still signed with it. Then the endpoint is disabled."),
+            false => "Messages are not signed with it any more, so the endpoint is disabled.".to_owned(),
         };
         let text = format!(
             "The secret of webhook endpoint {id} of {partner} is not safe any more: others may know what {union} derives it from.{about}\n\n\
              {until}\n\nSend POST {base}/partner/v1/webhooks/{id}/rotate with your key. The answer has the new secret; both sign for \
-             {hours} hours, so that you can change it without missing a message. Or {operator}. Nothing that waits is lost: it can be sent again \
-             for 30 days.\n\nHow to check signatures: {base}/docs#webhooks\n",
+             {hours} hours, so that you can change it without missing a message. Or {operator}. Once the endpoint is disabled, rotate the secret and then send POST \
+             {base}/partner/v1/webhooks/{id}/recover: what it missed can be sent again for 30 days.\n\nHow to check signatures: {base}/docs#webhooks\n",
             about = about_test(mode),
             hours = OLD_SECRET_SIGNS_FOR.as_secs() / 3600,
             operator = self.write_to_operator(),

@@ -24,7 +24,7 @@ use crate::domain::webhook::signature::message_id;
 use crate::lease_queue::{self, InFlight, LeaseQueue, settle};
 use crate::log::Log;
 use crate::mail::compose::Composer;
-use crate::mail::{SendError, Transport};
+use crate::mail::{OutgoingMail, SendError, Transport};
 use crate::outbound::{GuardedClient, OutboundAnswer, fair_share};
 use crate::partners::changes::{LeaseChanges, NoteMailed};
 use crate::partners::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
@@ -32,6 +32,7 @@ use crate::partners::endpoints::{
     EmptyEndpoint, FindRemovedEndpoint, LeaseRotationMail, LeaseToNotify, ListDueEndpoints, NoteNotified,
     NoteRotationMailed, RemoveEndpoint,
 };
+use crate::store::sql::Unit;
 use crate::store::{Store, StoreError};
 
 /// Places for all endpoints of one partner, and for all endpoints that failed the last time, which have one each. Partners share
@@ -288,15 +289,8 @@ impl WebhookWorker {
         let lease = LeaseToNotify { since: now.minus(CONTACT_RETRY_FOR), until: now.plus(CONTACT_RETRY_AFTER), now };
         // A store failure is reported where it first occurs, and this runs again in a minute.
         for (endpoint, contact) in self.store.run(lease).await.unwrap_or_default() {
-            let sent = match composer.endpoint_disabled(&endpoint, &contact, self.mode, now) {
-                Ok(mail) => transport.send(mail).await,
-                Err(error) => Err(error),
-            };
-            let noted = match sent {
-                Ok(()) => self.store.run(NoteNotified(endpoint.id, now)).await.map_err(|error| error.to_string()),
-                Err(error) => Err(format!("{error:?}")),
-            };
-            if let Err(cause) = noted {
+            let mail = composer.endpoint_disabled(&endpoint, &contact, self.mode, now);
+            if let Err(cause) = self.send_and_note(&**transport, mail, NoteNotified(endpoint.id, now)).await {
                 let (id, partner) = (endpoint.id, &endpoint.partner);
                 self.log.problem(
                     None,
@@ -306,21 +300,31 @@ impl WebhookWorker {
         }
     }
 
+    /// Sends a mail to a contact and writes down that it left; otherwise says why not.
+    async fn send_and_note<U: Unit<Done = ()>>(
+        &self,
+        transport: &dyn Transport,
+        mail: Result<OutgoingMail, SendError>,
+        left: U,
+    ) -> Result<(), String> {
+        let sent = match mail {
+            Ok(mail) => transport.send(mail).await,
+            Err(error) => Err(error),
+        };
+        match sent {
+            Ok(()) => self.store.run(left).await.map_err(|error| error.to_string()),
+            Err(error) => Err(format!("{error:?}")),
+        }
+    }
+
     /// Asks the contacts of partners to rotate secrets that others know.
     async fn ask_to_rotate(&self, now: Timestamp) {
         let Some(ContactMail { composer, transport }) = &self.contact else { return };
         let lease = LeaseRotationMail { until: now.plus(CONTACT_RETRY_AFTER), now };
         // A store failure is reported where it first occurs, and this runs again in a minute.
         for (endpoint, contact) in self.store.run(lease).await.unwrap_or_default() {
-            let sent = match composer.secret_must_rotate(&endpoint, &contact, self.mode, now) {
-                Ok(mail) => transport.send(mail).await,
-                Err(error) => Err(error),
-            };
-            let noted = match sent {
-                Ok(()) => self.store.run(NoteRotationMailed(endpoint.id, now)).await.map_err(|error| error.to_string()),
-                Err(error) => Err(format!("{error:?}")),
-            };
-            if let Err(cause) = noted {
+            let mail = composer.secret_must_rotate(&endpoint, &contact, self.mode, now);
+            if let Err(cause) = self.send_and_note(&**transport, mail, NoteRotationMailed(endpoint.id, now)).await {
                 let EndpointRecord { id, partner, .. } = &endpoint;
                 let text = format!(
                     "the contact of {partner} was not asked to rotate the secret of webhook endpoint {id}: {cause}; it is tried again"

@@ -280,7 +280,10 @@ impl Restored<'_> {
                 "The secret that was given is theirs; give it to the service, too.".to_owned()
             }
             Some(FoundSecret::Kept(_)) => format!("The secret in {} is theirs.", data.join("secret").display()),
-            Some(FoundSecret::InBackup(_)) => format!("Their secret is in {}.", data.join("secret").display()),
+            Some(FoundSecret::InBackup(_)) => format!(
+                "Their secret is in {}. If it leaked since the backup was made, rotate it again: `unionhall secret rotate --leaked`.",
+                data.join("secret").display()
+            ),
         })?;
         self.gap.report(&flags)?;
         self.report_erasures(&flags)?;

@@ -237,16 +237,18 @@ fn known_of(ring: &Keyring, generation: &Generation, now: Timestamp) -> KnownGen
 
 /// Where the new file lies until the records know of it.
 fn beside(file: &Path) -> PathBuf {
+    with_ending(file, ".rotated")
+}
+
+fn with_ending(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
-    name.push(".rotated");
+    name.push(ending);
     name.into()
 }
 
 /// Holds the file of the secret for this process alone.
 fn lock(file: &Path) -> anyhow::Result<File> {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".lock");
-    let path = PathBuf::from(name);
+    let path = with_ending(file, ".lock");
     let lock = file_to_append(&path).with_context(|| cannot_write(&path))?;
     let free = lock.try_lock().is_ok();
     ensure!(free, "another command changes the secret right now; nothing was changed");
@@ -420,7 +422,7 @@ async fn replace_lost(task: &ReplaceLost, operator: &Operator, now: Timestamp) -
     )?;
     print_line("Those who have not answered are mailed again by the service, four a second.")?;
     print_line(&format!(
-        "Webhook endpoints that are disabled until their partners rotate the secret: {endpoints}. Those with a contact are mailed."
+        "Webhook endpoints that are disabled, and whose partners have to rotate the secret and enable them: {endpoints}. Those with a contact are mailed."
     ))?;
     print_line(
         "The sandbox belongs to the lost secret, too: delete its database, and issue test keys anew.\n\nNext: give the file to every node, and \

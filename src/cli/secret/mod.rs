@@ -101,7 +101,11 @@ pub(super) async fn known(
     let secret = ring.secret(time_of_generations(&known, Clock::start().now().time));
     let (secret, held) = match mode {
         Mode::Live => (secret, held(&ring)),
-        Mode::Test => (secret.of_sandbox(), held_by_sandbox(&secret)),
+        Mode::Test => {
+            let secret = secret.of_sandbox();
+            let held = HeldSecret::of_sandbox(&secret);
+            (secret, held)
+        }
     };
     match operator.ask(CompareSecret(held)).await? {
         Claim::Another => Err(another(settings)?),
@@ -146,11 +150,6 @@ pub(super) async fn claim(
 /// A new secret as text.
 fn new_text() -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&base32::encode::<52>(&random::bytes::<33>()?)).into_owned())
-}
-
-/// What the records of the sandbox are told of the live secret.
-pub(super) fn held_by_sandbox(live: &Secret) -> HeldSecret {
-    HeldSecret::only(live.of_sandbox().generations().current().fingerprint())
 }
 
 fn lacks(generation: &KnownGeneration) -> anyhow::Error {

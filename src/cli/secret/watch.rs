@@ -69,10 +69,9 @@ impl SecretWatch {
                 () = tokio::time::sleep(LOOKS_EVERY) => {}
                 _ = stop.changed() => return,
             }
-            let now = clock.now().time;
-            // Records that cannot be read are reported where they are needed.
-            let known = self.operator.ask(ListGenerations).await.unwrap_or_default();
-            let now = time_of_generations(&known, now);
+            // Records that cannot be read are reported where they are needed. Meanwhile everything stays: what leaked is not read again.
+            let Ok(known) = self.operator.ask(ListGenerations).await else { continue };
+            let now = time_of_generations(&known, clock.now().time);
             let changed_at = self.changed_at();
             if changed_at != seen || self.lacking(&known).is_some() {
                 self.read_again(changed_at != seen);

@@ -154,8 +154,7 @@ impl SandboxRuntime {
         let runtime = tokio::runtime::Handle::current();
         let opening = move || runtime.block_on(open_records(&records, &data, Prepare::Upgrade, batch));
         let store = tokio::task::spawn_blocking(opening).await??;
-        let fingerprint = self.secret.generations().current().fingerprint();
-        if store.run(ClaimSecret(HeldSecret::only(fingerprint))).await? == Claim::Another {
+        if store.run(ClaimSecret(HeldSecret::of_sandbox(&self.secret))).await? == Claim::Another {
             store.close().await?;
             anyhow::bail!("its records were made with another secret; delete them, and issue test keys anew");
         }
