@@ -34,8 +34,11 @@ fn write_texts() -> io::Result<()> {
 }
 
 /// An address that the loader adjusts takes 24 bytes; packed, most take a bit, and the program is 4 % smaller. glibc reads these
-/// since 2.36: only a build on a system that does, and for this system, has them.
+/// since 2.36: only a build on a system that does, and for this system, has them. Linkers know them on x86-64 first.
 fn pack_relocations() {
+    if env::var("CARGO_CFG_TARGET_ARCH").as_deref() != Ok("x86_64") {
+        return;
+    }
     let asked = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
     let said = asked.ok().and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
     let version = said.trim().strip_prefix("glibc 2.").and_then(|minor| minor.parse::<u32>().ok());
