@@ -26,3 +26,60 @@ ALTER TABLE webhook_endpoints ADD COLUMN old_made_with INTEGER NOT NULL DEFAULT 
 -- Until when its partner is asked to rotate its secret, because the one of the installation leaked or is lost.
 ALTER TABLE webhook_endpoints ADD COLUMN rotate_by INTEGER;
 ALTER TABLE webhook_endpoints ADD COLUMN rotation_asked_at INTEGER;
+-- What suppliers said. Append-only: a later bid of the same supplier takes the place of the earlier, and both stay.
+CREATE TABLE campaign_bids (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    number      INTEGER NOT NULL, -- from 1, in its campaign
+    at          INTEGER NOT NULL,
+    who         TEXT    NOT NULL, -- an operator, or the name of a negotiator's seat
+    bid         TEXT    NOT NULL  -- JSON, as a file for `campaigns bid`
+) STRICT;
+CREATE UNIQUE INDEX campaign_bids_unique ON campaign_bids (campaign_id, number);
+CREATE TRIGGER campaign_bids_refuse_update BEFORE UPDATE ON campaign_bids
+BEGIN SELECT RAISE(ABORT, 'the table campaign_bids is append-only'); END;
+CREATE TRIGGER campaign_bids_refuse_delete BEFORE DELETE ON campaign_bids
+BEGIN SELECT RAISE(ABORT, 'the table campaign_bids is append-only'); END;
+CREATE TRIGGER campaign_bids_refuse_replace BEFORE INSERT ON campaign_bids WHEN EXISTS (SELECT 1 FROM campaign_bids WHERE id = NEW.id)
+BEGIN SELECT RAISE(ABORT, 'the table campaign_bids is append-only'); END;
+-- The name that the operator gave the negotiator's seat; empty: from before there were names.
+ALTER TABLE campaign_rounds ADD COLUMN seat TEXT NOT NULL DEFAULT '';
+-- A round whose texts were blanked, by whom and why.
+ALTER TABLE campaign_rounds ADD COLUMN redacted_at INTEGER;
+ALTER TABLE campaign_rounds ADD COLUMN redacted_by TEXT;
+ALTER TABLE campaign_rounds ADD COLUMN redacted_why TEXT;
+DROP TRIGGER campaign_rounds_refuse_update;
+DROP TRIGGER campaign_rounds_refuse_delete;
+CREATE TRIGGER campaign_rounds_refuse_update BEFORE UPDATE ON campaign_rounds
+WHEN OLD.redacted_at IS NOT NULL OR NEW.redacted_at IS NULL OR NEW.id <> OLD.id OR NEW.campaign_id <> OLD.campaign_id OR NEW.at <> OLD.at
+    OR NEW.client <> OLD.client OR NEW.seat <> OLD.seat OR NEW.supplier <> '' OR NEW.asked <> '' OR NEW.answered <> ''
+BEGIN SELECT RAISE(ABORT, 'a row of campaign_rounds changes once: its texts are blanked'); END;
+ALTER TABLE campaign_offer_drafts ADD COLUMN seat TEXT NOT NULL DEFAULT '';
+-- Why it was proposed although it misses points of the mandate.
+ALTER TABLE campaign_offer_drafts ADD COLUMN exception TEXT;
+-- What became of a draft.
+CREATE TABLE campaign_draft_answers (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    draft_id INTEGER NOT NULL UNIQUE REFERENCES campaign_offer_drafts,
+    at       INTEGER NOT NULL,
+    who      TEXT    NOT NULL,
+    answer   TEXT    NOT NULL CHECK (answer IN ('rejected', 'published')),
+    reason   TEXT    NOT NULL
+) STRICT;
+-- What an operator tells the negotiator.
+CREATE TABLE campaign_messages (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    at          INTEGER NOT NULL,
+    who         TEXT    NOT NULL,
+    message     TEXT    NOT NULL
+) STRICT;
+CREATE INDEX campaign_messages_by_campaign ON campaign_messages (campaign_id, id);
+-- What the negotiator must leave alone: one campaign, or all of them (NULL).
+CREATE TABLE negotiation_pauses (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER REFERENCES campaigns,
+    at          INTEGER NOT NULL,
+    who         TEXT    NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX negotiation_pauses_unique ON negotiation_pauses (coalesce(campaign_id, 0));

@@ -64,10 +64,19 @@ impl CampaignAdmin {
         if step == CampaignStep::Open && until.is_over(now) {
             return Ok(Err(RefusedStep::GatheringOver(slug.clone(), until)));
         }
+        if step == CampaignStep::Open
+            && let Some(missing) = before.draft.missing_review()
+        {
+            return Ok(Err(RefusedStep::NotReviewed(missing)));
+        }
         let (who, note) = (note.who.to_owned(), (note.note.to_owned(), note.mails));
         match self.store.run(StepCampaign { slug: slug.clone(), step: taken, who, note, now }).await? {
             Stepped::Done(_) => {}
             Stepped::Refused(bad) => return Ok(Err(RefusedStep::Bad(slug.clone(), bad))),
+            Stepped::NotPublished(why) => return Ok(Err(RefusedStep::NotPublished(slug.clone(), why))),
+            Stepped::TooFewAccepted { needs, accepted } => {
+                return Ok(Err(RefusedStep::TooFewAccepted { slug: slug.clone(), needs, accepted }));
+            }
             Stepped::Unknown => return unknown(),
         }
         match self.find(slug, now).await? {

@@ -4,10 +4,12 @@
 //! It must never know HTTP, MCP or a command line.
 
 pub mod admin;
+pub mod bids;
 pub mod mailing;
 pub mod mailing_worker;
 pub mod negotiation;
 pub mod negotiator;
+pub mod offer_facts;
 pub mod operator_step;
 pub mod outbox;
 pub mod participation;
@@ -28,11 +30,10 @@ use crate::campaigns::records::RememberCampaign;
 pub use crate::campaigns::states::{Edited, Made, Stepped, TakenStep};
 use crate::clock::Moment;
 use crate::domain::campaign::CampaignSlug;
-use crate::domain::campaign::participation::Press;
+use crate::domain::campaign::participation::{Press, PressAnswers};
 use crate::domain::email::EmailAddress;
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
-use crate::domain::us_state::UsState;
 use crate::store::{Store, StoreError};
 
 /// What the pages do with campaigns.
@@ -51,16 +52,16 @@ impl Campaigns {
         self.public.get(&self.store, now.tick).await
     }
 
-    /// A member presses a button of a campaign. `us_state` is the state they name with it, if they have not named one before.
+    /// A member presses a button of a campaign; a state that they say with it counts where they have named none before.
     pub async fn press(
         &self,
         session: &Nonce,
         slug: &CampaignSlug,
         press: Press,
-        us_state: Option<UsState>,
+        said: PressAnswers,
         now: Timestamp,
     ) -> Result<Pressed, StoreError> {
-        self.store.run(PressButton { session: session.clone(), slug: slug.clone(), press, us_state, now }).await
+        self.store.run(PressButton { session: session.clone(), slug: slug.clone(), press, said, now }).await
     }
 
     /// Remembers that a person who signed up with the form came from a campaign's page.

@@ -6,7 +6,7 @@ use super::Noted;
 use super::admin::CampaignAdmin;
 use crate::campaigns::negotiation::{AddOfferDraft, AddRound};
 use crate::campaigns::records::{ListOfferDrafts, ListRounds};
-use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::offer::Proposal;
 use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
 use crate::domain::campaign::{BadFile, CampaignSlug};
 use crate::domain::time::Timestamp;
@@ -52,7 +52,7 @@ impl Negotiator {
         file: &str,
         now: Timestamp,
     ) -> Result<Result<Noted, BadFile>, StoreError> {
-        if let Err(refused) = Offer::parse(file) {
+        if let Err(refused) = Proposal::parse(file) {
             return Ok(Err(refused));
         }
         let draft = AddOfferDraft { slug: slug.clone(), client: client.to_owned(), file: file.to_owned(), now };

@@ -1,6 +1,7 @@
 //! A step of a campaign as an operator takes it, by a command or on the page: what is refused and why, and what the step means.
 
 use crate::domain::api_key::Mode;
+use crate::domain::campaign::offer::NotPublished;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::ReferralTerms;
@@ -29,6 +30,12 @@ pub enum RefusedStep {
     Bad(CampaignSlug, BadStep),
     #[error("gather_until of {0} is {1}, which is over")]
     GatheringOver(CampaignSlug, LastDay),
+    #[error("{0}")]
+    NotReviewed(String),
+    #[error("the supplier delivers to {needs} members at least, and {accepted} have accepted {slug} now")]
+    TooFewAccepted { slug: CampaignSlug, needs: u32, accepted: u32 },
+    #[error("the offer of {0} is not published: {sentence}", sentence = .1.sentence())]
+    NotPublished(CampaignSlug, NotPublished),
 }
 
 impl RefusedStep {
@@ -64,7 +71,8 @@ impl DoneStep {
                 let published = after.offer.as_ref().map(|offer| {
                     format!(
                         "The offer of {} is published: members accept or pass until the end of {}.",
-                        offer.supplier, offer.decide_by
+                        offer.supplier(),
+                        offer.terms.decide_by
                     )
                 });
                 let mut lines: Vec<_> = published.into_iter().collect();
@@ -111,6 +119,14 @@ pub fn read_note(text: &str) -> Result<String, String> {
     let text = text.trim();
     let is_good = text.chars().count() <= 500 && !text.chars().any(char::is_control);
     if is_good { Ok(text.to_owned()) } else { Err("write at most 500 characters on one line".to_owned()) }
+}
+
+/// Why something is done all the same: a note that says something.
+pub fn read_reason(text: &str) -> Result<String, String> {
+    match read_note(text)? {
+        reason if reason.is_empty() => Err("write the reason".to_owned()),
+        reason => Ok(reason),
+    }
 }
 
 /// What a member earns by referring others to a campaign.

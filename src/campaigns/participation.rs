@@ -3,10 +3,9 @@
 use crate::campaigns::qualify::qualify_before_change;
 use crate::campaigns::records::hold;
 use crate::domain::campaign::CampaignSlug;
-use crate::domain::campaign::participation::{BadPress, ParticipationEntry, ParticipationState, Press};
+use crate::domain::campaign::participation::{BadPress, ParticipationEntry, ParticipationState, Press, PressAnswers};
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
-use crate::domain::us_state::UsState;
 use crate::membership::answers::{answers_of, set_answers};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
@@ -28,12 +27,12 @@ pub enum Pressed {
     NotAMember,
 }
 
-/// A member presses a button of a campaign. `us_state` is the state they name now, if they have not named one before.
+/// A member presses a button of a campaign; a state that they say with it counts where they have named none before.
 pub struct PressButton {
     pub session: Nonce,
     pub slug: CampaignSlug,
     pub press: Press,
-    pub us_state: Option<UsState>,
+    pub said: PressAnswers,
     pub now: Timestamp,
 }
 
@@ -49,8 +48,8 @@ impl Unit for PressButton {
         let find = "SELECT state FROM participations WHERE campaign_id = $1 AND person_id = $2 FOR UPDATE";
         let read = |row: &Row<'_>| row.parsed(0, ParticipationState::from_name);
         let before = sql.row(find, values![campaign.id.0, member.person], read).await?;
-        let us_state = member.answers.us_state.or(self.us_state);
-        let after = match campaign.press(before, self.press, us_state, self.now) {
+        let us_state = member.answers.us_state.or(self.said.us_state);
+        let after = match campaign.press(before, self.press, PressAnswers { us_state, ..self.said }, self.now) {
             Ok(after) => after,
             Err(refused) => return Ok(Pressed::Refused(refused)),
         };

@@ -1,8 +1,9 @@
 //! Making a campaign, editing it, and moving it from state to state.
 
+use crate::campaigns::bids::bids_of;
 use crate::campaigns::records::find;
 use crate::domain::campaign::draft::CampaignDraft;
-use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::offer::{NotPublished, Offer, Publication};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{BadFile, BadStep, CampaignSlug, CampaignState, CampaignStep};
 use crate::domain::catalog::ReferralTerms;
@@ -39,6 +40,12 @@ pub enum Stepped {
     Done(CampaignState),
     Unknown,
     Refused(BadStep),
+    NotPublished(NotPublished),
+    /// Its bid needs more members.
+    TooFewAccepted {
+        needs: u32,
+        accepted: u32,
+    },
 }
 
 /// Makes a draft from the operator's file.
@@ -108,8 +115,7 @@ impl Unit for EditCampaign {
 pub enum TakenStep {
     /// Without an offer or terms.
     Plain(CampaignStep),
-    /// The offer to publish, and the file it was read from.
-    Offer(Box<Offer>, String),
+    Offer(Box<Publication>),
     /// With the referral terms that are in the catalog now.
     Activate(ReferralTerms),
 }
@@ -118,7 +124,7 @@ impl TakenStep {
     pub const fn step(&self) -> CampaignStep {
         match self {
             Self::Plain(step) => *step,
-            Self::Offer(..) => CampaignStep::Offer,
+            Self::Offer(_) => CampaignStep::Offer,
             Self::Activate(_) => CampaignStep::Activate,
         }
     }
@@ -144,21 +150,34 @@ impl Unit for StepCampaign {
             Ok(to) => to,
             Err(refused) => return Ok(Stepped::Refused(refused)),
         };
-        let id = campaign.id.0;
+        let (id, mut note) = (campaign.id.0, self.note.0.clone());
         match &self.step {
             TakenStep::Plain(_) => {}
-            TakenStep::Offer(offer, file) => {
+            TakenStep::Offer(publication) => {
+                let bids = bids_of(sql, &self.slug).await?;
+                let (offer, signed) = match publication.offer(&campaign.draft, &bids, self.now) {
+                    Ok(published) => published,
+                    Err(refused) => return Ok(Stepped::NotPublished(refused)),
+                };
                 let publish = "UPDATE campaigns SET offer = $2, decide_by = $3, open_until = $4 WHERE id = $1";
-                let (decide_by, open_until) = (offer.decide_by.number(), offer.open_until.map(|day| day.number()));
-                sql.execute(publish, values![id, file, decide_by, open_until]).await?;
+                let terms = &offer.terms;
+                let (decide_by, open_until) = (terms.decide_by.number(), terms.open_until.map(|day| day.number()));
+                sql.execute(publish, values![id, &offer.written(), decide_by, open_until]).await?;
+                note = [note, signed].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ");
             }
             TakenStep::Activate(terms) => {
+                if let Some(needs) = campaign.offer.as_ref().and_then(Offer::bid).and_then(|bid| bid.needs_members) {
+                    let accepted = accepted_up_to(sql, id, needs).await?;
+                    if accepted < needs {
+                        return Ok(Stepped::TooFewAccepted { needs, accepted });
+                    }
+                }
                 let copy = "UPDATE campaigns SET reward_cents = $2, group_size = $3, max_groups = $4, hold_days = $5 WHERE id = $1";
                 let ReferralTerms { group_size, max_groups, hold_days, .. } = *terms;
                 sql.execute(copy, values![id, terms.reward_cents(), group_size, max_groups, hold_days]).await?;
             }
         }
-        go_to(sql, &campaign, to, &self.who, (&self.note.0, self.note.1), self.now).await?;
+        go_to(sql, &campaign, to, &self.who, (&note, self.note.1), self.now).await?;
         Ok(Stepped::Done(to))
     }
 }
@@ -187,6 +206,13 @@ impl Unit for StepByDate {
         }
         Ok(steps)
     }
+}
+
+/// Members who accepted, counted no further than that.
+async fn accepted_up_to(sql: &mut dyn Sql, campaign: i64, most: u32) -> Result<u32, Failure> {
+    let count = "SELECT count(*) FROM
+                     (SELECT 1 FROM participations WHERE campaign_id = $1 AND state = 'accepted' LIMIT $2) counted";
+    Ok(sql.value(count, values![campaign, most]).await?.unwrap_or(0))
 }
 
 async fn go_to(

@@ -7,11 +7,12 @@ use serde::{Serialize, Serializer};
 
 use super::answers::Answers;
 use super::campaign::participation::ParticipationEntry;
+use super::catalog::category::CategorySet;
 use super::json::named_enum;
 use super::language::Language;
 use super::mail::budget::source_name;
 use super::mail::choices::MailChoices;
-use super::mail::{MailboxRecord, WaitingMail};
+use super::mail::{MailKind, MailboxRecord, WaitingMail};
 use super::referral::ReferralCode;
 use super::reward::ledger::{RewardHistory, RewardStanding};
 use super::sign_up::{Channel, SignUpId, SignUpState};
@@ -96,6 +97,13 @@ pub struct PersonDetails {
     pub sign_ins: Vec<SignInEntry>,
     pub requests: Vec<RequestEntry>,
     pub wrong_codes: u64,
+}
+
+impl PersonRecord {
+    /// The bills that they are mailed about when a campaign opens.
+    pub fn hears_of(&self) -> CategorySet {
+        if self.mail_choices.wants(MailKind::CampaignOpened) { self.answers.chosen() } else { CategorySet::default() }
+    }
 }
 
 impl PersonDetails {

@@ -5,9 +5,10 @@ use askama::Template;
 use super::letter::{Body, Common, LetterFacts, rendered};
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::wording::offer_facts;
 use crate::domain::campaign::{CampaignMail, CampaignState, LastDay};
 use crate::domain::figure::grouped;
-use crate::domain::language::Phrase;
+use crate::domain::language::{Language, Phrase};
 use crate::domain::mail::MailKind;
 use crate::domain::time::Timestamp;
 
@@ -61,7 +62,7 @@ pub(super) fn body(
         (CampaignMail::Offer, Some(offer)) => (
             &mail.campaign_offer_heading,
             mail.campaign_offer_why.as_str().to_owned(),
-            offer_facts(offer, campaign.last_day_to_accept().unwrap_or(offer.decide_by), letter, &day),
+            told(offer, campaign.last_day_to_accept(), letter.language),
             mail.campaign_offer_next.as_str().to_owned(),
             &mail.campaign_offer_button,
         ),
@@ -95,27 +96,7 @@ pub(super) fn body(
     Body { text, html: rendered(&CampaignLetterHtml { letter, subject: &subject, news }), subject }
 }
 
-fn offer_facts(
-    offer: &Offer,
-    last_day: LastDay,
-    letter: &Common<'_>,
-    day: &impl Fn(LastDay) -> String,
-) -> Vec<(&'static Phrase, String)> {
-    let mail = &letter.words.mail;
-    let text = offer.text(letter.language);
-    let benchmark = mail.offer_benchmark_text.put("price", offer.benchmark_price(letter.language));
-    let benchmark = benchmark.put("source", &offer.benchmark.source).put("day", day(offer.benchmark.date)).plain();
-    let mut facts = vec![(&mail.offer_supplier, offer.supplier.clone())];
-    facts.extend(text.map(|text| (&mail.offer_price, text.price.clone())));
-    facts.push((&mail.offer_benchmark, benchmark));
-    facts.push((
-        &mail.offer_saving,
-        mail.offer_saving_text.put("dollars", grouped(u64::from(offer.annual_saving))).plain(),
-    ));
-    facts.push((&mail.offer_term, offer.term_months.to_string()));
-    facts.extend(text.map(|text| (&mail.offer_exit_fee, text.exit_fee.clone())));
-    facts.extend(text.and_then(|text| Some((&mail.offer_how, text.how.clone()?))));
-    facts.push((&mail.offer_complaints, offer.complaints.clone()));
-    facts.push((&mail.offer_decide_by, day(last_day)));
-    facts
+fn told(offer: &Offer, last_day: Option<LastDay>, language: Language) -> Vec<(&'static Phrase, String)> {
+    let facts = offer_facts(offer, language, (last_day.unwrap_or(offer.terms.decide_by), None), true);
+    facts.into_iter().map(|fact| (fact.label, fact.value)).collect()
 }

@@ -11,11 +11,15 @@ use super::StoreError;
 /// by hand, or what a negotiator may create for a campaign.
 const SMALL: &[&str] = &[
     "api_keys",
+    "campaign_bids",
+    "campaign_draft_answers",
     "campaign_mailings",
+    "campaign_messages",
     "campaign_offer_drafts",
     "campaign_pace",
     "campaign_rounds",
     "campaigns",
+    "negotiation_pauses",
     "demand",
     "installation",
     "operator_sessions",

@@ -99,7 +99,10 @@ const REASONS: &[(&str, &str)] = &[
     ("how far a mailing is, without a person", "campaign_mailings.*"),
     ("of the installation", "campaign_pace.* installation.* readiness.* rollup.* secret_generations.*"),
     ("that a mail about a campaign is on its way; deleted once all are", "campaign_mails.*"),
-    ("of the negotiator", "campaign_rounds.* campaign_offer_drafts.*"),
+    (
+        "of the negotiation",
+        "campaign_rounds.* campaign_offer_drafts.* campaign_draft_answers.* campaign_bids.* campaign_messages.* negotiation_pauses.*",
+    ),
     ("about the words, not about the person", "notices.names_campaign_mail notices.first_shown_at"),
     ("a number inside the records; links and codes are made from it", "sign_ins.id"),
     ("derived from /email; the limits of sign-in mail are counted by it for a day", "sign_ins.mailbox"),

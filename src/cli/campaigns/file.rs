@@ -10,7 +10,7 @@ use crate::cli::audit::act;
 use crate::cli::{files, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::draft::CampaignDraft;
-use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::offer::{Proposal, Publication};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{BadFile, CampaignState};
 use crate::domain::time::Timestamp;
@@ -18,11 +18,11 @@ use crate::domain::time::Timestamp;
 /// Far more than the longest texts need.
 const LARGEST_FILE_KIB: u64 = 64;
 
-fn read(file: &str) -> anyhow::Result<(String, &str)> {
+pub(super) fn read(file: &str) -> anyhow::Result<(String, &str)> {
     files::read_text(file, LARGEST_FILE_KIB)
 }
 
-fn mistakes(name: &str, BadFile(mistakes): &BadFile) -> anyhow::Error {
+pub(super) fn mistakes(name: &str, BadFile(mistakes): &BadFile) -> anyhow::Error {
     files::mistakes(name, mistakes)
 }
 
@@ -71,18 +71,24 @@ pub(super) fn edit(task: &EditedCampaign) -> anyhow::Result<()> {
 }
 
 pub(super) fn offer(task: &PublishOffer) -> anyhow::Result<()> {
-    let now = Clock::start().now().time;
     let (text, name) = read(&task.file)?;
-    let offer = Offer::parse(&text).map_err(|bad| mistakes(name, &bad))?;
-    offer.check_days(now).map_err(|bad| mistakes(name, &bad))?;
-    step::take(&task.step, &TakenStep::Offer(Box::new(offer), text), "campaigns offer")
+    let mut proposal = Proposal::parse(&text).map_err(|bad| mistakes(name, &bad))?;
+    proposal.bid = task.bid.or(proposal.bid);
+    let (outside_mandate, figures_checked) = (task.outside_mandate.clone(), task.figures_checked.clone());
+    let publication = Publication { proposal, outside_mandate, figures_checked };
+    step::take(&task.step, &TakenStep::Offer(Box::new(publication)), "campaigns offer")
 }
 
 /// The date in the samples, and the days from now on that stand there instead when one is printed.
-const SAMPLE_DAYS: [(&str, u64); 4] = [("2027-01-31", 60), ("2027-03-15", 60), ("2027-06-30", 150), ("2026-11-01", 0)];
+const SAMPLE_DAYS: [(&str, u64); 5] =
+    [("2027-01-31", 60), ("2027-03-15", 60), ("2027-03-31", 76), ("2027-03-25", 70), ("2026-11-01", 0)];
 
 pub(super) fn sample(task: &PrintSample) -> anyhow::Result<()> {
-    let text = if task.offer { include_str!("offer.sample.toml") } else { include_str!("campaign.sample.toml") };
+    let text = match (task.offer, task.bid) {
+        (true, _) => include_str!("offer.sample.toml"),
+        (_, true) => include_str!("bid.sample.toml"),
+        _ => include_str!("campaign.sample.toml"),
+    };
     print_line(with_days(text, Clock::start().now().time).trim_end())
 }
 
@@ -97,18 +103,30 @@ fn with_days(sample: &str, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::campaign::bid::{Bid, RecordedBid};
 
     #[test]
     fn the_samples_are_good_whenever_they_are_printed() {
         for now in ["2026-11-17", "2031-02-28T23:59:59Z"] {
             let now = now.parse().unwrap();
-            let draft = CampaignDraft::parse(&with_days(include_str!("campaign.sample.toml"), now)).unwrap();
-            let offer = Offer::parse(&with_days(include_str!("offer.sample.toml"), now)).unwrap();
-            assert!(!draft.gather_until.is_over(now) && !offer.decide_by.is_over(now));
-            let commented = include_str!("offer.sample.toml").replace("\n# ", "\n");
-            assert!(Offer::parse(&with_days(&commented, now)).unwrap().open_until.is_some(), "what is left out, too");
-            let commented = include_str!("campaign.sample.toml").replace("\n# ", "\n");
-            assert_eq!(CampaignDraft::parse(&commented).unwrap().states.len(), 2);
+            let plain = |sample: &str| with_days(sample, now);
+            let whole = |sample: &str| with_days(&sample.replace("\n# ", "\n"), now);
+            let campaign = include_str!("campaign.sample.toml");
+            let [draft, with_all] = [plain(campaign), whole(campaign)].map(|text| CampaignDraft::parse(&text).unwrap());
+            assert_eq!(draft.check_days(CampaignState::Draft, now), Ok(()));
+            assert_eq!((with_all.states.len(), with_all.reviewed.is_some(), with_all.household.units), (2, true, 2));
+            let bid = include_str!("bid.sample.toml");
+            let [bid, with_all] = [plain(bid), whole(bid)].map(|text| Bid::parse(&text).unwrap());
+            assert_eq!(bid.check(&draft, now), Ok(()));
+            assert!(with_all.new_customers_only && with_all.needs_members.is_some(), "what is left out, too");
+            let bids = [RecordedBid { number: 1, at: now, who: "ada".to_owned(), bid, is_superseded: false }];
+            let offer = include_str!("offer.sample.toml");
+            for text in [plain(offer), whole(offer)] {
+                let proposal = Proposal { bid: Some(1), ..Proposal::parse(&text).unwrap() };
+                let publication = Publication { proposal, outside_mandate: None, figures_checked: None };
+                let (published, signed) = publication.offer(&draft, &bids, now).unwrap();
+                assert_eq!((published.saving(), signed.as_str()), (240, ""));
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `unionhall campaigns`
 
+mod bids;
 mod file;
 mod negotiation;
 mod show;
@@ -10,7 +11,7 @@ use clap::{Args, Subcommand};
 
 use super::ListArgs;
 use crate::campaigns::TakenStep;
-use crate::campaigns::operator_step::read_note;
+use crate::campaigns::operator_step::{read_note, read_reason};
 use crate::config::{CatalogSettings, PostalSettings, StoreSettings};
 use crate::domain::campaign::record::CampaignDetails;
 use crate::domain::campaign::{CampaignSlug, CampaignStep};
@@ -26,6 +27,11 @@ const CAMPAIGN_FORMAT: &str = concat!(
 const OFFER_FORMAT: &str = concat!(
     "The file, in TOML. Every language that the pages have needs its texts; all mistakes are listed at once.\n\n",
     include_str!("offer.sample.toml")
+);
+
+const BID_FORMAT: &str = concat!(
+    "The file, in TOML. What it costs and saves is reckoned; all mistakes are listed at once.\n\n",
+    include_str!("bid.sample.toml")
 );
 
 #[derive(Subcommand)]
@@ -51,8 +57,18 @@ pub(super) enum CampaignsCommand {
     Open(OpenCampaign),
     /// Begin to negotiate before `gather_until`. Members can still count themselves in or out.
     Negotiate(StepArgs),
-    /// Publish the offer: members accept or pass until `decide_by`, and those who are in are mailed.
+    /// Record what a supplier said: a bid, as data.
     ///
+    /// A later bid of the same supplier takes the place of the earlier; both stay. Nothing of it is published: `campaigns bids` compares
+    /// them, and `campaigns offer` publishes one.
+    #[command(after_long_help = BID_FORMAT)]
+    Bid(RecordBid),
+    /// Compare the bids: what each costs in a year with everything, and saves against the benchmark; the cheapest first.
+    Bids(NamedCampaign),
+    /// Publish a bid as the offer: members accept or pass until `decide_by`, and those who are in are mailed.
+    ///
+    /// What it costs and saves is reckoned from the bid and the campaign's benchmark. An offer that misses a point of the campaign's mandate,
+    /// or whose texts have figures that are none of its numbers, is refused until somebody signs for it with a reason.
     /// Possible while the campaign is gathering or negotiating. A published offer cannot be changed. Accepting ends by itself
     /// once the day `decide_by` has ended everywhere in the US; the campaign becomes active only by `campaigns activate`.
     #[command(after_long_help = OFFER_FORMAT)]
@@ -86,6 +102,14 @@ pub(super) struct NewCampaign {
     file: String,
     #[command(flatten)]
     store: StoreSettings,
+}
+
+#[derive(Args)]
+pub(super) struct RecordBid {
+    /// The campaign's slug, as `campaigns list` shows it.
+    slug: CampaignSlug,
+    #[command(flatten)]
+    new: NewCampaign,
 }
 
 #[derive(Args)]
@@ -137,6 +161,15 @@ pub(super) struct ActivateCampaign {
 pub(super) struct PublishOffer {
     #[command(flatten)]
     step: StepArgs,
+    /// The number of the bid to publish, as `campaigns bids` shows it; the file may name it instead.
+    #[arg(long, value_name = "N")]
+    bid: Option<u32>,
+    /// Publish it although it misses points of the mandate. The history keeps the reason with the points.
+    #[arg(long, value_name = "REASON", value_parser = read_reason)]
+    outside_mandate: Option<String>,
+    /// Publish it although its texts have figures that are none of its numbers. The history keeps the reason with the figures.
+    #[arg(long, value_name = "REASON", value_parser = read_reason)]
+    figures_checked: Option<String>,
     /// The file; `-` reads standard input.
     #[arg(help_heading = None)]
     file: String,
@@ -187,6 +220,9 @@ pub(super) struct PrintSample {
     /// A file for `campaigns offer` instead of one for `campaigns new`.
     #[arg(long)]
     offer: bool,
+    /// A file for `campaigns bid`.
+    #[arg(long, conflicts_with = "offer")]
+    bid: bool,
 }
 
 pub(super) fn run(command: &CampaignsCommand) -> anyhow::Result<()> {
@@ -199,6 +235,8 @@ pub(super) fn run(command: &CampaignsCommand) -> anyhow::Result<()> {
         CampaignsCommand::Negotiate(task) => {
             step::take(task, &TakenStep::Plain(CampaignStep::Negotiate), "campaigns negotiate")
         }
+        CampaignsCommand::Bid(task) => bids::record(task),
+        CampaignsCommand::Bids(task) => bids::list(task),
         CampaignsCommand::Offer(task) => file::offer(task),
         CampaignsCommand::Activate(task) => step::activate(task),
         CampaignsCommand::Close(task) => step::take(task, &TakenStep::Plain(CampaignStep::Close), "campaigns close"),

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{ListArgs, NamedCampaign, find};
+use crate::campaigns::offer_facts::offer_facts;
 use crate::campaigns::operator_step::terms_words;
 use crate::cli::{print_json, print_line, print_lines, print_table, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::demand::count_words;
-use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::offer::{Deal, Offer};
 use crate::domain::campaign::record::{CampaignDetails, CampaignRecord, HistoryEntry};
 use crate::domain::catalog::ReferralTerms;
-use crate::domain::figure::{counted, dollars, grouped, money};
-use crate::domain::language::Language;
+use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::report::CampaignRewards;
 use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
@@ -83,7 +83,7 @@ fn lines(file: &CampaignDetails, rewards: &CampaignRewards, now: Timestamp) -> V
     lines.push(format!("  published {}", campaign.published_words()));
     if let Some(offer) = &campaign.offer {
         lines.extend([String::new(), "Offer".to_owned()]);
-        lines.extend(offer_lines(offer));
+        lines.extend(offer_facts(offer).into_iter().map(|(name, fact)| format!("  {name}: {}", quote(&fact))));
     }
     if let Some(terms) = &campaign.terms {
         lines.extend([String::new(), "Rewards".to_owned()]);
@@ -98,27 +98,6 @@ fn lines(file: &CampaignDetails, rewards: &CampaignRewards, now: Timestamp) -> V
     }
     lines.extend([String::new(), "History".to_owned()]);
     lines.extend(file.history.iter().map(history_line));
-    lines
-}
-
-fn offer_lines(offer: &Offer) -> Vec<String> {
-    let price = offer.text(Language::English).map(|text| text.price.as_str()).unwrap_or_default();
-    let mut lines = vec![
-        format!("  {}: {}, {}", quote(&offer.supplier), quote(price), counted(offer.term_months.into(), "month")),
-        format!(
-            "  saves {} a year against {} ({}, {})",
-            dollars(offer.annual_saving),
-            quote(offer.benchmark_price(Language::English)),
-            quote(&offer.benchmark.source),
-            offer.benchmark.date
-        ),
-        format!("  members decide until the end of {}", offer.decide_by),
-    ];
-    lines.extend(offer.open_until.map(|day| format!("  once active, members can accept until the end of {day}")));
-    if let Some(how) = offer.text(Language::English).and_then(|text| text.how.as_ref()) {
-        lines.push(format!("  how to get it: {}", quote(how)));
-    }
-    lines.push(format!("  complaints go to {}", offer.complaints));
     lines
 }
 
@@ -158,6 +137,18 @@ fn history_line(entry: &HistoryEntry) -> String {
     format!("  {at}  {who:<16}{}{note}", entry.words())
 }
 
+/// As it is kept, with what was reckoned.
+fn offer_json(offer: &Offer) -> Value {
+    let mut shown: Value = serde_json::from_str(&offer.written()).unwrap_or_default();
+    shown["supplier"] = offer.supplier().into();
+    shown["annualSaving"] = offer.saving().into();
+    shown["reckoned"] = match &offer.deal {
+        Deal::Reckoned(deal) => json!(deal.reckoned()),
+        Deal::AsText(_) => Value::Null,
+    };
+    shown
+}
+
 /// The summary, and what the operator alone sees.
 fn as_json(file: &CampaignDetails, now: Timestamp) -> Value {
     let CampaignDetails { campaign, counts, .. } = file;
@@ -173,7 +164,7 @@ fn as_json(file: &CampaignDetails, now: Timestamp) -> Value {
     shown["exactCounts"] = json!({
         "in": counts.members_in, "out": counts.out, "accepted": counts.accepted, "passed": counts.passed,
     });
-    shown["offer"] = json!(campaign.offer);
+    shown["offer"] = campaign.offer.as_ref().map(offer_json).into();
     shown["rounds"] = file.rounds.into();
     shown["drafts"] = file.drafts.into();
     shown["mailings"] = json!(file.mailings);

@@ -1,6 +1,12 @@
-//! What `campaigns new` reads: what a campaign is about, until when it gathers, and its texts.
+//! What `campaigns new` reads: what a campaign is about, until when it gathers, its texts, what it is measured by and what may be agreed to.
+
+use jiff::Span;
+use serde::Serialize;
 
 use super::file::{BadFile, FileReader, text_for};
+use super::mandate::Mandate;
+use super::price::Price;
+use super::reckoning::Household;
 use super::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::category::{Category, CategorySet};
 use crate::domain::language::Language;
@@ -14,9 +20,40 @@ pub struct CampaignDraft {
     /// Empty: everywhere.
     pub states: Vec<UsState>,
     pub gather_until: LastDay,
+    pub household: Household,
+    /// What bids are compared with; they need one.
+    pub benchmark: Option<Benchmark>,
+    pub mandate: Option<Mandate>,
+    /// Who looked at it, where the law rules such bills.
+    pub reviewed: Option<Review>,
     /// In every language.
     pub texts: Vec<(Language, CampaignText)>,
 }
+
+/// What a typical household pays, and where that comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Benchmark {
+    pub price: Price,
+    pub source: String,
+    /// Where anybody can look it up.
+    pub url: String,
+    pub date: LastDay,
+}
+
+/// The program gives no legal advice: somebody signs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Review {
+    pub by: String,
+    pub on: LastDay,
+    pub note: String,
+}
+
+/// What a review has to speak of, each by a word that its note contains.
+const REVIEWED: [(&str, &str); 3] = [
+    ("commission", "the commission"),
+    ("address", "handing over addresses"),
+    ("reward", "rewards that depend on buying"),
+];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CampaignText {
@@ -37,21 +74,30 @@ impl CampaignDraft {
     fn read(mut file: FileReader) -> Result<Self, BadFile> {
         let slug = file.parsed("slug", CampaignSlug::FORM, |slug| slug.parse().ok());
         let category = file.parsed("category", &format!("one of {}", Category::slugs()), Category::from_slug);
-        let wants = "two-letter codes, such as [\"CA\", \"OR\"], or leave it out for all states";
-        let states = file.list("states", ("the code of a state", wants), UsState::from_code).unwrap_or_default();
-        for (n, state) in states.iter().enumerate() {
-            if states[..n].contains(state) {
-                file.wrong("states", &format!("{} is there twice", state.code()));
-            }
-        }
+        let states = read_states(&mut file);
         let gather_until = file.day("gather_until");
+        let units = file.optional_whole("units", 1, 1000);
+        let uses_a_year = file.optional_whole("uses_a_year", 1, 1000);
+        let benchmark = file.optional_table("benchmark", "price, source, url and date", Benchmark::read);
+        let mandate = file.optional_table("mandate", "target_cents, walk_away_cents and limits", Mandate::read);
+        let reviewed = file.optional_table("reviewed", "by, on and note", Review::read);
         let texts = file.texts("title and summary", |text| {
             let title = text.text("title", 80, "Home internet, winter 2027");
             let summary = text.text("summary", 600, "One price for all who are in.");
             Some(CampaignText { title: title?, summary: summary? })
         });
         file.finish(|| {
-            Some(Self { slug: slug?, category: category?, states, gather_until: gather_until?, texts: texts? })
+            Some(Self {
+                slug: slug?,
+                category: category?,
+                states,
+                gather_until: gather_until?,
+                household: Household { units: units.unwrap_or(1), uses_a_year },
+                benchmark,
+                mandate,
+                reviewed,
+                texts: texts?,
+            })
         })
     }
 
@@ -78,20 +124,45 @@ impl CampaignDraft {
         if new.gather_until != self.gather_until && !matches!(state, CampaignState::Draft | CampaignState::Gathering) {
             mistakes.push(format!("gather_until: it stays {}; gathering is over", self.gather_until));
         }
+        if matches!(state, CampaignState::Offered | CampaignState::Active) {
+            let measured = |draft: &Self| (draft.household, draft.benchmark.clone());
+            if measured(new) != measured(self) {
+                mistakes
+                    .push("units, uses_a_year and benchmark: they stay as they are once there is an offer".to_owned());
+            }
+        }
         if matches!(state, CampaignState::Closed | CampaignState::Cancelled) {
             mistakes.push(format!("the campaign is {}, and nothing of it changes anymore", state.name()));
         }
         if mistakes.is_empty() { Ok(()) } else { Err(BadFile(mistakes)) }
     }
 
-    /// Whether members can still be asked, for a file that is taken now: gathering would end at once.
+    /// Whether its days make sense for a file that is taken now: members can still be asked, and the benchmark is recent.
     pub fn check_days(&self, state: CampaignState, now: Timestamp) -> Result<(), BadFile> {
+        let mut mistakes = Vec::new();
         let is_asked = matches!(state, CampaignState::Draft | CampaignState::Gathering);
         if is_asked && self.gather_until.is_over(now) {
-            let over = format!("gather_until: {} is over; write a day that lies ahead", self.gather_until);
-            return Err(BadFile(vec![over]));
+            mistakes.push(format!("gather_until: {} is over; write a day that lies ahead", self.gather_until));
         }
-        Ok(())
+        if state == CampaignState::Draft || state.gathers() {
+            mistakes.extend(self.benchmark.as_ref().and_then(|benchmark| benchmark.wrong_day(now)));
+        }
+        let ahead = self.reviewed.as_ref().filter(|reviewed| reviewed.on > LastDay::of(now));
+        mistakes.extend(ahead.map(|reviewed| format!("reviewed.on: {} lies ahead", reviewed.on)));
+        if mistakes.is_empty() { Ok(()) } else { Err(BadFile(mistakes)) }
+    }
+
+    /// What is missing before members may be asked, in a sentence.
+    pub fn missing_review(&self) -> Option<String> {
+        (self.category.is_regulated() && self.reviewed.is_none()).then(|| {
+            let topics = REVIEWED.map(|(_, topic)| topic).join(", ");
+            format!(
+                "the law rules bills such as {}, and nobody has signed that they looked: write `reviewed = {{ by, on, note }}` into its \
+                 file, with a note on {topics}; then `unionhall campaigns edit {} FILE`",
+                self.category.slug(),
+                self.slug
+            )
+        })
     }
 
     /// Whether a member in that state may take part. Where it is for some states, they must have named one.
@@ -104,6 +175,60 @@ impl CampaignDraft {
         let own = self.category;
         ticked.iter().any(|bill| bill == own || bill.part_of() == Some(own) || own.part_of() == Some(bill))
     }
+}
+
+impl Benchmark {
+    pub(super) fn read(benchmark: &mut FileReader) -> Option<Self> {
+        let price = Price::read(benchmark, "price");
+        let source = benchmark.text("source", 200, "FCC urban rate survey");
+        let url = benchmark.parsed("url", "a web address that begins with https://", |url| {
+            (url.starts_with("https://") && !url.contains(char::is_whitespace)).then(|| url.to_owned())
+        });
+        let date = benchmark.day("date");
+        Some(Self { price: price?, source: source?, url: url?, date: date? })
+    }
+
+    /// Why nothing may be compared with it now, if so.
+    pub fn wrong_day(&self, now: Timestamp) -> Option<String> {
+        let (today, date) = (LastDay::of(now), self.date);
+        let old = date.0.checked_add(Span::new().years(1)).map_or(date, LastDay);
+        if date > today {
+            Some(format!("benchmark.date: {date} lies ahead; write the day on which that price was seen"))
+        } else if old < today {
+            Some(format!("benchmark.date: {date} is more than a year ago; look for a newer figure"))
+        } else {
+            None
+        }
+    }
+}
+
+impl Review {
+    fn read(review: &mut FileReader) -> Option<Self> {
+        let by = review.text("by", 100, "Ada Bell, counsel");
+        let on = review.day("on");
+        let note = review.text("note", 2000, "Commission: …. Addresses: …. Rewards: ….");
+        if let Some(note) = &note {
+            let note = note.to_lowercase();
+            for (word, topic) in REVIEWED {
+                if !note.contains(word) {
+                    review.wrong("note", &format!("it says nothing of {topic}; write a sentence with the word {word}"));
+                }
+            }
+        }
+        Some(Self { by: by?, on: on?, note: note? })
+    }
+}
+
+/// States by their codes; none where the field is left out.
+pub(super) fn read_states(file: &mut FileReader) -> Vec<UsState> {
+    let wants = "two-letter codes, such as [\"CA\", \"OR\"], or leave it out for all states";
+    let states = file.list("states", ("the code of a state", wants), UsState::from_code).unwrap_or_default();
+    for (n, state) in states.iter().enumerate() {
+        if states[..n].contains(state) {
+            file.wrong("states", &format!("{} is there twice", state.code()));
+        }
+    }
+    states
 }
 
 #[cfg(test)]

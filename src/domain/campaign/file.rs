@@ -1,4 +1,5 @@
-//! A TOML file of the operator's, read field by field: everything wrong with it is reported at once, each with its place.
+//! What an operator writes as a file (TOML, or JSON), types into a form, or a negotiator sends: read field by field. Everything wrong with it
+//! is reported at once, each with its place.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -38,6 +39,12 @@ pub(super) struct FileReader {
 
 impl FileReader {
     pub(super) fn new(text: &str) -> Result<Self, BadFile> {
+        // No TOML begins like this: what was kept, and what a command printed with `--json`.
+        if text.trim_start().starts_with('{') {
+            let read = serde_json::from_str(text);
+            let sent = read.map_err(|error| BadFile(vec![format!("it is no JSON object: {error}")]))?;
+            return Ok(Self::sent(&sent));
+        }
         let mut text = text.to_owned();
         loop {
             let error = match text.parse::<Table>() {
@@ -57,6 +64,11 @@ impl FileReader {
     /// The same of a file that was taken before: a field that is unknown here, or a language that was not there then, is no mistake.
     pub(super) fn kept(text: &str) -> Result<Self, BadFile> {
         Ok(Self { is_kept: true, ..Self::new(text)? })
+    }
+
+    /// Of JSON. What is null is left out.
+    pub(super) fn sent(object: &serde_json::Map<String, serde_json::Value>) -> Self {
+        Self::of(table_of(object), String::new(), false)
     }
 
     fn of(table: Table, place: String, is_kept: bool) -> Self {
@@ -118,6 +130,36 @@ impl FileReader {
         })
     }
 
+    /// An amount in cents.
+    pub(super) fn cents(&mut self, field: &'static str) -> Option<u64> {
+        self.whole(field, 0, MOST_CENTS).map(u64::from)
+    }
+
+    pub(super) fn optional_whole(&mut self, field: &'static str, least: u32, most: u32) -> Option<u32> {
+        if self.has(field) { self.whole(field, least, most) } else { None }
+    }
+
+    /// A field that is false where it is left out.
+    pub(super) fn flag(&mut self, field: &'static str) -> bool {
+        self.optional(field, "true or false", |value| value.as_bool()).unwrap_or(false)
+    }
+
+    pub(super) fn has(&mut self, field: &'static str) -> bool {
+        self.asked.insert(field);
+        self.table.contains_key(field)
+    }
+
+    /// Leaves a field unread: what is wrong with it was told.
+    pub(super) fn skip(&mut self, field: &str) {
+        self.table.remove(field);
+        self.asked.remove(field);
+    }
+
+    /// The same table again, to read other fields of it; mistakes are not told twice.
+    pub(super) fn peek(&self) -> Self {
+        Self::of(self.table.clone(), self.place.clone(), self.is_kept)
+    }
+
     pub(super) fn day(&mut self, field: &'static str) -> Option<LastDay> {
         self.required(field, A_DAY, read_day)
     }
@@ -151,6 +193,21 @@ impl FileReader {
         Some(read)
     }
 
+    /// A list of at most so many texts of at most so many characters.
+    pub(super) fn texts_of(
+        &mut self,
+        field: &'static str,
+        (most, longest): (usize, usize),
+        wants: &str,
+    ) -> Vec<String> {
+        let read = |text: &str| read_text(Value::String(text.to_owned()), longest);
+        let texts = self.list(field, ("a text", wants), read).unwrap_or_default();
+        if texts.len() > most {
+            self.wrong(field, &format!("write {wants}"));
+        }
+        texts
+    }
+
     /// A table inside this one, read by itself; `fields` are those that it must have, in words.
     pub(super) fn table<T>(
         &mut self,
@@ -164,6 +221,38 @@ impl FileReader {
         inner.end();
         self.mistakes.append(&mut inner.mistakes);
         read
+    }
+
+    /// The same, for a table that may be left out.
+    pub(super) fn optional_table<T>(
+        &mut self,
+        field: &'static str,
+        fields: &str,
+        read: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        if self.has(field) { self.table(field, fields, read) } else { None }
+    }
+
+    /// A list of tables, each read by itself; none where it is left out. Each is named by its number, from 1.
+    pub(super) fn tables<T>(
+        &mut self,
+        field: &'static str,
+        (fields, most): (&str, usize),
+        mut read: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Vec<T> {
+        let wants = format!("a list of at most {most} tables, each with its {fields}");
+        let tables = self.optional(field, &wants, |value| {
+            let tables = value.as_array()?.iter().map(|one| one.as_table().cloned()).collect::<Option<Vec<_>>>()?;
+            (tables.len() <= most).then_some(tables)
+        });
+        let mut all = Vec::new();
+        for (at, table) in tables.unwrap_or_default().into_iter().enumerate() {
+            let mut inner = Self::of(table, format!("{}{field}.{}.", self.place, at + 1), self.is_kept);
+            all.extend(read(&mut inner));
+            inner.end();
+            self.mistakes.append(&mut inner.mistakes);
+        }
+        all
     }
 
     /// Texts in every language, by the tables `text.en` and its like.
@@ -227,6 +316,30 @@ fn bare_day(text: &str, at: usize) -> Option<std::ops::Range<usize>> {
 /// The text for a reader: of another language where theirs did not exist when it was written.
 pub(super) fn text_for<T>(texts: &[(Language, T)], language: Language) -> Option<&T> {
     texts.iter().find(|(of, _)| *of == language).or(texts.first()).map(|(_, text)| text)
+}
+
+/// An amount that no household pays.
+const MOST_CENTS: u32 = 1_000_000_000;
+
+fn table_of(object: &serde_json::Map<String, serde_json::Value>) -> Table {
+    object.iter().filter_map(|(name, value)| Some((name.clone(), value_of(value)?))).collect()
+}
+
+fn value_of(value: &serde_json::Value) -> Option<Value> {
+    use serde_json::Value as Json;
+    Some(match value {
+        Json::Null => return None,
+        Json::Bool(value) => Value::Boolean(*value),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Value::Integer(whole),
+            #[expect(clippy::cast_possible_truncation, reason = "a whole number below 10^15")]
+            (None, Some(number)) if number.fract() == 0.0 && number.abs() < 1e15 => Value::Integer(number as i64),
+            (None, number) => Value::Float(number.unwrap_or_default()),
+        },
+        Json::String(text) => Value::String(text.clone()),
+        Json::Array(values) => Value::Array(values.iter().filter_map(value_of).collect()),
+        Json::Object(object) => Value::Table(table_of(object)),
+    })
 }
 
 fn read_text(value: Value, most: usize) -> Option<String> {

@@ -46,7 +46,7 @@ impl CampaignMail {
                 let fits = to.us_state.is_none() || campaign.draft.is_for(to.us_state);
                 to.part.is_none() && fits && to.categories.contains(campaign.draft.category)
             }
-            Self::Offer => to.part == Some(In),
+            Self::Offer => to.part == Some(In) && campaign.offer_is_for(to.us_state),
             Self::Result => matches!(to.part, Some(In | Accepted | Passed)),
         };
         takes_part

@@ -1,12 +1,18 @@
 //! Campaigns: one category, some states or all, one offer. What a campaign may do next, and the days that act by themselves.
 
+pub mod bid;
 pub mod demand;
 pub mod draft;
+mod figures_in_text;
 mod file;
 pub mod mailing;
+pub mod mandate;
 pub mod offer;
 pub mod participation;
+pub mod price;
+pub mod reckoning;
 pub mod record;
+pub mod wording;
 
 use std::fmt;
 use std::str::FromStr;
@@ -232,8 +238,9 @@ impl fmt::Display for LastDay {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::bid::{Bid, RecordedBid};
     use super::draft::CampaignDraft;
-    use super::offer::Offer;
+    use super::offer::{Offer, Proposal};
     use super::record::{CampaignId, CampaignRecord};
     use super::*;
 
@@ -247,8 +254,35 @@ pub(crate) mod tests {
         [text.es]
         title = "Internet en casa, invierno de 2027"
         summary = "Más rápido por menos."
+        [benchmark]
+        price = { cents = 6800, per = "month" }
+        source = "FCC urban rate survey"
+        url = "https://fcc.example/rates"
+        date = 2026-10-01
+    "#;
+    /// To be appended to [`DRAFT`].
+    pub(super) const MANDATE: &str = r#"
+        [mandate]
+        target_cents = 57600
+        walk_away_cents = 69600
+        longest_term_months = 12
+        most_exit_fee_cents = 0
+        most_commission_cents = 2500
+        suppliers = ["Example Fiber"]
+        never = ["automatic renewal at another price"]
+        reply_by = 2027-02-28
     "#;
     pub(super) const OFFER: &str = r#"
+        bid = 1
+        decide_by = 2027-03-15
+        complaints = "help@fiber.example"
+        [text.en]
+        how = "Example Fiber emails you a code."
+        [text.es]
+        how = "Example Fiber te manda un código por correo."
+    "#;
+    /// As version 1.0.0 took it.
+    pub(super) const OLD_OFFER: &str = r#"
         supplier = "Example Fiber"
         annual_saving = 240
         term_months = 12
@@ -264,6 +298,15 @@ pub(crate) mod tests {
         exit_fee = "Ninguno"
         how = "Example Fiber te manda un código por correo."
     "#;
+
+    /// The offer of [`OFFER`], made of the bid of `bid.rs`.
+    pub(crate) fn offer() -> Offer {
+        let (at, who) = (Timestamp::from_millis(0), "ada".to_owned());
+        let bid = Bid::parse(super::bid::tests::BID).unwrap();
+        let bids = [RecordedBid { number: 1, at, who, bid, is_superseded: false }];
+        let draft = CampaignDraft::parse(DRAFT).unwrap();
+        Offer::of(&draft, &bids, &Proposal::parse(OFFER).unwrap(), "2026-11-19".parse().unwrap()).unwrap()
+    }
 
     pub(crate) fn campaign(state: CampaignState) -> CampaignRecord {
         CampaignRecord {
@@ -281,7 +324,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn offered(state: CampaignState) -> CampaignRecord {
-        CampaignRecord { offer: Some(Offer::parse(OFFER).unwrap()), ..campaign(state) }
+        CampaignRecord { offer: Some(offer()), ..campaign(state) }
     }
 
     #[test]

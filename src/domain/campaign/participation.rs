@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::CampaignSlug;
 use crate::domain::json::named_enum;
 use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
 
 named_enum! {
     pub enum ParticipationState {
@@ -45,6 +46,21 @@ pub enum BadPress {
     StateMissing,
     /// It is for other states.
     OtherState,
+    /// The offer is for other states than theirs.
+    OfferElsewhere,
+    /// The offer is for new customers, and they did not say whether they are one.
+    CustomerMissing,
+    /// It is, and they are a customer already.
+    AlreadyCustomer,
+}
+
+/// What a member says with a press.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PressAnswers {
+    /// Theirs as it is kept, or as they name it now.
+    pub us_state: Option<UsState>,
+    /// Whether the supplier has them as a customer now. It is not kept.
+    pub is_customer: Option<bool>,
 }
 
 /// A member's part in one campaign, as it is kept.

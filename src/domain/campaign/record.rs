@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::demand::{DemandSheet, count_words};
 use super::draft::CampaignDraft;
 use super::offer::Offer;
-use super::participation::{BadPress, ParticipationState, Press};
+use super::participation::{BadPress, ParticipationState, Press, PressAnswers};
 use super::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{counted, grouped};
@@ -76,7 +76,7 @@ impl CampaignRecord {
         &self,
         before: Option<ParticipationState>,
         press: Press,
-        us_state: Option<UsState>,
+        said: PressAnswers,
         now: Timestamp,
     ) -> Result<Option<ParticipationState>, BadPress> {
         use ParticipationState::{Accepted, In, Out, Passed};
@@ -87,12 +87,12 @@ impl CampaignRecord {
         match press {
             Press::In | Press::Out if !self.state.gathers() => Err(BadPress::CountingOver),
             Press::In if before == Some(In) => Ok(before),
-            Press::In => self.require_state(us_state).map(|()| Some(In)),
+            Press::In => self.require_state(said.us_state).map(|()| Some(In)),
             Press::Out => Ok(before.map(|_| Out)),
             Press::Accept | Press::Pass if self.offer.is_none() => Err(BadPress::NoOffer),
             Press::Accept if before == Some(Accepted) => Ok(before),
             Press::Accept if !self.takes_acceptances(now) => Err(BadPress::AcceptingOver),
-            Press::Accept => self.require_state(us_state).map(|()| Some(Accepted)),
+            Press::Accept => self.require_fit(said).map(|()| Some(Accepted)),
             Press::Pass => Ok(match before {
                 Some(In | Accepted) => Some(Passed),
                 other => other,
@@ -106,14 +106,20 @@ impl CampaignRecord {
         us_state: Option<UsState>,
         now: Timestamp,
     ) -> OpenPresses {
-        let mut open = OpenPresses { presses: Vec::new(), needs_state: false };
+        let mut open = OpenPresses { presses: Vec::new(), needs_state: false, asks_whether_customer: false };
         for press in Press::ALL {
-            let after = self.press(before, press, us_state, now);
+            let after = self.press(before, press, PressAnswers { us_state, is_customer: None }, now);
             let needs_state = after == Err(BadPress::StateMissing);
-            if needs_state || after.is_ok_and(|after| after != before) {
+            let is_asked = after == Err(BadPress::CustomerMissing);
+            if needs_state || is_asked || after.is_ok_and(|after| after != before) {
                 open.presses.push(press);
             }
             open.needs_state |= needs_state;
+            // Also of those who have to name their state first: both are asked at once.
+            open.asks_whether_customer |= is_asked
+                || needs_state
+                    && press == Press::Accept
+                    && self.offer.as_ref().is_some_and(Offer::is_for_new_customers);
         }
         open
     }
@@ -126,7 +132,7 @@ impl CampaignRecord {
     pub fn last_day_to_accept(&self) -> Option<LastDay> {
         let offer = self.offer.as_ref()?;
         match self.state {
-            CampaignState::Offered => Some(offer.decide_by),
+            CampaignState::Offered => Some(offer.terms.decide_by),
             CampaignState::Active => Some(offer.last_day()),
             _ => None,
         }
@@ -144,6 +150,36 @@ impl CampaignRecord {
             Some(_) => Err(BadPress::OtherState),
             None => Err(BadPress::StateMissing),
         }
+    }
+
+    /// Whether the offer is for somebody who says that.
+    fn require_fit(&self, said: PressAnswers) -> Result<(), BadPress> {
+        self.require_state(said.us_state)?;
+        let Some(offer) = &self.offer else { return Ok(()) };
+        match said.us_state {
+            _ if offer.states().is_empty() => {}
+            None => return Err(BadPress::StateMissing),
+            Some(state) if offer.states().contains(&state) => {}
+            Some(_) => return Err(BadPress::OfferElsewhere),
+        }
+        match said.is_customer {
+            _ if !offer.is_for_new_customers() => Ok(()),
+            Some(false) => Ok(()),
+            Some(true) => Err(BadPress::AlreadyCustomer),
+            None => Err(BadPress::CustomerMissing),
+        }
+    }
+
+    /// Whether somebody who lives there may be mailed the offer: those who named no state are asked on its page.
+    pub fn offer_is_for(&self, us_state: Option<UsState>) -> bool {
+        let states = self.offer.as_ref().map_or(&[][..], Offer::states);
+        us_state.is_none_or(|state| self.draft.is_for(Some(state)) && (states.is_empty() || states.contains(&state)))
+    }
+
+    /// The states that the offer is for, or else the campaign.
+    pub fn states(&self) -> &[UsState] {
+        let of_offer = self.offer.as_ref().map_or(&[][..], Offer::states);
+        if of_offer.is_empty() { &self.draft.states } else { of_offer }
     }
 
     pub fn next_date(&self, now: Timestamp) -> Option<NextDate> {
@@ -177,7 +213,7 @@ impl CampaignRecord {
     pub fn result(&self) -> Option<(u64, u64)> {
         let offer = self.offer.as_ref()?;
         let accepted = self.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted);
-        Some((accepted, accepted * u64::from(offer.annual_saving)))
+        Some((accepted, accepted * offer.saving()))
     }
 }
 
@@ -186,6 +222,8 @@ pub struct OpenPresses {
     pub presses: Vec<Press>,
     /// A state has to come with them.
     pub needs_state: bool,
+    /// Whether they are a customer of the supplier has to come with accepting.
+    pub asks_whether_customer: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize)]
@@ -310,6 +348,8 @@ impl ParticipationCounts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bid::Bid;
+    use super::super::offer::Deal;
     use super::super::tests::{campaign, offered};
     use super::*;
 
@@ -319,7 +359,7 @@ mod tests {
     fn members_are_counted_while_it_gathers_and_decide_once_there_is_an_offer() {
         use ParticipationState::*;
         let gathering = campaign(CampaignState::Gathering);
-        let of = |campaign: &CampaignRecord, before, what| campaign.press(before, what, None, NOW);
+        let of = |campaign: &CampaignRecord, before, what| campaign.press(before, what, PressAnswers::default(), NOW);
         for state in [CampaignState::Gathering, CampaignState::Negotiating] {
             let campaign = campaign(state);
             for before in [None, Some(In), Some(Out)] {
@@ -355,7 +395,8 @@ mod tests {
     fn accepting_ends_with_its_day_and_withdrawing_does_not() {
         use ParticipationState::*;
         let late = "2027-03-16T10:00:00Z".parse().unwrap();
-        let of = |campaign: &CampaignRecord, before, what, now| campaign.press(before, what, None, now);
+        let of =
+            |campaign: &CampaignRecord, before, what, now| campaign.press(before, what, PressAnswers::default(), now);
         let offered = offered(CampaignState::Offered);
         assert_eq!(of(&offered, Some(In), Press::Accept, late), Err(BadPress::AcceptingOver));
         assert_eq!(of(&offered, Some(Accepted), Press::Accept, late), Ok(Some(Accepted)), "again changes nothing");
@@ -363,7 +404,7 @@ mod tests {
         let mut active = self::offered(CampaignState::Active);
         assert_eq!(of(&active, Some(In), Press::Accept, NOW), Ok(Some(Accepted)), "activated before the day");
         assert_eq!(of(&active, Some(In), Press::Accept, late), Err(BadPress::AcceptingOver));
-        active.offer.as_mut().unwrap().open_until = Some("2027-06-30".parse().unwrap());
+        active.offer.as_mut().unwrap().terms.open_until = Some("2027-06-30".parse().unwrap());
         assert_eq!(of(&active, None, Press::Accept, late), Ok(Some(Accepted)), "open for longer");
         let mut waiting = active.clone();
         waiting.state = CampaignState::Offered;
@@ -374,13 +415,13 @@ mod tests {
     fn a_campaign_for_some_states_wants_one_of_them() {
         let mut some = campaign(CampaignState::Gathering);
         some.draft.states = vec![UsState::CA, UsState::OR];
-        let of = |us_state, what| some.press(None, what, us_state, NOW);
+        let of = |us_state, what| some.press(None, what, PressAnswers { us_state, is_customer: None }, NOW);
         assert_eq!(of(Some(UsState::CA), Press::In), Ok(Some(ParticipationState::In)));
         assert_eq!(of(Some(UsState::NY), Press::In), Err(BadPress::OtherState));
         assert_eq!(of(None, Press::In), Err(BadPress::StateMissing));
         assert_eq!(of(None, Press::Out), Ok(None));
         let is_in = Some(ParticipationState::In);
-        assert_eq!(some.press(is_in, Press::In, None, NOW), Ok(is_in), "again changes nothing");
+        assert_eq!(some.press(is_in, Press::In, PressAnswers::default(), NOW), Ok(is_in), "again changes nothing");
     }
 
     #[test]
@@ -402,5 +443,45 @@ mod tests {
         assert_eq!(open(&offered, Some(In), None), (vec![Press::Accept, Press::Pass], false));
         assert_eq!(open(&offered, Some(Accepted), None), (vec![Press::Pass], false));
         assert_eq!(open(&self::offered(CampaignState::Closed), Some(Accepted), None), (vec![], false));
+    }
+
+    /// The offer of a bid that is changed before.
+    fn offered_by(change: impl FnOnce(&mut Bid)) -> CampaignRecord {
+        let mut campaign = offered(CampaignState::Offered);
+        let Some(Deal::Reckoned(deal)) = campaign.offer.as_mut().map(|offer| &mut offer.deal) else {
+            panic!("it is reckoned")
+        };
+        change(&mut deal.bid);
+        campaign
+    }
+
+    #[test]
+    fn who_an_offer_is_not_for_cannot_accept_it() {
+        let here = offered_by(|bid| bid.states = vec![UsState::CA, UsState::OR]);
+        let of = |us_state, what| {
+            here.press(Some(ParticipationState::In), what, PressAnswers { us_state, is_customer: None }, NOW)
+        };
+        assert_eq!(of(Some(UsState::NY), Press::Accept), Err(BadPress::OfferElsewhere));
+        assert_eq!(of(None, Press::Accept), Err(BadPress::StateMissing), "they are asked");
+        assert_eq!(of(Some(UsState::CA), Press::Accept), Ok(Some(ParticipationState::Accepted)));
+        assert_eq!(of(Some(UsState::NY), Press::Pass), Ok(Some(ParticipationState::Passed)));
+        let presses = |us_state| here.open_presses(Some(ParticipationState::In), us_state, NOW).presses;
+        assert_eq!(presses(Some(UsState::NY)), [Press::Pass]);
+        assert_eq!(
+            [None, Some(UsState::CA), Some(UsState::NY)].map(|state| here.offer_is_for(state)),
+            [true, true, false]
+        );
+    }
+
+    #[test]
+    fn an_offer_for_new_customers_asks_one_question() {
+        let new = offered_by(|bid| bid.new_customers_only = true);
+        let of = |is_customer| new.press(None, Press::Accept, PressAnswers { us_state: None, is_customer }, NOW);
+        assert_eq!(of(None), Err(BadPress::CustomerMissing));
+        assert_eq!(of(Some(true)), Err(BadPress::AlreadyCustomer));
+        assert_eq!(of(Some(false)), Ok(Some(ParticipationState::Accepted)));
+        let open = new.open_presses(None, None, NOW);
+        assert_eq!((open.presses, open.needs_state, open.asks_whether_customer), (vec![Press::Accept], false, true));
+        assert!(!offered(CampaignState::Offered).open_presses(None, None, NOW).asks_whether_customer);
     }
 }

@@ -69,6 +69,20 @@ impl Category {
         }
     }
 
+    /// Whether the law rules who may broker such a bill, and for what.
+    pub const fn is_regulated(self) -> bool {
+        matches!(
+            self,
+            Self::CarInsurance
+                | Self::HomeInsurance
+                | Self::Insurance
+                | Self::Mortgage
+                | Self::AutoLoan
+                | Self::CreditCardDebt
+                | Self::MedicalCosts
+        )
+    }
+
     /// Every slug, as an error message lists them.
     pub fn slugs() -> String {
         let slugs: Vec<_> = Self::ALL.iter().map(|category| category.slug()).collect();

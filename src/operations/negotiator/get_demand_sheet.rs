@@ -88,7 +88,7 @@ impl NegotiationSoFar {
         let round =
             |NegotiationRound { at, supplier, asked, answered, .. }| RecordedRound { at, supplier, asked, answered };
         let draft = |OfferDraft { at, file, .. }: OfferDraft| {
-            let supplier = Offer::kept(&file).map(|offer| offer.supplier).unwrap_or_default();
+            let supplier = Offer::kept(&file).map(|offer| offer.supplier().to_owned()).unwrap_or_default();
             ProposedDraft { at, supplier }
         };
         Self {

@@ -79,7 +79,7 @@ impl CampaignSummary {
             members_in: sheet.map(|sheet| sheet.members_in),
             accepted: sheet.map(|sheet| sheet.accepted),
             next: campaign.next_date(now).map(|next| next.to_string()),
-            supplier: offer.as_ref().map(|offer| offer.supplier.clone()),
+            supplier: offer.as_ref().map(|offer| offer.supplier().to_owned()),
         }
     }
 }

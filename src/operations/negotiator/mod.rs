@@ -5,7 +5,6 @@
 
 pub mod get_demand_sheet;
 pub mod list_campaigns;
-mod offer_file;
 mod parameter;
 pub mod propose_offer;
 pub mod record_round;

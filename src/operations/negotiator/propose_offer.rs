@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::parameter::SlugParameter;
-use super::{client_of, noted, offer_file};
+use super::{client_of, noted};
 use crate::domain::campaign::BadFile;
-use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::offer::Proposal;
 use crate::domain::campaign::record::OfferDraft;
 use crate::operations::mistakes;
 use crate::operations::prelude::*;
@@ -26,16 +26,10 @@ pub struct ProposeOfferRequest {
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct OfferFields {
-    /// The company's name.
-    #[schemars(length(min = 1, max = 100))]
-    supplier: String,
-    /// What a typical member saves in a year against the benchmark, in whole US dollars.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    annual_saving: u32,
-    /// For how many months the price holds.
-    #[schemars(range(min = 1, max = 600))]
-    term_months: u32,
-    /// Members decide until the end of this day, such as 2027-03-15.
+    /// The number of the bid, from recordBid or getCampaign. Its figures are reckoned; none is written here.
+    #[schemars(range(min = 1, max = 500))]
+    bid: u32,
+    /// Members decide until the end of this day, such as 2027-03-15. Not later than the bid is valid.
     #[schemars(extend("format" = "date"))]
     decide_by: String,
     /// Who comes later may accept until the end of this day, once the deal runs. Leave it out if nobody may.
@@ -44,7 +38,6 @@ struct OfferFields {
     /// Where members complain about the supplier: an email address, or a page that begins with https://.
     #[schemars(length(min = 1, max = 320))]
     complaints: String,
-    benchmark: BenchmarkFields,
     text: OfferTexts,
 }
 
@@ -59,52 +52,23 @@ struct OfferTexts {
     es: OfferTextFields,
 }
 
-/// What the price is compared with.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct BenchmarkFields {
-    /// What members pay without the deal, such as "$68 a month".
-    #[schemars(length(min = 1, max = 100))]
-    price: String,
-    /// Where that figure was published. Never make one up.
-    #[schemars(length(min = 1, max = 200))]
-    source: String,
-    /// The day of the figure.
-    #[schemars(extend("format" = "date"))]
-    date: String,
-}
-
 /// What members read of the deal, in one language.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct OfferTextFields {
-    /// What a member pays, such as "$48 a month".
-    #[schemars(length(min = 1, max = 100))]
-    price: String,
-    /// What it costs to leave early; "None" if nothing.
-    #[schemars(length(min = 1, max = 200))]
-    exit_fee: String,
     /// Whatever else belongs to the deal.
     #[schemars(length(min = 1, max = 2000))]
     details: Option<String>,
     /// What a member does to get the deal after accepting, or waits for, such as "Example Fiber emails you a code." Ask the supplier.
     #[schemars(length(min = 1, max = 1000))]
     how: Option<String>,
-    /// The benchmark's price, if this language writes it in another way. Leave it out if it does not.
-    #[schemars(length(min = 1, max = 100))]
-    benchmark_price: Option<String>,
 }
 
 impl ProposeOfferRequest {
     /// The file for `campaigns offer` and the offer in it, if all of it is good.
-    fn file(&self) -> Result<(String, Offer), Error> {
-        let file = offer_file::write(&self.offer);
-        match Offer::parse(&file) {
-            Ok(offer) => Ok((file, offer)),
-            Err(BadFile(wrong)) => Err(refused(&wrong)),
-        }
+    fn file(&self) -> Result<String, Error> {
+        Proposal::sent(&self.offer).map(|proposal| proposal.written()).map_err(|BadFile(wrong)| refused(&wrong))
     }
 }
 
@@ -158,8 +122,7 @@ impl Operation for ProposeOffer {
     }
 
     async fn run(app: &App, caller: &Caller, input: ProposeOfferRequest) -> Result<OfferProposed, Error> {
-        let ((file, offer), SlugParameter(slug)) = (input.file()?, input.slug);
-        offer.check_days(caller.now).map_err(|BadFile(wrong)| refused(&wrong))?;
+        let (file, SlugParameter(slug)) = (input.file()?, input.slug);
         let done =
             app.negotiator.propose(&slug, &client_of(caller), &file, caller.now).await.map_err(Error::unsaved)?;
         let done = done.map_err(|BadFile(wrong)| refused(&wrong))?;
@@ -178,21 +141,12 @@ fn example_request() -> Value {
     json!({
         "slug": "internet-2027",
         "offer": {
-            "supplier": "Example Fiber",
-            "annual_saving": 240,
-            "term_months": 12,
+            "bid": 1,
             "decide_by": "2027-03-15",
             "complaints": "help@fiber.example",
-            "benchmark": { "price": "$68 a month", "source": "FCC urban rate survey", "date": "2026-11-01" },
             "text": {
-                "en": {
-                    "price": "$48 a month", "exit_fee": "None",
-                    "how": "Example Fiber emails you a code. Order with it on their page."
-                },
-                "es": {
-                    "price": "$48 al mes", "exit_fee": "Ninguno", "benchmark_price": "$68 al mes",
-                    "how": "Example Fiber te manda un código por correo. Haz tu pedido con él en su página."
-                }
+                "en": { "how": "Example Fiber emails you a code. Order with it on their page." },
+                "es": { "how": "Example Fiber te manda un código por correo. Haz tu pedido con él en su página." }
             }
         }
     })
@@ -201,30 +155,24 @@ fn example_request() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::language::Language;
     use crate::operations::Input;
 
     #[test]
     fn the_example_is_good_and_everything_wrong_is_told_at_once() {
         let good = example_request();
-        let request = ProposeOfferRequest::decode(good.to_string().as_bytes()).unwrap();
-        let texts = Language::ALL.map(|language| format!("[text.{}]", language.code()));
-        assert!(texts.iter().all(|table| request.file().unwrap().0.contains(table)), "a table for each language");
-
+        assert!(ProposeOfferRequest::decode(good.to_string().as_bytes()).is_ok());
         let mut bad = good.clone();
         let offer = &mut bad["offer"];
-        offer["annual_saving"] = json!(0);
+        offer["annual_saving"] = json!(900);
         offer["decide_by"] = json!("next week");
-        offer["benchmark"]["dat"] = json!("2026-11-01");
         offer["text"]["es"] = Value::Null;
         let Err(Error::InvalidSubmission { what, .. }) = ProposeOfferRequest::decode(bad.to_string().as_bytes()) else {
             panic!("{bad} is taken")
         };
         for part in [
-            "4 mistakes: (1) offer.annual_saving: write a whole number from 1 to 1000000.",
+            "3 mistakes: (1) offer.annual_saving: it comes from the bid",
             "offer.decide_by: write a day, such as 2027-01-31.",
-            "offer.benchmark.dat: there is no such field; did you mean date?",
-            "offer.text.es: it is missing; write its price and exit_fee.",
+            "offer.text.es: it is missing; write its how and details.",
         ] {
             assert!(what.contains(part), "{part}: {what}");
         }

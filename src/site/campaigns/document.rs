@@ -5,8 +5,9 @@ use hyper::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_LANGUAGE, HeaderValu
 use hyper::{Request, StatusCode};
 use serde::Serialize;
 
-use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::offer::{Deal, Offer};
 use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::wording::OfferWords;
 use crate::domain::campaign::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::category::Category;
 use crate::domain::json::True;
@@ -58,11 +59,21 @@ struct ListedResult {
 #[serde(rename_all = "camelCase")]
 struct ListedOffer<'a> {
     supplier: &'a str,
-    price: &'a str,
-    annual_saving: u32,
+    price: String,
+    /// What it costs in a year with everything in it; null where nobody reckoned.
+    all_in_cents: Option<u64>,
+    all_in: Option<String>,
+    fees: Vec<String>,
+    annual_saving: u64,
     term_months: u32,
-    exit_fee: &'a str,
+    exit_fee: String,
     benchmark: ListedBenchmark<'a>,
+    /// What the union gets for each switch.
+    commission_cents: Option<u64>,
+    /// Where it is available; empty: wherever the campaign is for.
+    states: &'a [UsState],
+    new_customers_only: bool,
+    needs_members: Option<u32>,
     complaints: &'a str,
     decide_by: LastDay,
     open_until: Option<LastDay>,
@@ -71,9 +82,13 @@ struct ListedOffer<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ListedBenchmark<'a> {
-    price: &'a str,
+    price: String,
+    /// As a year's cost.
+    all_in_cents: Option<u64>,
     source: &'a str,
+    url: Option<&'a str>,
     date: LastDay,
 }
 
@@ -112,21 +127,38 @@ fn listed<'a>(campaign: &'a CampaignRecord, site: &str, language: Language) -> L
 }
 
 fn listed_offer(offer: &Offer, language: Language) -> ListedOffer<'_> {
-    let (text, benchmark) = (offer.text(language), &offer.benchmark);
+    let (text, bid) = (offer.text(language), offer.bid());
+    let words = OfferWords::of(offer, language);
+    let (reckoned, benchmark) = match &offer.deal {
+        Deal::Reckoned(deal) => {
+            let (reckoned, from) = (deal.reckoned(), &deal.benchmark);
+            let price = words.benchmark;
+            let all_in_cents = Some(reckoned.typical_cents);
+            let url = Some(from.url.as_str());
+            (Some(reckoned), ListedBenchmark { price, all_in_cents, source: &from.source, url, date: from.date })
+        }
+        Deal::AsText(deal) => {
+            let price = words.benchmark;
+            (None, ListedBenchmark { price, all_in_cents: None, source: &deal.source, url: None, date: deal.date })
+        }
+    };
     ListedOffer {
-        supplier: &offer.supplier,
-        price: text.map_or("", |text| &text.price),
-        annual_saving: offer.annual_saving,
-        term_months: offer.term_months,
-        exit_fee: text.map_or("", |text| &text.exit_fee),
-        benchmark: ListedBenchmark {
-            price: offer.benchmark_price(language),
-            source: &benchmark.source,
-            date: benchmark.date,
-        },
-        complaints: &offer.complaints,
-        decide_by: offer.decide_by,
-        open_until: offer.open_until,
+        supplier: offer.supplier(),
+        price: words.price,
+        all_in_cents: reckoned.map(|reckoned| reckoned.all_in_cents),
+        all_in: words.all_in,
+        fees: words.fees,
+        annual_saving: offer.saving(),
+        term_months: offer.term_months(),
+        exit_fee: words.exit_fee,
+        benchmark,
+        commission_cents: bid.map(|bid| bid.commission_cents),
+        states: offer.states(),
+        new_customers_only: offer.is_for_new_customers(),
+        needs_members: bid.and_then(|bid| bid.needs_members),
+        complaints: &offer.terms.complaints,
+        decide_by: offer.terms.decide_by,
+        open_until: offer.terms.open_until,
         details: text.and_then(|text| text.details.as_deref()),
         how: text.and_then(|text| text.how.as_deref()),
     }

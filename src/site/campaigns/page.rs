@@ -7,7 +7,7 @@ use hyper::{Request, StatusCode};
 use crate::campaigns::Pressed;
 use crate::campaigns::public::PublicCampaigns;
 use crate::domain::campaign::CampaignSlug;
-use crate::domain::campaign::participation::{BadPress, ParticipationState, Press};
+use crate::domain::campaign::participation::{BadPress, ParticipationState, Press, PressAnswers};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::language::Phrase;
 use crate::domain::language::words::CampaignWords;
@@ -94,15 +94,26 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     let Some(pressed) = field(&fields, "press").and_then(|name| Press::from_name(&name)) else {
         return refuse(StatusCode::BAD_REQUEST, words.mistake.not_whole.as_str());
     };
+    // "yes" is told why, and kept nowhere.
+    let is_customer = match field(&fields, "customer").as_deref() {
+        Some("yes") => Some(true),
+        Some("no") => Some(false),
+        _ => None,
+    };
+    let said = PressAnswers { us_state, is_customer };
     let nonce = &session.cookie.nonce;
-    match visit.stored(visit.app().campaigns.press(nonce, &found.slug, pressed, us_state, visit.now.time).await)? {
+    match visit.stored(visit.app().campaigns.press(nonce, &found.slug, pressed, said, visit.now.time).await)? {
         Pressed::Done(_) if field(&fields, "from").as_deref() == Some("me") => {
             Ok(visit.redirect(&format!("/me?done=campaign#campaign-{}", found.slug)))
         }
         Pressed::Done(_) => Ok(visit.redirect(&format!("/campaigns/{}?done={}", found.slug, pressed.name()))),
         Pressed::Refused(why) => {
             let status = match why {
-                BadPress::StateMissing | BadPress::OtherState => StatusCode::BAD_REQUEST,
+                BadPress::StateMissing
+                | BadPress::OtherState
+                | BadPress::OfferElsewhere
+                | BadPress::CustomerMissing
+                | BadPress::AlreadyCustomer => StatusCode::BAD_REQUEST,
                 BadPress::CountingOver | BadPress::NoOffer | BadPress::AcceptingOver | BadPress::Over => {
                     StatusCode::CONFLICT
                 }
@@ -156,6 +167,7 @@ fn page(
             token: &token,
             state: part_of(session, campaign.slug()),
             us_state: session.file.person.answers.us_state,
+            hears_of: session.file.person.hears_of(),
         }),
     };
     let Notes { done, refused } = notes;

@@ -7,16 +7,17 @@ use hyper::{Request, StatusCode};
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
 use crate::campaigns::TakenStep;
+use crate::campaigns::bids::ListBids;
+use crate::campaigns::offer_facts::offer_facts;
 use crate::campaigns::operator_step::{StepNote, read_note, terms_words};
 use crate::campaigns::records::{FindCampaign, ListCampaigns, ListOfferDrafts, ListRounds};
 use crate::domain::campaign::demand::count_words;
-use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::offer::{Offer, Proposal, Publication};
 use crate::domain::campaign::record::{
     CampaignDetails, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
 };
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
-use crate::domain::figure::{counted, dollars};
-use crate::domain::language::Language;
+use crate::domain::figure::counted;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
@@ -52,7 +53,7 @@ struct CampaignDetailsPage<'a> {
     now: Timestamp,
     /// What it is about, and what was counted.
     facts: Vec<(&'static str, String)>,
-    offer: Vec<(&'static str, String)>,
+    offer: Vec<(String, String)>,
     /// Buttons: what they send, what they say, and whether they end it.
     steps: Vec<(&'static str, &'static str, bool)>,
     drafts: Vec<ShownDraft<'a>>,
@@ -65,7 +66,7 @@ struct CampaignDetailsPage<'a> {
 struct ShownDraft<'a> {
     number: usize,
     draft: &'a OfferDraft,
-    facts: Vec<(&'static str, String)>,
+    facts: Vec<(String, String)>,
     /// How many rounds were recorded before it.
     rounds: String,
     /// Why it cannot be published now.
@@ -80,13 +81,13 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let file = found.stored(operator.ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;
     let drafts = found.stored(operator.ask(ListOfferDrafts(slug.clone())).await)?;
     let rounds = found.stored(operator.ask(ListRounds(slug.clone())).await)?;
+    let bids = found.stored(operator.ask(ListBids(slug.clone())).await)?;
     let campaign = &file.campaign;
     let can_publish = campaign.state.after(CampaignStep::Offer).is_ok();
     let drafts = drafts.iter().enumerate().rev().map(|(at, draft)| {
-        let read = Offer::parse(&draft.file);
+        let read = Proposal::parse(&draft.file).and_then(|proposal| Offer::of(&campaign.draft, &bids, &proposal, now));
         let facts = read.as_ref().map(offer_facts).unwrap_or_default();
-        let mistakes = read.and_then(|offer| offer.check_days(now)).err().map(|BadFile(mistakes)| mistakes);
-        let mistakes = mistakes.unwrap_or_default();
+        let mistakes = read.err().map(|BadFile(mistakes)| mistakes).unwrap_or_default();
         let before = rounds.iter().filter(|round| round.at <= draft.at).count() as u64;
         let (rounds, can_publish) = (counted(before, "round"), can_publish && mistakes.is_empty());
         ShownDraft { number: at + 1, draft, facts, rounds, mistakes, can_publish }
@@ -128,33 +129,6 @@ fn facts(file: &CampaignDetails) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn offer_facts(offer: &Offer) -> Vec<(&'static str, String)> {
-    let text = offer.text(Language::English);
-    let price = text.map(|text| text.price.as_str()).unwrap_or_default();
-    let mut facts = vec![
-        ("Supplier", offer.supplier.clone()),
-        ("Price", format!("{price}, for {}", counted(offer.term_months.into(), "month"))),
-        (
-            "Saves",
-            format!(
-                "{} a year against {} ({}, {})",
-                dollars(offer.annual_saving),
-                offer.benchmark_price(Language::English),
-                offer.benchmark.source,
-                offer.benchmark.date
-            ),
-        ),
-        ("Ending early costs", text.map(|text| text.exit_fee.clone()).unwrap_or_default()),
-        ("Members decide until", format!("the end of {}", offer.decide_by)),
-    ];
-    facts.extend(
-        offer.open_until.map(|day| ("Later ones accept until", format!("the end of {day}, once it is active"))),
-    );
-    facts.extend(text.and_then(|text| text.how.clone()).map(|how| ("How to get it", how)));
-    facts.push(("Complaints go to", offer.complaints.clone()));
-    facts
-}
-
 /// The steps that a form can ask for; an offer is published from its draft.
 const FORM_STEPS: [(CampaignStep, &str, &str); 5] = [
     (CampaignStep::Open, "open", "Open it to members…"),
@@ -187,7 +161,7 @@ pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         Ok(note) => note,
         Err(why) => return Ok(found.refuse(&format!("The note is not as it should be: {why}."))),
     };
-    let asked = asked_step(&found, &slug, &step, &draft).await?;
+    let asked = asked_step(&found, &slug, (&step, &draft), &fields).await?;
     let mails = no_mail != "yes";
     let file = found.stored(found.operator().ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;
     let state = file.campaign.state;
@@ -203,11 +177,18 @@ pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         false => "Nobody is mailed about it, as you asked.".to_owned(),
     }));
     let action = format!("/operator/campaigns/{slug}");
-    let again =
-        [("step", step.as_str()), ("draft", &draft), ("note", &note), ("no-mail", if mails { "" } else { "yes" })];
-    // Each change of a campaign is in its history; an offer is published word for word.
-    let offered = if let TakenStep::Offer(_, text) = &asked.taken { text } else { "" };
-    let about = format!("{} {offered}", file.history.len());
+    let [outside, figures] =
+        ["outside-mandate", "figures-checked"].map(|name| field(&fields, name).unwrap_or_default());
+    let again = [
+        ("step", step.as_str()),
+        ("draft", &draft),
+        ("outside-mandate", &outside),
+        ("figures-checked", &figures),
+        ("note", &note),
+        ("no-mail", if mails { "" } else { "yes" }),
+    ];
+    // Each change of a campaign is in its history, and the question has every word of an offer.
+    let about = file.history.len().to_string();
     let (title, button) = (asked.title.as_str(), asked.button);
     let question = Question { title, says: &says, action: &action, fields: &again, about: &about, button };
     found.require_sure(&question, &fields)?;
@@ -226,7 +207,12 @@ pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
 }
 
 /// Reads what a form asks for; what is wrong with it ends the visit.
-async fn asked_step(found: &OperatorVisit<'_>, slug: &CampaignSlug, step: &str, draft: &str) -> PageResult<AskedStep> {
+async fn asked_step(
+    found: &OperatorVisit<'_>,
+    slug: &CampaignSlug,
+    (step, draft): (&str, &str),
+    fields: &[u8],
+) -> PageResult<AskedStep> {
     let union = &found.visit.app().union;
     let plain = |step, command, title: &str, says: &[&str], button| AskedStep {
         taken: TakenStep::Plain(step),
@@ -285,26 +271,34 @@ async fn asked_step(found: &OperatorVisit<'_>, slug: &CampaignSlug, step: &str, 
             &["Nobody can take part anymore. This cannot be undone."],
             "Cancel it",
         ),
-        "offer" => offered(found, slug, draft).await?,
+        "offer" => offered(found, slug, draft, fields).await?,
         _ => return Err(found.refuse("The form names no step of a campaign.").into()),
     })
 }
 
 /// The draft of that number, to be published as it is.
-async fn offered(found: &OperatorVisit<'_>, slug: &CampaignSlug, draft: &str) -> PageResult<AskedStep> {
-    let drafts = found.stored(found.operator().ask(ListOfferDrafts(slug.clone())).await)?;
+async fn offered(found: &OperatorVisit<'_>, slug: &CampaignSlug, draft: &str, fields: &[u8]) -> PageResult<AskedStep> {
+    let operator = found.operator();
+    let drafts = found.stored(operator.ask(ListOfferDrafts(slug.clone())).await)?;
     let number = draft.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let Some(draft) = number.and_then(|at| drafts.get(at)) else {
         return Err(found.refuse(&format!("{slug} has no such draft of an offer.")).into());
     };
-    let now = found.visit.now.time;
-    let read = Offer::parse(&draft.file).and_then(|offer| offer.check_days(now).map(|()| offer));
-    let offer = read.map_err(|BadFile(mistakes)| {
-        found.refuse(&format!("The draft cannot be published: {}.", mistakes.join("; ")))
-    })?;
+    let bids = found.stored(operator.ask(ListBids(slug.clone())).await)?;
+    let file = found.stored(operator.ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(found))?;
+    let reason = |name| field(fields, name).filter(|reason| !reason.trim().is_empty());
+    let [outside_mandate, figures_checked] = ["outside-mandate", "figures-checked"].map(reason);
+    let proposal = Proposal::parse(&draft.file);
+    let publication = proposal.map(|proposal| Publication { proposal, outside_mandate, figures_checked });
+    let publication =
+        publication.map_err(|bad| found.refuse(&format!("The draft cannot be published: {}.", bad.0.join("; "))))?;
+    let published = publication.offer(&file.campaign.draft, &bids, found.visit.now.time);
+    let (offer, signed) = published
+        .map_err(|refused| found.refuse(&format!("The draft cannot be published: {}.", refused.sentence())))?;
     let mut says: Vec<_> = offer_facts(&offer).into_iter().map(|(name, fact)| format!("{name}: {fact}")).collect();
+    says.extend((!signed.is_empty()).then(|| format!("You sign: {signed}.")));
     says.push("Members accept or pass. A published offer cannot be changed.".to_owned());
-    let taken = TakenStep::Offer(Box::new(offer), draft.file.clone());
+    let taken = TakenStep::Offer(Box::new(publication));
     let (title, button) = (format!("Publish this offer of {slug}?"), "Publish it");
     Ok(AskedStep { taken, command: "campaigns offer", title, says, button })
 }

@@ -213,7 +213,8 @@ async fn own_page(
     let rewarded: Vec<_> = standings.filter_map(|standing| public.find(&standing.campaign)).collect();
     let person = &file.person;
     let for_them = public.for_member(person.answers.us_state, person.answers.chosen(), &file.participations);
-    let part = |state| MemberPart { token: &token, state, us_state: person.answers.us_state };
+    let hears_of = person.hears_of();
+    let part = |state| MemberPart { token: &token, state, us_state: person.answers.us_state, hears_of };
     let campaigns: Vec<_> =
         for_them.into_iter().take(MOST_CAMPAIGNS).map(|(campaign, state)| (campaign, part(state))).collect();
     let (campaigns, rewarded, token) = (&campaigns[..], &rewarded[..], &token[..]);

@@ -5,12 +5,15 @@ mod phrases;
 use askama::Template;
 
 pub use self::phrases::refusal;
-use self::phrases::{day, places, result, said, short, stands, step};
+use self::phrases::{day, fits, offer_places, places, result, said, short, stands, step};
 use super::{Frame, rendered};
+use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::{ParticipationState, Press};
 use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::wording::{OfferFact, offer_facts};
 use crate::domain::campaign::{CampaignMail, CampaignState};
-use crate::domain::figure::{dollars, grouped};
+use crate::domain::catalog::category::CategorySet;
+use crate::domain::figure::grouped;
 use crate::domain::language::{Filling, Phrase};
 use crate::domain::us_state::UsState;
 
@@ -33,6 +36,8 @@ pub struct MemberPart<'a> {
     pub token: &'a str,
     pub state: Option<ParticipationState>,
     pub us_state: Option<UsState>,
+    /// The bills that they are mailed about when a campaign opens.
+    pub hears_of: CategorySet,
 }
 
 /// Where a member's part is shown.
@@ -56,7 +61,7 @@ pub(super) struct CampaignCard<'a> {
     /// What was reached, once it is closed.
     pub(super) result: Option<String>,
     pub(super) part: Option<PartView<'a>>,
-    pub(super) offer: Option<OfferView<'a>>,
+    pub(super) offer: Option<OfferView>,
 }
 
 /// A member's part, and what they can press.
@@ -67,28 +72,15 @@ pub(super) struct PartView<'a> {
     /// What to do to get the deal, for who accepted it.
     pub(super) how: Option<&'a str>,
     pub(super) other_state: Option<Filling>,
+    /// Whether the offer is for them.
+    pub(super) fits: Option<String>,
+    /// What they are asked before they accept.
+    pub(super) question: Option<String>,
     /// Whether a state has to come with a press.
     pub(super) needs_state: bool,
     pub(super) state_hint: String,
     /// What is pressed, its label, and whether it is the one to press.
     pub(super) buttons: Vec<(&'static str, &'static str, bool)>,
-}
-
-/// An offer, as people compare it.
-pub(super) struct OfferView<'a> {
-    pub(super) supplier: &'a str,
-    pub(super) price: &'a str,
-    pub(super) saving: String,
-    pub(super) term: String,
-    pub(super) exit_fee: &'a str,
-    pub(super) benchmark: String,
-    pub(super) decide_by: String,
-    pub(super) open_until: Option<String>,
-    pub(super) complaints: &'a str,
-    pub(super) complaints_to: String,
-    pub(super) details: Option<&'a str>,
-    /// What to do to get the deal; who accepted reads it beside their part instead.
-    pub(super) how: Option<&'a str>,
 }
 
 impl<'a> CampaignCard<'a> {
@@ -114,7 +106,7 @@ impl<'a> CampaignCard<'a> {
 
     /// With what a member can press; an offer that they can accept is part of it.
     fn for_member(page: Frame<'a>, campaign: &'a CampaignRecord, part: MemberPart<'a>, place: PartPlace) -> Self {
-        let offer = OfferView::of(page, campaign, part.state).filter(|_| campaign.takes_acceptances(page.now));
+        let offer = offer_of(page, campaign, part.state).filter(|_| campaign.takes_acceptances(page.now));
         Self { part: Some(PartView::of(page, campaign, part, place)), offer, ..Self::of(page, campaign) }
     }
 }
@@ -145,42 +137,33 @@ impl<'a> PartView<'a> {
                 let places = places(page.words, campaign);
                 words.part_other_state.put("states", places).put("state", page.words.state(state))
             }),
+            fits: fits(page.words, campaign, part, &open, page.now),
+            question: open.asks_whether_customer.then(|| {
+                let supplier = campaign.offer.as_ref().map_or("", Offer::supplier);
+                words.customer_question.put("supplier", supplier).plain()
+            }),
             needs_state: open.needs_state,
-            state_hint: words.state_hint.put("states", places(page.words, campaign)).plain(),
+            state_hint: match &campaign.offer {
+                Some(_) => words.offer_state_hint.put("states", offer_places(page.words, campaign)).plain(),
+                None => words.state_hint.put("states", places(page.words, campaign)).plain(),
+            },
             buttons: open.presses.into_iter().map(button).collect(),
         }
     }
 }
 
-impl<'a> OfferView<'a> {
-    /// For a reader whose part this is.
-    fn of(page: Frame<'a>, campaign: &'a CampaignRecord, part: Option<ParticipationState>) -> Option<Self> {
-        let offer = campaign.offer.as_ref()?;
-        let (words, text) = (&page.words.campaign, offer.text(page.language));
-        let benchmark = words.benchmark_text.put("price", offer.benchmark_price(page.language));
-        let benchmark =
-            benchmark.put("source", &offer.benchmark.source).put("date", day(page.words, offer.benchmark.date));
-        Some(Self {
-            supplier: &offer.supplier,
-            price: text.map_or("", |text| &text.price),
-            saving: words.saving_text.put("amount", dollars(offer.annual_saving)).plain(),
-            term: match offer.term_months {
-                1 => words.one_month.to_string(),
-                months => words.months.put("count", months).plain(),
-            },
-            exit_fee: text.map_or("", |text| &text.exit_fee),
-            benchmark: benchmark.plain(),
-            decide_by: day(page.words, offer.decide_by),
-            open_until: offer.open_until.map(|until| day(page.words, until)),
-            complaints: &offer.complaints,
-            complaints_to: match offer.complaints.starts_with("https://") {
-                true => offer.complaints.clone(),
-                false => format!("mailto:{}", offer.complaints),
-            },
-            details: text.and_then(|text| text.details.as_deref()),
-            how: campaign.how(page.language).filter(|_| part != Some(ParticipationState::Accepted)),
-        })
-    }
+/// An offer, as people compare it.
+pub(super) struct OfferView {
+    pub(super) facts: Vec<OfferFact>,
+    pub(super) note: Option<&'static Phrase>,
+}
+
+/// What a reader compares, if there is an offer; who accepted reads how to get it beside their part instead.
+fn offer_of(page: Frame<'_>, campaign: &CampaignRecord, part: Option<ParticipationState>) -> Option<OfferView> {
+    let offer = campaign.offer.as_ref()?;
+    let with_how = campaign.how(page.language).is_some() && part != Some(ParticipationState::Accepted);
+    let facts = offer_facts(offer, page.language, (offer.terms.decide_by, offer.terms.open_until), with_how);
+    Some(OfferView { facts, note: offer.bid().is_none().then_some(&page.words.deal.as_text) })
 }
 
 #[derive(Template)]
@@ -222,7 +205,7 @@ struct CampaignPage<'a> {
     step: &'static Phrase,
     /// While it gathers.
     until: Option<String>,
-    offer: Option<OfferView<'a>>,
+    offer: Option<OfferView>,
     shows_count: bool,
     part: Option<PartView<'a>>,
     /// What whoever is not signed in is led to.
@@ -234,7 +217,7 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
     let CampaignView { campaign, reader, done, refused } = *view;
     let words = &page.words.campaign;
     // What a member whom it fits could press.
-    let open = campaign.open_presses(None, campaign.draft.states.first().copied(), page.now).presses;
+    let open = campaign.open_presses(None, campaign.states().first().copied(), page.now).presses;
     let led_to = if open.contains(&Press::In) {
         Some((&words.stranger_in, &words.stranger_in_text))
     } else if open.contains(&Press::Accept) {
@@ -259,7 +242,7 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
             step: step(page.words, campaign.state),
             until: (campaign.state == CampaignState::Gathering).then(|| day(page.words, campaign.draft.gather_until)),
             // Of what was given up only what it was about.
-            offer: OfferView::of(page, campaign, part).filter(|_| !is_cancelled),
+            offer: offer_of(page, campaign, part).filter(|_| !is_cancelled),
             shows_count: !is_cancelled && campaign.state != CampaignState::Closed,
             part: match reader {
                 CampaignReader::Member(part) => {

@@ -1,12 +1,14 @@
 //! Campaigns in words: how far one is, what a member's part in it is, why a press changed nothing.
 
-use crate::domain::campaign::participation::{BadPress, ParticipationState};
-use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::participation::{BadPress, ParticipationState, Press, PressAnswers};
+use crate::domain::campaign::record::{CampaignRecord, OpenPresses};
 use crate::domain::campaign::{CampaignState, LastDay};
 use crate::domain::figure::grouped;
 use crate::domain::language::{Phrase, Words};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
+use crate::site::view::MemberPart;
 
 /// A day, as the language writes it.
 pub(super) fn day(words: &Words, day: LastDay) -> String {
@@ -17,6 +19,34 @@ pub(super) fn day(words: &Words, day: LastDay) -> String {
 pub(super) fn places(words: &Words, campaign: &CampaignRecord) -> String {
     let states: Vec<_> = campaign.draft.states.iter().map(|state| words.state(*state)).collect();
     if states.is_empty() { words.campaign.everywhere.to_string() } else { words.list(&states) }
+}
+
+/// The states that its offer is for.
+pub(super) fn offer_places(words: &Words, campaign: &CampaignRecord) -> String {
+    let states: Vec<_> = campaign.states().iter().map(|state| words.state(*state)).collect();
+    if states.is_empty() { words.campaign.everywhere.to_string() } else { words.list(&states) }
+}
+
+/// Whether the offer is for a member who can still decide, in a sentence; none where they are asked first, or have accepted.
+pub(super) fn fits(
+    words: &Words,
+    campaign: &CampaignRecord,
+    part: MemberPart<'_>,
+    open: &OpenPresses,
+    now: Timestamp,
+) -> Option<String> {
+    let texts = &words.campaign;
+    if open.presses.contains(&Press::Accept) {
+        return (!open.needs_state && !open.asks_whether_customer).then(|| texts.offer_fits.to_string());
+    }
+    let said = PressAnswers { us_state: part.us_state, is_customer: None };
+    let why = campaign.press(part.state, Press::Accept, said, now).err()?;
+    let state = part.us_state.filter(|_| why == BadPress::OfferElsewhere)?;
+    let elsewhere = match part.hears_of.contains(campaign.draft.category) {
+        true => &texts.offer_elsewhere_mailed,
+        false => &texts.offer_elsewhere,
+    };
+    Some(elsewhere.put("state", words.state(state)).plain())
 }
 
 pub(super) fn short(words: &'static Words, campaign: &CampaignRecord, now: Timestamp) -> String {
@@ -100,7 +130,8 @@ pub(super) fn said(
 
 /// Why a press changed nothing, and what to do next; `chosen` is the state that came with it.
 pub fn refusal(words: &Words, campaign: &CampaignRecord, why: BadPress, chosen: Option<UsState>) -> String {
-    let (texts, places) = (&words.campaign, || places(words, campaign));
+    let (texts, places) = (&words.campaign, || offer_places(words, campaign));
+    let supplier = || campaign.offer.as_ref().map_or("", Offer::supplier);
     match why {
         BadPress::CountingOver => texts.refused_counting.to_string(),
         BadPress::NoOffer => texts.refused_no_offer.to_string(),
@@ -110,6 +141,12 @@ pub fn refusal(words: &Words, campaign: &CampaignRecord, why: BadPress, chosen: 
         }
         BadPress::Over => texts.refused_over.to_string(),
         BadPress::StateMissing => texts.refused_state.put("states", places()).plain(),
+        BadPress::OfferElsewhere => {
+            let chosen = chosen.map_or("", |state| words.state(state));
+            texts.refused_offer_elsewhere.put("places", offer_places(words, campaign)).put("state", chosen).plain()
+        }
+        BadPress::CustomerMissing => texts.refused_customer_missing.put("supplier", supplier()).plain(),
+        BadPress::AlreadyCustomer => texts.refused_already_customer.put("supplier", supplier()).plain(),
         BadPress::OtherState => {
             let chosen = chosen.map_or("", |state| words.state(state));
             texts.refused_other_state.put("states", places()).put("state", chosen).plain()

@@ -10,6 +10,7 @@ mod tests {
     use crate::domain::answers::{Answers, TypedAnswers};
     use crate::domain::campaign::participation::{BadPress, ParticipationState};
     use crate::domain::campaign::{CampaignMail, CampaignState};
+    use crate::domain::catalog::category::CategorySet;
     use crate::domain::person::{PersonState, RetentionTimes};
     use crate::domain::sign_up::{SignUpRecord, SignUpState, Silence};
     use crate::domain::time::Timestamp;
@@ -90,7 +91,8 @@ mod tests {
         let more = [CampaignState::Active, CampaignState::Closed, CampaignState::Cancelled];
         let all: Vec<_> = states.into_iter().chain(more).map(|state| campaign_of(text, state)).collect();
         let [gathering, negotiating, offered, active, closed, cancelled] = &all[..] else { unreachable!() };
-        let part = |state| MemberPart { token: "abc", state, us_state: Some(UsState::CA) };
+        let part =
+            |state| MemberPart { token: "abc", state, us_state: Some(UsState::CA), hears_of: CategorySet::default() };
         let nowhere = MemberPart { us_state: None, ..part(None) };
         let member = CampaignReader::Member;
         let about = |campaign, reader| CampaignView { campaign, reader, done: None, refused: None };

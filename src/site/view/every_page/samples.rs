@@ -3,6 +3,7 @@
 use crate::domain::answers::Answers;
 use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::demand::DemandSheet;
+use crate::domain::campaign::offer::Deal;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::tests::{campaign, offered};
 use crate::domain::email::EmailAddress;
@@ -153,11 +154,16 @@ pub(super) fn campaign_of(text: &str, state: CampaignState) -> CampaignRecord {
         texts.summary.push_str(text);
     }
     if let Some(offer) = &mut campaign.offer {
-        for (_, texts) in &mut offer.texts {
-            texts.price.push_str(text);
+        if let Deal::Reckoned(deal) = &mut offer.deal {
+            deal.bid.supplier.push_str(text);
+            deal.bid.fees[0].name.push_str(text);
+            deal.benchmark.source.push_str(text);
+            deal.bid.states = vec![UsState::CA];
+        }
+        for (_, texts) in &mut offer.terms.texts {
             texts.details = Some("300 Mbit/s, router included.".to_owned());
         }
-        offer.complaints.push_str(text);
+        offer.terms.complaints.push_str(text);
     }
     let at = Timestamp::from_millis(1_794_743_200_000);
     campaign.closed_at = Some(at);

@@ -1,0 +1,26 @@
+//! An offer as operators read it, with everything that members will read of it in each language.
+
+use crate::domain::campaign::offer::{Deal, Offer};
+use crate::domain::campaign::wording::offer_facts as facts_for;
+use crate::domain::language::Language;
+
+/// What each fact is, and the fact.
+pub fn offer_facts(offer: &Offer) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    match &offer.deal {
+        Deal::Reckoned(deal) => facts.push(("Bid".to_owned(), deal.number.to_string())),
+        Deal::AsText(_) => {
+            facts.push(("Not reckoned".to_owned(), "published by version 1.0.0, from its texts".to_owned()));
+        }
+    }
+    let days = (offer.terms.decide_by, offer.terms.open_until);
+    for language in Language::ALL {
+        let own = language.words().site.language.as_str();
+        for fact in facts_for(offer, language, days, true) {
+            let name =
+                if language == Language::English { fact.label.to_string() } else { format!("{own}: {}", fact.label) };
+            facts.push((name, fact.value));
+        }
+    }
+    facts
+}

@@ -1,0 +1,384 @@
+//! What people read of an offer's numbers, in their language. Pages, mail, programs' lists and commands all take their words from here, so
+//! no two of them differ.
+
+use super::LastDay;
+use super::bid::Bid;
+use super::draft::{Benchmark, CampaignDraft};
+use super::mandate::in_money;
+use super::offer::{Deal, Offer, ReckonedDeal};
+use super::price::{Fee, FeeAmount, FeePeriod, Period, Price, PriceStep};
+use super::reckoning::{Household, Reckoning};
+use crate::domain::figure::grouped;
+use crate::domain::language::words::DealWords;
+use crate::domain::language::{Language, Phrase, Words};
+use crate::domain::time::Timestamp;
+
+/// An offer in words, in the order in which people compare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferWords {
+    /// What it costs in a year, with everything in it; none where nobody reckoned.
+    pub all_in: Option<String>,
+    /// The price beside it, with source and day.
+    pub typical: String,
+    /// The benchmark's own price.
+    pub benchmark: String,
+    /// Where that can be looked up.
+    pub typical_url: Option<String>,
+    pub saving: String,
+    pub price: String,
+    /// Each fee.
+    pub fees: Vec<String>,
+    pub term: String,
+    pub exit_fee: String,
+    /// What the union gets.
+    pub commission: Option<String>,
+    /// Who it is for, beyond the campaign's own states.
+    pub places: Option<String>,
+    pub new_customers: Option<&'static str>,
+    pub needs_members: Option<String>,
+}
+
+/// One thing to know of an offer, as pages and mail list it.
+pub struct OfferFact {
+    pub label: &'static Phrase,
+    pub value: String,
+    /// Where it leads.
+    pub link: Option<String>,
+    /// Of the operator's, perhaps on several lines.
+    pub is_text: bool,
+}
+
+/// What members read of an offer, in the order in which people compare. `decide_by` is the last day for now, `open_until` a later one.
+pub fn offer_facts(
+    offer: &Offer,
+    language: Language,
+    (decide_by, open_until): (LastDay, Option<LastDay>),
+    with_how: bool,
+) -> Vec<OfferFact> {
+    let words = language.words();
+    let (labels, told) = (&words.deal, OfferWords::of(offer, language));
+    let text = offer.text(language);
+    let day = |day: LastDay| words.date(Timestamp::from_millis(day.number() * 86_400_000));
+    let mut facts = Vec::new();
+    let mut add = |label: &'static Phrase, value: Option<String>, link: Option<String>| {
+        facts.extend(value.map(|value| OfferFact { label, value, link, is_text: false }));
+    };
+    add(&labels.supplier, Some(offer.supplier().to_owned()), None);
+    add(&labels.all_in, told.all_in, None);
+    add(&labels.typical_label, Some(told.typical), told.typical_url);
+    add(&labels.saving_label, Some(told.saving), None);
+    add(&labels.price, Some(told.price), None);
+    add(&labels.fees, (!told.fees.is_empty()).then(|| told.fees.join("; ")), None);
+    add(&labels.term, Some(told.term), None);
+    add(&labels.exit_fee, Some(told.exit_fee), None);
+    add(&labels.places, told.places, None);
+    add(&labels.only_for, told.new_customers.map(str::to_owned), None);
+    add(&labels.needs_label, told.needs_members, None);
+    add(&labels.commission_label, told.commission, None);
+    add(&labels.decide_by, Some(day(decide_by)), None);
+    add(&labels.open_until, open_until.map(day), None);
+    let complaints = &offer.terms.complaints;
+    let link = if complaints.starts_with("https://") { complaints.clone() } else { format!("mailto:{complaints}") };
+    add(&labels.complaints, Some(complaints.clone()), Some(link));
+    let texts = [(&labels.how, text.and_then(|text| text.how.clone()).filter(|_| with_how))];
+    for (label, value) in texts.into_iter().chain([(&labels.details, text.and_then(|text| text.details.clone()))]) {
+        facts.extend(value.map(|value| OfferFact { label, value, link: None, is_text: true }));
+    }
+    facts
+}
+
+impl OfferWords {
+    pub fn of(offer: &Offer, language: Language) -> Self {
+        let words = language.words();
+        match &offer.deal {
+            Deal::Reckoned(deal) => Self::reckoned(deal, words),
+            Deal::AsText(deal) => {
+                let [price, exit_fee, typical] = deal.text(language);
+                Self {
+                    all_in: None,
+                    typical: sourced(words, typical, (&deal.source, deal.date)),
+                    benchmark: typical.to_owned(),
+                    typical_url: None,
+                    saving: words.deal.saving.put("amount", dollars(deal.annual_saving.into())).plain(),
+                    price: price.to_owned(),
+                    fees: Vec::new(),
+                    term: term(words, deal.term_months),
+                    exit_fee: exit_fee.to_owned(),
+                    commission: None,
+                    places: None,
+                    new_customers: None,
+                    needs_members: None,
+                }
+            }
+        }
+    }
+
+    fn reckoned(deal: &ReckonedDeal, words: &'static Words) -> Self {
+        let ReckonedDeal { bid, household, benchmark, .. } = deal;
+        let (texts, reckoned) = (&words.deal, deal.reckoned());
+        let is_by_use = is_by_use(benchmark.price, *household);
+        let first = bid.steps.first().map(|step| step.price);
+        let commission = match bid.commission_cents {
+            0 => texts.commission_none.put("supplier", &bid.supplier),
+            cents => texts.commission.put("supplier", &bid.supplier).put("amount", in_money(cents)),
+        };
+        let states: Vec<_> = bid.states.iter().map(|state| words.state(*state)).collect();
+        Self {
+            all_in: Some(all_in(texts, reckoned.all_in_cents, is_by_use)),
+            typical: typical(words, benchmark, reckoned, *household),
+            benchmark: one_price(texts, benchmark.price),
+            typical_url: Some(benchmark.url.clone()),
+            saving: saving(texts, reckoned, is_by_use),
+            price: price_words(texts, &bid.steps, *household),
+            fees: bid.fees.iter().map(|fee| fee_words(texts, fee, first)).collect(),
+            term: term(words, bid.term_months),
+            exit_fee: match bid.exit_fee_cents {
+                0 => texts.none.to_string(),
+                cents => in_money(cents),
+            },
+            commission: Some(commission.plain()),
+            places: (!states.is_empty()).then(|| words.list(&states)),
+            new_customers: bid.new_customers_only.then(|| texts.new_customers.as_str()),
+            needs_members: bid.needs_members.map(|needs| {
+                texts.needs_members.put("count", grouped(needs.into())).put("supplier", &bid.supplier).plain()
+            }),
+        }
+    }
+}
+
+/// A bid in English, for operators and negotiators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BidWords {
+    pub all_in: String,
+    /// The benchmark's cost.
+    pub typical: String,
+    pub saving: String,
+    pub price: String,
+    pub fees: Vec<String>,
+    pub term: String,
+    pub exit_fee: String,
+    pub commission: String,
+    /// Where and for whom alone it is, and how many it needs.
+    pub conditions: Vec<String>,
+}
+
+impl BidWords {
+    /// None where the campaign has no benchmark: bids need one.
+    pub fn of(bid: &Bid, campaign: &CampaignDraft) -> Option<(Self, Reckoning)> {
+        let (words, household) = (Language::English.words(), campaign.household);
+        let (texts, benchmark) = (&words.deal, campaign.benchmark.as_ref()?);
+        let reckoned = bid.reckoned(campaign)?;
+        let is_by_use = is_by_use(benchmark.price, household);
+        let first = bid.steps.first().map(|step| step.price);
+        let mut conditions = Vec::new();
+        if !bid.states.is_empty() {
+            let codes: Vec<_> = bid.states.iter().map(|state| state.code()).collect();
+            conditions.push(format!("only in {}", codes.join(", ")));
+        }
+        conditions.extend(bid.new_customers_only.then(|| "only for new customers".to_owned()));
+        conditions.extend(bid.needs_members.map(|needs| format!("needs {} members", grouped(needs.into()))));
+        let in_words = Self {
+            all_in: all_in(texts, reckoned.all_in_cents, is_by_use),
+            typical: all_in(texts, reckoned.typical_cents, is_by_use),
+            saving: saving(texts, reckoned, is_by_use).to_lowercase(),
+            price: price_words(texts, &bid.steps, household),
+            fees: bid.fees.iter().map(|fee| fee_words(texts, fee, first)).collect(),
+            term: term(words, bid.term_months),
+            exit_fee: in_money(bid.exit_fee_cents),
+            commission: in_money(bid.commission_cents),
+            conditions,
+        };
+        Some((in_words, reckoned))
+    }
+}
+
+fn dollars(amount: u64) -> String {
+    format!("${}", grouped(amount))
+}
+
+/// Whether figures are of one use, because nobody said how many there are in a year.
+fn is_by_use(price: Price, household: Household) -> bool {
+    let is = matches!(price, Price::Flat { per: Period::Use, .. } | Price::Discount { per: Period::Use, .. });
+    is && household.uses_a_year.is_none()
+}
+
+fn all_in(texts: &DealWords, cents: u64, is_by_use: bool) -> String {
+    let phrase = if is_by_use { &texts.per_use } else { &texts.per_year };
+    phrase.put("amount", in_money(cents)).plain()
+}
+
+fn saving(texts: &DealWords, reckoned: Reckoning, is_by_use: bool) -> String {
+    let phrase = match (reckoned.saving, is_by_use) {
+        (0, _) => return texts.saving_none.to_string(),
+        (_, true) => &texts.saving_by_use,
+        (_, false) => &texts.saving,
+    };
+    phrase.put("amount", dollars(reckoned.saving)).plain()
+}
+
+/// The benchmark as a year's cost, and how it is charged where that says more.
+fn typical(words: &Words, benchmark: &Benchmark, reckoned: Reckoning, household: Household) -> String {
+    let texts = &words.deal;
+    let cost = all_in(texts, reckoned.typical_cents, is_by_use(benchmark.price, household));
+    let own = price_words(texts, &[PriceStep { from_month: 1, price: benchmark.price }], household);
+    let cost = if cost == own { cost } else { texts.typical.put("cost", cost).put("price", own).plain() };
+    sourced(words, &cost, (&benchmark.source, benchmark.date))
+}
+
+fn sourced(words: &Words, price: &str, (source, date): (&str, LastDay)) -> String {
+    let date = words.date(Timestamp::from_millis(date.number() * 86_400_000));
+    words.deal.sourced.put("price", price).put("source", source).put("date", date).plain()
+}
+
+/// A price with its steps: "$20 a month, $90 a month from month 4".
+fn price_words(texts: &DealWords, steps: &[PriceStep], household: Household) -> String {
+    let steps: Vec<_> = steps
+        .iter()
+        .map(|step| {
+            let price = one_price(texts, step.price);
+            if step.from_month == 1 {
+                price
+            } else {
+                texts.from_month.put("price", price).put("month", step.from_month).plain()
+            }
+        })
+        .collect();
+    let price = steps.join(", ");
+    if household.units == 1 {
+        return price;
+    }
+    texts.each_of.put("price", price).put("units", household.units).plain()
+}
+
+fn one_price(texts: &DealWords, price: Price) -> String {
+    match price {
+        Price::Flat { cents, per } => often(texts, in_money(cents), per),
+        Price::Loan { apr_basis_points, on_cents } => {
+            texts.loan.put("rate", percent(apr_basis_points)).put("amount", in_money(on_cents)).plain()
+        }
+        Price::Discount { off_basis_points, on_cents, per } => {
+            let bill = often(texts, in_money(on_cents), per);
+            match off_basis_points {
+                0 => texts.no_discount.put("bill", bill).plain(),
+                off => texts.discount.put("percent", percent(off)).put("bill", bill).plain(),
+            }
+        }
+    }
+}
+
+fn often(texts: &DealWords, amount: String, per: Period) -> String {
+    let phrase = match per {
+        Period::Month => &texts.per_month,
+        Period::Year => &texts.per_year,
+        Period::Use => &texts.per_use,
+    };
+    phrase.put("amount", amount).plain()
+}
+
+/// "modem: $5 a month", "processing: 3% of the balance, once".
+fn fee_words(texts: &DealWords, fee: &Fee, price: Option<Price>) -> String {
+    let amount = match fee.amount {
+        FeeAmount::Cents(cents) => in_money(cents),
+        FeeAmount::BasisPoints(part) => {
+            let phrase = match price {
+                Some(Price::Loan { .. }) => &texts.part_of_balance,
+                Some(Price::Discount { .. }) => &texts.part_of_bill,
+                Some(Price::Flat { .. }) | None => &texts.part_of_price,
+            };
+            phrase.put("percent", percent(part)).plain()
+        }
+    };
+    let phrase = match fee.per {
+        FeePeriod::Once => &texts.once,
+        FeePeriod::Month => &texts.per_month,
+        FeePeriod::Year => &texts.per_year,
+        FeePeriod::Use => &texts.per_use,
+    };
+    texts.fee.put("name", &fee.name).put("amount", phrase.put("amount", amount).plain()).plain()
+}
+
+/// 649 basis points: 6.49%.
+fn percent(basis_points: u32) -> String {
+    let (whole, rest) = (basis_points / 100, basis_points % 100);
+    match rest {
+        0 => format!("{whole}%"),
+        rest if rest % 10 == 0 => format!("{whole}.{}%", rest / 10),
+        rest => format!("{whole}.{rest:02}%"),
+    }
+}
+
+fn term(words: &Words, months: u32) -> String {
+    match months {
+        0 => words.deal.no_term.to_string(),
+        1 => words.deal.one_month.to_string(),
+        months => words.deal.months.put("count", months).plain(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bid::tests::BID;
+    use super::super::tests::{OLD_OFFER, offer};
+    use super::*;
+
+    fn of(bid: &str, change: impl FnOnce(&mut ReckonedDeal)) -> [OfferWords; 2] {
+        let mut offer = offer();
+        let Deal::Reckoned(deal) = &mut offer.deal else { panic!("it is reckoned") };
+        deal.bid = Bid::parse(bid).unwrap();
+        change(deal);
+        Language::ALL.map(|language| OfferWords::of(&offer, language))
+    }
+
+    #[test]
+    fn an_offer_reads_alike_in_each_language() {
+        let [en, es] =
+            of(&BID.replacen("supplier", "states = [\"CA\", \"NY\"]\nneeds_members = 1500\nsupplier", 1), |_| {});
+        assert_eq!(en.all_in.as_deref(), Some("$636 a year"));
+        assert_eq!(en.typical, "$816 a year, at $68 a month (FCC urban rate survey, Oct 1, 2026)");
+        assert_eq!((en.saving.as_str(), en.price.as_str()), ("About $180 a year", "$48 a month"));
+        assert_eq!(
+            (en.fees, en.term.as_str(), en.exit_fee.as_str()),
+            (vec!["modem: $5 a month".to_owned()], "12 months", "None")
+        );
+        assert_eq!(en.commission.as_deref(), Some("Example Fiber pays the union $25 for each member who switches."));
+        assert_eq!(en.places.as_deref(), Some("California and New York"));
+        assert_eq!(en.needs_members.as_deref(), Some("Example Fiber delivers once 1,500 members have accepted."));
+        assert_eq!(es.all_in.as_deref(), Some("$636 al año"));
+        assert_eq!((es.price.as_str(), es.saving.as_str()), ("$48 al mes", "Unos $180 al año"));
+    }
+
+    #[test]
+    fn every_form_of_a_price_has_its_words() {
+        let price = |price: &str, benchmark: Price| {
+            let [en, _] = of(&BID.replace("{ cents = 4800, per = \"month\" }", price), |deal| {
+                deal.benchmark.price = benchmark;
+                deal.household.units = 2;
+            });
+            (en.price, en.typical)
+        };
+        let loan = Price::Loan { apr_basis_points: 750, on_cents: 2_000_000 };
+        let (own, typical) = price("{ apr_basis_points = 649, on_cents = 2_000_000 }", loan);
+        assert_eq!(own, "6.49% APR on a balance of $20,000, for each of 2");
+        assert!(
+            typical.starts_with("$3,000 a year, at 7.5% APR on a balance of $20,000, for each of 2 ("),
+            "{typical}"
+        );
+        let bill = Price::Discount { off_basis_points: 0, on_cents: 180_000, per: Period::Use };
+        let (own, typical) = price("{ off_basis_points = 1000, on_cents = 180_000, per = \"use\" }", bill);
+        assert_eq!(own, "10% off $1,800 each time, for each of 2");
+        assert!(typical.starts_with("$3,600 each time, at $1,800 each time, for each of 2 ("), "{typical}");
+        let steps = "steps = [{ from_month = 1, price = { cents = 2000, per = \"month\" } }, \
+                     { from_month = 4, price = { cents = 9050, per = \"month\" } }]";
+        let [en, _] = of(&BID.replace("price = { cents = 4800, per = \"month\" }", steps), |_| {});
+        assert_eq!((en.price.as_str(), en.saving.as_str()), ("$20 a month, $90.50 a month from month 4", "Nothing"));
+    }
+
+    #[test]
+    fn an_offer_that_nobody_reckoned_keeps_its_words() {
+        let old = Offer::kept(OLD_OFFER).unwrap();
+        let [en, es] = Language::ALL.map(|language| OfferWords::of(&old, language));
+        assert_eq!((en.all_in, en.price.as_str(), es.price.as_str()), (None, "$48 a month", "$48 al mes"));
+        assert_eq!(en.typical, "$68 a month (FCC urban rate survey, Dec 1, 2026)");
+        assert_eq!((en.saving.as_str(), es.exit_fee.as_str()), ("About $240 a year", "Ninguno"));
+    }
+}
