@@ -154,22 +154,6 @@ impl Unit for AddGeneration {
     }
 }
 
-/// Ties the records to another secret, because theirs is lost.
-pub struct ReplaceSecret(pub KnownGeneration);
-
-impl Unit for ReplaceSecret {
-    type Done = ();
-    const HOW: How = How::Transaction;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
-        let KnownGeneration { number, fingerprint, begins_at, leaked, is_done } = &self.0;
-        sql.execute("DELETE FROM secret_generations", values![]).await?;
-        sql.execute("UPDATE installation SET secret_fingerprint = $1", values![fingerprint]).await?;
-        let add = "INSERT INTO secret_generations (number, fingerprint, begins_at, after_leak, done) VALUES ($1, $2, $3, $4, $5)";
-        sql.execute(add, values![*number, fingerprint, *begins_at, *leaked, *is_done]).await.map(|_| ())
-    }
-}
-
 /// When the latest sign-up, person or key was written, by the writer's clock; none if there is none.
 pub struct FindLatestRecord;
 

@@ -150,6 +150,10 @@ impl LeaseQueue for Outbox {
         alarms: &mut MailAlarms,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
+        // Links that it would mail are dead. What keeps this node from the newer ones is in the log.
+        if self.composer.tokens.is_replaced() {
+            return Ok(false);
+        }
         let is_draining = alarms.wake_deferred(self, now).await?;
         let since = Instant::now();
         let busy = in_flight.places().flatten().copied().collect();

@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod demand;
 pub mod findings;
 mod links;
+pub mod lost_secret;
 pub mod overview;
 pub mod partner;
 pub mod person;

@@ -440,7 +440,8 @@ impl Unit for AskToRotate {
     const HOW: How = How::Write;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
-        let ask = "UPDATE webhook_endpoints SET rotate_by = coalesce(rotate_by, $2) WHERE made_with < $1 AND removed_at IS NULL";
+        let ask = "UPDATE webhook_endpoints SET rotate_by = CASE WHEN rotate_by < $2 THEN rotate_by ELSE $2 END
+                   WHERE made_with < $1 AND removed_at IS NULL";
         sql.execute(ask, values![self.before, self.by]).await
     }
 }

@@ -12,14 +12,15 @@ use clap::{Args, Subcommand};
 use super::watch::{LOOKS_EVERY, SecretWatch};
 use super::{find, held, new_text};
 use crate::cli::audit::act;
-use crate::cli::files::{beside as beside_of, cannot_write, is_there, new_file_of, put_in_place, replace};
+use crate::cli::files::{cannot_write, is_there, new_file_of, put_in_place, replace};
 use crate::cli::{print_aside, print_line, print_table, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Keyring, Records, SecretSettings, StoreSettings, quoted, read_secret};
 use crate::domain::secret::{Generation, SAYS_NO_FOR};
 use crate::domain::time::{Timestamp, parse_span};
-use crate::installation::{AddGeneration, CompareSecret, KnownGeneration, ListGenerations, ReplaceSecret};
+use crate::installation::{AddGeneration, CompareSecret, KnownGeneration, ListGenerations};
 use crate::membership::tombstones::AreThereTombstonesOf;
+use crate::operator::lost_secret::ReplaceSecret;
 use crate::operator::{Claim, Operator};
 use crate::partners::endpoints::{AreThereEndpointsOf, AskToRotate};
 use crate::private_files::file_to_append;
@@ -145,26 +146,39 @@ async fn rotate(task: &RotateSecret, operator: &Operator, now: Timestamp) -> any
     let file = task.to.clone().map_or_else(|| task.shared.file(), Ok)?;
     let _alone = lock(&file)?;
     let known = operator.ask(ListGenerations).await?;
-    let unfinished = Unfinished::find(&file, &known)?;
+    let unfinished = unfinished(&file, &known)?;
     let ring = match &unfinished {
-        Some(Unfinished(ring)) => ring.clone(),
+        Some(ring) => ring.clone(),
         None => task.shared.keyring(operator).await?,
     };
     let is_missing = |generation: &&Generation| {
         generation.number > 1 && !known.iter().any(|known| known.number == generation.number)
     };
     let goes_on = unfinished.is_some() || ring.generations().any(|generation| is_missing(&generation));
+    let newest = known_of(&ring, ring.newest(), now);
     let ring = match goes_on {
         true => {
-            let leaked = ring.generations().rev().nth(1).is_some_and(|before| before.leaked_at.is_some());
             ensure!(
-                leaked || !task.leaked,
+                newest.leaked || !task.leaked,
                 "a rotation without --leaked was interrupted: finish it with `unionhall secret rotate`, then say --leaked"
             );
             print_aside("An earlier rotation was interrupted. It goes on.");
             ring
         }
+        // Who lost the terminal says it again, and wants no second one.
+        false if ring.newest().begins_at.is_some_and(|at| at > now) && (newest.leaked || !task.leaked) => {
+            print_aside(&format!(
+                "Generation {} was made before, and has not begun. Nothing was changed.",
+                newest.number
+            ));
+            return report(task, &ring, &newest, &file);
+        }
         false => {
+            ensure!(
+                task.to.is_none() || !is_there(&file)?,
+                "{} already exists; give a new name with --to. Nothing was changed",
+                file.display()
+            );
             let begins_in = match task.begins_in {
                 Some(span) => span,
                 None if task.shared.is_postgres()? => AFTER_HANDING_OUT,
@@ -181,7 +195,8 @@ async fn rotate(task: &RotateSecret, operator: &Operator, now: Timestamp) -> any
     // The records know it before the file changes: of two rotations at once, one is refused, and what its file held stays.
     for generation in ring.generations().filter(is_missing) {
         let added = known_of(&ring, generation, now);
-        if !operator.run_unaudited(AddGeneration(added)).await? {
+        let about = format!("generation {}{}", added.number, if added.leaked { ", after a leak" } else { "" });
+        if !operator.audited(act("secret rotate", about, now)).run(AddGeneration(added)).await? {
             std::fs::remove_file(beside(&file))?;
             bail!(
                 "another rotation made generation {} at the same moment; this one changed nothing. `unionhall secret status` shows how it is",
@@ -190,38 +205,31 @@ async fn rotate(task: &RotateSecret, operator: &Operator, now: Timestamp) -> any
         }
     }
     if is_there(&beside(&file))? {
-        match task.to.is_some() {
+        // An interrupted run may have linked it already.
+        let is_linked = task.to.is_some() && is_there(&file)? && read_secret(&file)?.text() == ring.text();
+        match task.to.is_some() && !is_linked {
             true => put_in_place(&beside(&file), &file).and_then(|()| std::fs::remove_file(beside(&file))),
             false => replace(&beside(&file), &file),
         }
         .with_context(|| cannot_write(&file))?;
     }
-    let newest = known_of(&ring, ring.newest(), now);
-    let about = format!("generation {}{}", newest.number, if newest.leaked { ", after a leak" } else { "" });
-    operator.note(act("secret rotate", about, now)).await?;
-    report(task, &ring, &newest, &file)
+    report(task, &ring, &known_of(&ring, ring.newest(), now), &file)
 }
 
-/// A rotation that was interrupted before its file was in its place.
-struct Unfinished(Keyring);
-
-impl Unfinished {
-    /// What lies beside the file, unless the records know another generation of its number.
-    fn find(file: &Path, known: &[KnownGeneration]) -> anyhow::Result<Option<Self>> {
-        let beside = beside(file);
-        if !is_there(&beside)? {
-            return Ok(None);
-        }
-        let ring = read_secret(&beside)?;
-        let newest = ring.newest();
-        let is_another =
-            |known: &KnownGeneration| known.number == newest.number && known.fingerprint != newest.fingerprint();
-        if known.iter().any(is_another) || newest.number == 1 {
-            std::fs::remove_file(&beside)?;
-            return Ok(None);
-        }
-        Ok(Some(Self(ring)))
+/// What a rotation that was interrupted before its file was in its place left beside it. One that the records do not know changed
+/// nothing yet, and the next begins anew: its time may be over.
+fn unfinished(file: &Path, known: &[KnownGeneration]) -> anyhow::Result<Option<Keyring>> {
+    let beside = beside(file);
+    if !is_there(&beside)? {
+        return Ok(None);
     }
+    let ring = read_secret(&beside)?;
+    let newest = ring.newest();
+    if known.iter().any(|known| known.number == newest.number && known.fingerprint == newest.fingerprint()) {
+        return Ok(Some(ring));
+    }
+    std::fs::remove_file(&beside)?;
+    Ok(None)
 }
 
 fn known_of(ring: &Keyring, generation: &Generation, now: Timestamp) -> KnownGeneration {
@@ -259,8 +267,12 @@ fn lock(file: &Path) -> anyhow::Result<File> {
 fn write(path: &Path, ring: &Keyring, like: &Path, data: &Path) -> anyhow::Result<()> {
     let text = ring.text();
     Keyring::parse(text.reveal()).context("the rotated secret could not be read back; nothing was changed")?;
-    let unfinished = beside_of(path, "secret");
+    // Under the lock it is nobody else's: one that is there is left of a run that was killed, and holds secrets.
+    let unfinished = with_ending(path, ".part");
     let write = || {
+        if unfinished.exists() {
+            std::fs::remove_file(&unfinished)?;
+        }
         let mut file = new_file_of(&unfinished, data)?;
         file.write_all(text.reveal().as_bytes())?;
         file.write_all(b"\n")?;
@@ -284,7 +296,8 @@ fn report(task: &RotateSecret, ring: &Keyring, generation: &KnownGeneration, fil
     let (number, at) = (generation.number, generation.begins_at);
     let flags = task.shared.store.as_flags();
     print_line(&format!(
-        "Generation {number} of the secret begins at {at}. Referral codes and links stay as they are; so do API keys."
+        "Generation {number} of the secret begins at {at}. Referral codes and links stay as they are. API keys do not derive from the \
+         secret, and stay valid."
     ))?;
     let older: Vec<_> =
         ring.generations().filter(|older| older.number < number).map(|older| older.number.to_string()).collect();
@@ -379,18 +392,31 @@ async fn retire(task: &RetireGeneration, operator: &Operator, now: Timestamp) ->
 async fn replace_lost(task: &ReplaceLost, operator: &Operator, now: Timestamp) -> anyhow::Result<()> {
     let file = task.shared.file()?;
     let _alone = lock(&file)?;
+    let known = operator.ask(ListGenerations).await?;
     let found = if is_there(&file)? { Some(read_secret(&file)?) } else { None };
     if let Some(ring) = &found {
         match operator.ask(CompareSecret(held(ring))).await? {
-            Claim::Same | Claim::Lacks(_) => bail!(
+            // Only what replaces a lost one is the first of its file and none of the first start.
+            Claim::Same if ring.newest().begins_at.is_none() && ring.newest().number > 1 => {
+                print_aside("The secret was replaced before. Nothing was changed.");
+                // Those that rotated since are no longer among them.
+                let again = AskToRotate { before: ring.newest().number, by: now };
+                return report_loss(&file, operator.run_unaudited(again).await?);
+            }
+            Claim::Same => bail!(
                 "the secret in {} is the one of these records, so it is not lost; `unionhall secret rotate` changes it. Nothing was changed",
                 file.display()
+            ),
+            Claim::Lacks(generation) => bail!(
+                "the secret in {} is of these records, and lacks generation {} of it, which `unionhall secret rotate` made: put that file in \
+                 its place. If no node and no copy has that file, move this one away, and say this again. Nothing was changed",
+                file.display(),
+                generation.number
             ),
             Claim::First => bail!("nothing was made with a secret yet: start the service once. Nothing was changed"),
             Claim::Another => {}
         }
     }
-    let known = operator.ask(ListGenerations).await?;
     let number = known.iter().map(|generation| generation.number).max().unwrap_or(1) + 1;
     // One that an interrupted run wrote goes on.
     let ring = match found {
@@ -412,8 +438,12 @@ async fn replace_lost(task: &ReplaceLost, operator: &Operator, now: Timestamp) -
         leaked: true,
         is_done: false,
     };
-    let endpoints = operator.run_unaudited(AskToRotate { before: number, by: now }).await?;
-    operator.audited(act("secret replace", format!("generation {number}"), now)).run(ReplaceSecret(generation)).await?;
+    let act = act("secret replace", format!("generation {number}"), now);
+    let endpoints = operator.audited(act).run(ReplaceSecret(generation)).await?;
+    report_loss(&file, endpoints)
+}
+
+fn report_loss(file: &Path, endpoints: u64) -> anyhow::Result<()> {
     print_line(&format!("The records have a new secret, in {}.", file.display()))?;
     print_line(
         "What was lost with the old one: everybody is signed out, and no link works that was mailed before, also not to say no to mail. People \

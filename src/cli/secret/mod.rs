@@ -155,7 +155,7 @@ fn new_text() -> anyhow::Result<String> {
 fn lacks(generation: &KnownGeneration) -> anyhow::Error {
     anyhow!(
         "the secret was rotated, and generation {} of it, which begins at {}, is not in this one: put the secret file that `unionhall secret \
-         rotate` wrote in the place of this one",
+         rotate` wrote in the place of this one; if that command was interrupted, run it again",
         generation.number,
         generation.begins_at
     )

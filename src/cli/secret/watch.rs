@@ -138,7 +138,7 @@ impl SecretWatch {
     fn tell(&self, generation: &KnownGeneration, has_begun: bool) {
         let number = generation.number;
         let when = match has_begun {
-            true if generation.leaked => "until then it is not ready, and opens no link".to_owned(),
+            true if generation.leaked => "until then it is not ready, opens no link and sends no mail".to_owned(),
             true => "links that other nodes make do not work here until then".to_owned(),
             false => format!("it begins at {}", generation.begins_at),
         };
@@ -151,7 +151,8 @@ impl SecretWatch {
                 "put the rotated secret file in the place of the credential that it is loaded from, and start this node again".to_owned()
             }
             Some(file) => format!(
-                "put the rotated secret file in the place of {}, and this node takes it by itself",
+                "put the rotated secret file in the place of {}, and this node takes it by itself (if `unionhall secret rotate` was interrupted, \
+                 run it again)",
                 file.display()
             ),
             None => "give the rotated secret with UNIONHALL_SECRET_FILE, and start this node again".to_owned(),

@@ -59,6 +59,11 @@ impl TokenMaker {
         Self(secret.clone())
     }
 
+    /// Whether what it makes is dead already: its secret leaked, and this node lacks the next one.
+    pub fn is_replaced(&self) -> bool {
+        self.0.generations().is_replaced()
+    }
+
     pub fn token(&self, purpose: Purpose, sign_up: SignUpRef) -> String {
         self.write(purpose, sign_up.id.0, sign_up.created_at)
     }

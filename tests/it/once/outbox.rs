@@ -10,6 +10,7 @@ use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::mail::{MAIL_LEASE, MailId, MailOutcome, WaitingMail};
 use unionhall::domain::referral::CodeMaker;
+use unionhall::domain::secret::{Generation, Generations};
 use unionhall::domain::sign_up::{NamedPerson, Partner};
 use unionhall::keys::records::FindKey;
 use unionhall::keys::{Keys, NewKey};
@@ -128,6 +129,10 @@ impl Room {
     }
 
     fn worker(&self, name: &str) -> Worker {
+        self.worker_with(name, &secret())
+    }
+
+    fn worker_with(&self, name: &str, secret: &Secret) -> Worker {
         let outbox = Outbox {
             lease_campaign_mail: unionhall::campaigns::outbox::lease,
             store: Store::clone(&self.store),
@@ -136,7 +141,7 @@ impl Room {
                 union: Arc::new(UnionSettings::sample()),
                 catalog: tokio::sync::watch::channel(UnionSettings::sample().catalog).1,
                 from: "Consumer Union <hello@union.example>".parse().unwrap(),
-                tokens: TokenMaker::new(&secret()),
+                tokens: TokenMaker::new(secret),
                 bounces: None,
             },
             notifier: Arc::new(MailNotifier::default()),
@@ -490,5 +495,31 @@ fn a_slow_recipient_holds_up_nobody_else() {
         stop.send(true).unwrap();
         in_time("the worker's end", worker).await.unwrap();
         assert_eq!(room.transport.taken.lock().unwrap().len(), 40, "each once");
+    });
+}
+
+#[test]
+fn a_node_that_lacks_the_successor_of_a_leaked_secret_mails_nothing_until_it_has_it() {
+    needs!(Postgres);
+    on_each_store(async |room| {
+        let secret = secret();
+        let worker = room.worker_with("one", &secret);
+        room.sign_up("ana@example.com").await;
+        let at = |minutes: u64| NOW.plus(Duration::from_secs(60 * minutes));
+        let leaked = (*secret.generations()).clone();
+        secret.replace(leaked.clone().replaced());
+        for minutes in 0..3 {
+            assert_eq!(worker.step(at(minutes)).await.unwrap(), OutboxStep::default(), "its links are dead");
+        }
+        let mut successor = Generation::new(2, &"t".repeat(32)).unwrap();
+        successor.begins_at = Some(NOW);
+        let list = leaked.all().iter().cloned().chain([successor]).collect();
+        secret.replace(Generations::new(leaked.carried().clone(), list, at(3)).unwrap());
+        assert_eq!(worker.step(at(3)).await.unwrap().sent, 1);
+        let mail = room.transport.taken.lock().unwrap().pop().unwrap();
+        let link = crate::mail::link(&mail, "/confirm/");
+        let token = link.rsplit_once('/').unwrap().1;
+        let is_of = |secret: &Secret| TokenMaker::new(secret).read(Purpose::Confirm, token).is_some();
+        assert!(is_of(&secret) && !is_of(&self::secret()), "{link}");
     });
 }
