@@ -1,10 +1,12 @@
 """Runs the snippets of the reference; ./check says when. Each is taken from /docs.md of the server at UNION_URL.
 
-    run.py complete | operations | begin | mcp | webhooks | types | partner | self_service
+    run.py complete | operations | begin | mcp | webhooks | types | partner | self_service | rotation
 """
 
 import ast
 import base64
+import email
+import email.policy
 import hashlib
 import hmac
 import http.server
@@ -432,6 +434,97 @@ def self_service():
             [shown] = [json.loads(one.code) for one in of(section) if one.label == "200 OK"]
             assert answer is None or set(shown) <= set(answer), (section, answer, shown)
         os.environ["UNION_KEY"] = own
+
+
+def until(condition, what):
+    end = time.monotonic() + 60
+    while not (found := condition()):
+        assert time.monotonic() < end, f"waited for a minute for {what}"
+        time.sleep(0.05)
+    return found
+
+
+def rotation():
+    """Each message is one that the service sends about a sign-up, and who verifies it is the official library alone."""
+    from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+    kept = {}
+
+    class Endpoint(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            kept.setdefault(json.loads(body)["data"]["idempotencyKey"], []).append((headers, body))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    endpoint = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    threading.Thread(target=endpoint.serve_forever, daemon=True).start()
+    data = Path(os.environ["UNION_DATA"])
+    command = lambda *words: output_of([os.environ["UNION_SERVER"], *words, "--data", str(data)]).strip()
+    bearer = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+
+    def confirm(address):
+        """The button in the mail to an address."""
+        for path in (data / "mailbox").glob("*.eml"):
+            letter = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+            if address in letter["To"]:
+                link = re.search(r"/confirm/\w+", letter.get_body(("plain",)).get_content())
+                return ask(link[0], body=b"")[0] == 200
+        return False
+
+    def told(name):
+        body = json.dumps({"email": f"{name}@example.com"}).encode()
+        status, _, answer = ask("/v1/invite", bearer | {"Idempotency-Key": name}, body)
+        assert status == 200, answer
+        until(lambda: confirm(f"{name}@example.com"), f"a mail to {name}")
+        return until(lambda: kept.get(name), f"a message about {name}")[-1]
+
+    def verified_by(message, *secrets):
+        headers, body = message
+        found = []
+        for secret in secrets:
+            try:
+                found.append(Webhook(secret).verify(body, headers)["type"] == "sign_up.confirmed")
+            except WebhookVerificationError:
+                found.append(False)
+        return found
+
+    def rotate(generation, *words):
+        said = command("secret", "rotate", "--in", "0s", *words)
+        assert f"Generation {generation} of the secret begins" in said and "API keys do not derive" in said, said
+        begun = f"generation {generation} of the secret makes everything new"
+        until(lambda: begun in Path("../server.err").read_text(), begun)
+
+    def rotate_endpoint():
+        status, _, body = ask(f"/partner/v1/webhooks/{id}/rotate", bearer, b'{"now": true}')
+        assert status == 200, body
+        return json.loads(body)["secret"]
+
+    url = f"http://127.0.0.1:{endpoint.server_port}/rotated"
+    first = command("webhooks", "add", "Acme Assistant", url, "--base-url", URL)
+    [id] = [one["id"] for one in json.loads(ask("/partner/v1/webhooks", bearer)[2])["webhooks"] if one["url"] == url]
+    before = told("before-rotation")
+    assert verified_by(before, first) == [True]
+    rotate(2)
+    assert verified_by(told("after-rotation"), first) == [True], "it stays until its partner rotates it"
+    # What was sent before has the same name now.
+    command("webhooks", "resend", str(id), "before-rotation")
+    again = until(lambda: len(kept["before-rotation"]) > 1 and kept["before-rotation"][-1], "the message again")
+    assert again[0]["webhook-id"] == before[0]["webhook-id"] and verified_by(again, first) == [True], again
+    second = rotate_endpoint()
+    assert verified_by(told("partner-rotated"), first, second) == [True, True], "both sign for a day"
+    rotate(3, "--leaked")
+    leaked = told("after-leak")
+    assert verified_by(leaked, first, second) == [True, True], "for seven days"
+    third = rotate_endpoint()
+    assert len({first, second, third}) == 3
+    assert verified_by(told("rotated-after-leak"), first, second, third) == [False, True, True], "the newest two"
+    # A receiver takes none of another's.
+    assert verified_by(leaked, "whsec_" + base64.b64encode(bytes(32)).decode()) == [False]
 
 
 def complete():
