@@ -41,6 +41,7 @@ pub(crate) mod shared_limits;
 mod source;
 mod store_suite;
 mod transfer;
+mod worst_days;
 
 use crate::prelude::*;
 use unionhall::domain::secret::mark::{AddressMarker, MailboxTombstone};
