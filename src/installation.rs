@@ -1,7 +1,9 @@
-//! What the whole installation shares: whether it takes sign-ups, which secret it belongs to, and when it was backed up.
+//! What the whole installation shares: whether it takes sign-ups, which secret it belongs to, when it was backed up, and what the service
+//! says of itself.
 
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::domain::union::service::ServiceFacts;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
 /// Switches the agent actions off or on for every node. Returns whether that changed anything.
@@ -152,6 +154,52 @@ impl Unit for AddGeneration {
                        WHERE secret_generations.fingerprint = excluded.fingerprint";
         Ok(sql.execute(add, values![*number, fingerprint, *begins_at, *leaked, *is_done]).await? == 1)
     }
+}
+
+/// Keeps what a start of the service says of itself. Returns what was kept before; none at the first start.
+pub struct KeepServiceFacts(pub ServiceFacts);
+
+impl Unit for KeepServiceFacts {
+    type Done = Option<ServiceFacts>;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        // Of two nodes that start at once, the later finds what the earlier says.
+        sql.lock("service facts").await?;
+        let before = service_facts(sql).await?;
+        if before.as_ref() != Some(&self.0) {
+            let ServiceFacts { name, base_url, join_site, contact_email } = &self.0;
+            let keep = "UPDATE installation SET union_name = $1, base_url = $2, join_site = $3, contact_email = $4 WHERE id = 1";
+            sql.execute(keep, values![name, base_url, join_site, contact_email.as_deref()]).await?;
+        }
+        Ok(before)
+    }
+}
+
+/// What the last start of the service said of itself; none if there was none.
+pub struct FindServiceFacts;
+
+impl Unit for FindServiceFacts {
+    type Done = Option<ServiceFacts>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        service_facts(sql).await
+    }
+}
+
+async fn service_facts(sql: &mut dyn Sql) -> Result<Option<ServiceFacts>, Failure> {
+    let find = "SELECT union_name, base_url, join_site, contact_email FROM installation
+                WHERE id = 1 AND union_name IS NOT NULL AND base_url IS NOT NULL AND join_site IS NOT NULL";
+    let read = |row: &Row<'_>| {
+        Ok(ServiceFacts {
+            name: row.get("union_name")?,
+            base_url: row.get("base_url")?,
+            join_site: row.get("join_site")?,
+            contact_email: row.get("contact_email")?,
+        })
+    };
+    sql.row(find, values![], read).await
 }
 
 /// When the latest sign-up, person or key was written, by the writer's clock; none if there is none.

@@ -83,3 +83,15 @@ CREATE TABLE negotiation_pauses (
     who         TEXT    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX negotiation_pauses_unique ON negotiation_pauses (coalesce(campaign_id, 0));
+-- The step in `campaign_history` that asks for a count of members; NULL once they were counted. One day may have several sheets, and the
+-- last is the one with the highest id. What was closed by 1.0.0 and not counted since is counted now.
+ALTER TABLE campaigns ADD COLUMN count_due INTEGER;
+UPDATE campaigns SET count_due = 0 WHERE state = 'closed'
+    AND closed_at > coalesce((SELECT max(d.taken_at) FROM demand_sheets d WHERE d.campaign_id = campaigns.id), -1);
+DROP INDEX demand_sheets_unique;
+CREATE INDEX demand_sheets_by_campaign ON demand_sheets (campaign_id, id);
+-- What the last start of the service says of itself, for commands that print a link or the union's name; NULL before it.
+ALTER TABLE installation ADD COLUMN union_name TEXT;
+ALTER TABLE installation ADD COLUMN base_url TEXT;
+ALTER TABLE installation ADD COLUMN join_site TEXT;
+ALTER TABLE installation ADD COLUMN contact_email TEXT;

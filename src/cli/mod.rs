@@ -20,6 +20,7 @@ mod rewards;
 mod sandbox_records;
 mod secret;
 mod serve;
+mod service;
 mod settings;
 mod shell;
 mod signups;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
@@ -250,8 +252,8 @@ pub fn main() -> ExitCode {
         Command::Backup(settings) => backup::run(&settings),
         Command::Restore(settings) => backup::restore(&settings),
         Command::Resume(settings) => backup::resume(&settings),
-        Command::Mcp(settings) => mcp::run(&settings),
-        Command::Negotiator(settings) => mcp::negotiator::run(&settings),
+        Command::Mcp(settings) => mcp::run(&settings, is_given(&matches, "name")),
+        Command::Negotiator(settings) => mcp::negotiator::run(&settings, is_given(&matches, "name")),
         Command::Catalog(command) => catalog::run(&command),
         Command::Openapi(settings) => openapi::run(&settings),
         Command::Completions { shell } => shell::complete(shell),
@@ -266,6 +268,12 @@ pub fn main() -> ExitCode {
             if error.is::<TryLater>() { ExitCode::from(TryLater::CODE) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// Whether a setting of the command was given, by a flag or a variable.
+fn is_given(matches: &ArgMatches, id: &str) -> bool {
+    let source = matches.subcommand().and_then(|(_, matches)| matches.value_source(id));
+    source.is_some_and(|source| source != ValueSource::DefaultValue)
 }
 
 /// A failure that passes: whoever called keeps what it has and calls again.

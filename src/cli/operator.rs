@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 
 use super::audit::act;
+use super::service::never_ran;
 use super::terminal::time_or_dash;
 use super::{ListArgs, ask, print_aside, print_json, print_line, print_table, with_live_records};
 use crate::clock::Clock;
@@ -14,6 +15,8 @@ use crate::domain::operator::{AddedOperator, MAX_OPERATORS, OperatorName, Operat
 use crate::domain::secret::session::Nonce;
 use crate::domain::text::did_you_mean;
 use crate::domain::time::Timestamp;
+use crate::domain::union::service::ServiceFacts;
+use crate::installation::FindServiceFacts;
 use crate::operator::{Operator, accounts};
 
 #[derive(Subcommand)]
@@ -35,10 +38,10 @@ pub(super) enum OperatorCommand {
 pub(super) struct NamedOperator {
     /// A short name, such as ana. With UNIONHALL_OPERATOR_HEADER: exactly as the proxy sends it.
     name: OperatorName,
-    /// Where the page is reached: the link begins with it [default: http://LISTEN].
+    /// Where the page is reached: the link begins with it [default: the running service's].
     #[arg(long, env = "UNIONHALL_BASE_URL", value_name = "URL", value_parser = web_address)]
     base_url: Option<String>,
-    /// The address that the service listens on, where it has no base address.
+    /// The address that the service listens on: the link begins with it if there is no base address and the service has never run.
     #[arg(
         long,
         env = "UNIONHALL_LISTEN",
@@ -72,8 +75,10 @@ pub(super) fn run(command: OperatorCommand) -> anyhow::Result<()> {
 fn add(task: &NamedOperator, now: Timestamp) -> anyhow::Result<()> {
     let name = &task.name;
     let act = act("operator add", name.to_string(), now);
-    let (added, token) =
-        with_live_records(&task.store, async |operator| Ok(operator.audited(act).add_operator(name, now).await?))?;
+    let ((added, token), kept) = with_live_records(&task.store, async |operator| {
+        let added = operator.audited(act).add_operator(name, now).await?;
+        Ok((added, operator.ask(FindServiceFacts).await?))
+    })?;
     match added {
         AddedOperator::Added => {}
         AddedOperator::Exists => bail!("{name} was added before; `unionhall operator link {name}` makes a new link"),
@@ -82,25 +87,32 @@ fn add(task: &NamedOperator, now: Timestamp) -> anyhow::Result<()> {
         ),
     }
     print_aside(&format!("{name} may use the operator's page from now on."));
-    print_link(task, &token)
+    print_link(task, kept, &token)
 }
 
 fn link(task: &NamedOperator, now: Timestamp) -> anyhow::Result<()> {
     let name = &task.name;
     let act = act("operator link", name.to_string(), now);
-    let token = with_live_records(&task.store, async |operator| {
+    let (token, kept) = with_live_records(&task.store, async |operator| {
         match operator.audited(act).link_operator(name, now).await? {
-            Some(token) => Ok(token),
+            Some(token) => Ok((token, operator.ask(FindServiceFacts).await?)),
             None => Err(nobody(&operator, name, now).await?),
         }
     })?;
     print_aside(&format!("Links that were made for {name} before no longer work."));
-    print_link(task, &token)
+    print_link(task, kept, &token)
 }
 
 /// Shows a link, this once.
-fn print_link(task: &NamedOperator, token: &Nonce) -> anyhow::Result<()> {
-    let base = task.base_url.clone().unwrap_or_else(|| format!("http://{}", task.listen));
+fn print_link(task: &NamedOperator, kept: Option<ServiceFacts>, token: &Nonce) -> anyhow::Result<()> {
+    let base = match (&task.base_url, kept) {
+        (Some(given), _) => given.clone(),
+        (None, Some(kept)) => kept.base_url,
+        (None, None) => {
+            print_aside(&never_ran("the link is"));
+            format!("http://{}", task.listen)
+        }
+    };
     print_aside("Open this link within 15 minutes and press the button there. It works once; who has it can sign in:");
     let unseen = || format!("the link could not be shown; `unionhall operator link {}` makes another", task.name);
     print_line(&format!("{base}/operator/enter/{}", token.as_str())).with_context(unseen)

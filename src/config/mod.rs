@@ -34,7 +34,7 @@ pub use self::retention::RetentionSettings;
 pub use self::secret::{SecretSettings, read_secret};
 pub use self::serve::ServeSettings;
 pub use self::store::{Records, StoreSettings, quoted, sandbox_file};
-pub use self::union::{CatalogSettings, PostalSettings, UnionSettings};
+pub use self::union::{CatalogSettings, PostalSettings, ServiceSettings, UnionSettings};
 
 /// A setting that may hold a password or a secret: printed for debugging it shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]

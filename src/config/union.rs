@@ -14,15 +14,22 @@ use super::{listen_address, web_address};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
 use crate::domain::union::notice::Notices;
+use crate::domain::union::service::ServiceFacts;
 use crate::domain::union::{Sender, Union};
 use crate::site::branding::Branding;
+
+/// What a union is called that was given no name.
+const NO_NAME: &str = "Consumer Union";
+
+/// And where it listens without an address.
+const NO_LISTEN: &str = "127.0.0.1:8080";
 
 /// What the union says of itself; enough to print its documents.
 #[derive(Clone, Args)]
 #[command(next_help_heading = "The union")]
 pub struct UnionSettings {
     /// The union's name, in documents and mails.
-    #[arg(long, env = "UNIONHALL_NAME", value_name = "NAME", default_value = "Consumer Union", value_parser = one_line)]
+    #[arg(long, env = "UNIONHALL_NAME", value_name = "NAME", default_value = NO_NAME, value_parser = one_line)]
     pub name: String,
 
     /// The address to listen on: 8080 or localhost:8080 for this machine alone, :8080 for all of its addresses, or one of them
@@ -31,7 +38,7 @@ pub struct UnionSettings {
         long,
         env = "UNIONHALL_LISTEN",
         value_name = "ADDRESS:PORT",
-        default_value = "127.0.0.1:8080",
+        default_value = NO_LISTEN,
         value_parser = listen_address
     )]
     pub listen: SocketAddr,
@@ -110,6 +117,41 @@ pub struct PostalSettings {
     pub postal_address: Option<String>,
 }
 
+/// The union's name and addresses, for a command that prints them. What is not given is what the service says of itself.
+#[derive(Clone, Args)]
+#[command(next_help_heading = "The union")]
+pub struct ServiceSettings {
+    /// The union's name [default: the running service's].
+    #[arg(long, env = "UNIONHALL_NAME", value_name = "NAME", value_parser = one_line)]
+    pub name: Option<String>,
+    /// Where people join [default: the running service's].
+    #[arg(long, env = "UNIONHALL_JOIN_SITE", value_name = "URL", value_parser = web_address)]
+    pub join_site: Option<String>,
+    /// The address that people write to [default: the running service's].
+    #[arg(long, env = "UNIONHALL_CONTACT_EMAIL", value_name = "EMAIL", value_parser = contact)]
+    pub contact_email: Option<String>,
+}
+
+impl ServiceSettings {
+    /// What was given, else what the service keeps, else the defaults.
+    pub fn facts(&self, kept: Option<ServiceFacts>) -> ServiceFacts {
+        let Self { name, join_site, contact_email } = self.clone();
+        let here = format!("http://{NO_LISTEN}");
+        let kept = kept.unwrap_or_else(|| ServiceFacts {
+            name: NO_NAME.to_owned(),
+            base_url: here.clone(),
+            join_site: here,
+            contact_email: None,
+        });
+        ServiceFacts {
+            name: name.unwrap_or(kept.name),
+            base_url: kept.base_url,
+            join_site: join_site.unwrap_or(kept.join_site),
+            contact_email: contact_email.or(kept.contact_email),
+        }
+    }
+}
+
 /// Which catalog is in use.
 #[derive(Clone, Args)]
 pub struct CatalogSettings {
@@ -139,6 +181,18 @@ impl UnionSettings {
         let matches = Self::augment_args(clap::Command::new("sample")).get_matches_from(flags);
         let settings = Self::from_arg_matches(&matches).expect("the defaults are good settings");
         settings.facts("https://union.example".to_owned()).expect("the sample catalog reads")
+    }
+
+    /// The same, where what was not given is what the service says of itself.
+    #[must_use]
+    pub fn or_kept(self, kept: ServiceFacts, is_name_given: bool) -> Self {
+        Self {
+            name: if is_name_given { self.name } else { kept.name },
+            base_url: self.base_url.or(Some(kept.base_url)),
+            join_site: self.join_site.or(Some(kept.join_site)),
+            contact_email: self.contact_email.or(kept.contact_email),
+            ..self
+        }
     }
 
     pub fn base_url(&self, listening: SocketAddr, scheme: &str) -> String {

@@ -715,8 +715,10 @@ fn the_commands_about_operators_say_what_helps() {
     let token = link.trim().strip_prefix("https://api.union.example/operator/enter/").unwrap();
     assert!(token.len() == 26 && link.lines().count() == 1, "{link}");
     assert!(aside.contains("within 15 minutes") && !aside.contains(token), "{aside}");
-    let (_, link, _) = said(&["operator", "link", "ana", "--listen", ":9090"]);
-    assert!(link.starts_with("http://0.0.0.0:9090/operator/enter/"), "{link}");
+    // Where the service is, whatever this command would listen on.
+    let (_, link, aside) = said(&["operator", "link", "ana", "--listen", ":9090"]);
+    assert!(link.starts_with(&format!("http://{}/operator/enter/", server.address)), "{link}");
+    assert!(!aside.contains("own settings"), "{aside}");
     for (arguments, why) in [
         (&["operator", "add", "ana"][..], "`unionhall operator link ana` makes a new link"),
         (&["operator", "link", "anna"], "did you mean ana?"),
@@ -740,4 +742,51 @@ fn the_commands_about_operators_say_what_helps() {
         let (done, _, told) = said(&["serve", "--operator-header", "X-Operator", "--operator-header-from", everybody]);
         assert!(!done && told.contains("anybody could name themselves"), "{told}");
     }
+}
+
+/// Commands print what the last start of the service says of itself. One that differs is told of, once.
+#[test]
+fn links_and_names_are_those_of_the_service() {
+    let home = Home::new();
+    let command = |home: &Home, arguments: &[&str]| {
+        let output = unionhall(home.path()).envs(home.records().settings()).args(arguments).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", text(output.stderr.clone()));
+        (text(output.stdout), text(output.stderr))
+    };
+    home.prepare();
+    command(&home, &["keys", "issue", "Acme", "--new"]);
+    let (link, aside) = command(&home, &["operator", "add", "ana"]);
+    assert!(link.starts_with("http://127.0.0.1:8080/operator/enter/"), "{link}");
+    let own = "The service has not run with these records yet, so the link is made from this command's own settings.\n";
+    assert!(aside.contains(own), "{aside}");
+
+    let flags =
+        |join_site| ["--base-url", "https://api.union.example", "--join-site", join_site, "--name", "Example Union"];
+    let changed = "the settings differ from those of the last start on these records: ";
+    let mut home = home;
+    let log = |home: &Home| std::fs::read_to_string(home.path().join("stderr")).unwrap();
+    for _ in 0..2 {
+        home = Server::start_in(home, &flags("https://union.example")).stopped();
+        assert!(!log(&home).contains(changed), "{}", log(&home));
+    }
+    let (link, aside) = command(&home, &["operator", "link", "ana"]);
+    assert!(link.starts_with("https://api.union.example/operator/enter/") && !aside.contains(own), "{link} {aside}");
+    let (link, _) = command(&home, &["operator", "link", "ana", "--base-url", "http://10.0.0.1"]);
+    assert!(link.starts_with("http://10.0.0.1/operator/enter/"), "what is given wins: {link}");
+    for process in ["negotiator", "mcp"] {
+        let mut child = unionhall(home.path());
+        child.envs(home.records().settings()).arg(process).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let begin =
+            json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-11-25" } });
+        child.stdin.take().unwrap().write_all(format!("{begin}\n").as_bytes()).unwrap();
+        let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        assert!(said.contains("Example Union") && !said.contains("127.0.0.1"), "{process}: {said}");
+    }
+    // Another node, or another start.
+    home = Server::start_in(home, &flags("https://join.example")).stopped();
+    let line = "join site https://join.example (before: https://union.example); commands print the new ones from now on, so give every node \
+                the same";
+    assert_eq!(log(&home).matches(&format!("{changed}{line}")).count(), 1, "{}", log(&home));
 }

@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::serve::limits::make_limiter;
-use super::{block_on, open_store, remedy, secret};
+use super::{block_on, open_store, remedy, secret, service};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{
@@ -51,12 +51,12 @@ pub(super) struct McpSettings {
 }
 
 /// The same server, over standard input and output. Mail waits in the outbox for the running service to send it.
-pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
+pub(super) fn run(settings: &McpSettings, is_name_given: bool) -> anyhow::Result<()> {
     // Reading the next line blocks this thread, so background work needs its own.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     block_on(&runtime, async {
         // What can be wrong with the settings is told before anything is made.
-        let union = settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
+        settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
         let given = settings.secret.given()?;
         let mail = match settings.mail.transport()? {
             MailTransport::None => Delivery::Off,
@@ -67,6 +67,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
         }
         let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable.read()?);
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
+        let union = service::union_beside(&settings.union, is_name_given, &store).await?;
         let secret = secret::claim(&settings.store, given, &Operator::new(store.clone(), Mode::Live)).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::app::{App, Parts};
-use crate::cli::{block_on, open_store, remedy};
+use crate::cli::{block_on, open_store, remedy, service};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, UnionSettings};
 use crate::domain::base32;
@@ -35,12 +35,14 @@ pub(in crate::cli) struct NegotiatorSettings {
 }
 
 /// Serves the negotiator's tools over standard input and output, on the service's own records.
-pub(in crate::cli) fn run(settings: &NegotiatorSettings) -> anyhow::Result<()> {
+pub(in crate::cli) fn run(settings: &NegotiatorSettings, is_name_given: bool) -> anyhow::Result<()> {
     // Reading the next line blocks this thread, so background work needs its own.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     block_on(&runtime, async {
-        let union = settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
+        // What can be wrong with the settings is told before anything is opened.
+        settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
         let store = open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await?;
+        let union = service::union_beside(&settings.union, is_name_given, &store).await?;
         let clock = Clock::start();
         let log = Log::start(Level::Errors, Format::Text, clock, remedy::write, std::io::stderr())?;
         let app = App::new(Parts {

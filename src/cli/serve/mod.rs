@@ -35,10 +35,12 @@ use crate::domain::api_key::Mode;
 use crate::domain::campaign::mailing::MailingPace;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::secret::token::TokenMaker;
+use crate::domain::union::service::ServiceFacts;
 use crate::figures::worker;
 use crate::http::connection::tls::Tls;
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::id::RequestIds;
+use crate::installation::KeepServiceFacts;
 use crate::log::{Format, Log, Severity, json_event};
 use crate::mail::Delivery;
 use crate::mail::report::MailHooks;
@@ -99,6 +101,9 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
     let operator = Operator::new(store.clone(), Mode::Live);
     let Claimed { secret, ring, origin } = secret::claim(&settings.store, checked.secret, &operator).await?;
+    let facts = ServiceFacts::of(&union);
+    let kept = operator.run_unaudited(KeepServiceFacts(facts.clone())).await;
+    let facts_before = kept.context("the service's name and addresses could not be kept")?;
     process::raise_file_limit(log);
     let limiter = make_limiter(checked.limits, union.public_per_minute, log).await?;
     let post = Post::open(settings, &checked.mail, &union.sender)?;
@@ -218,6 +223,7 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
     process::notify_ready(log);
     // After what may refuse to start, and after the version: whoever is refused reads why, and nothing else.
     warnings::tell(settings, &checked.mail, &union, log);
+    warnings::tell_changed(&facts, facts_before.as_ref(), log);
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
     let stop = async {
         tokio::select! {

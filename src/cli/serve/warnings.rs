@@ -4,7 +4,10 @@ use crate::cli::settings::secret_flags;
 use crate::cli::{findings, print_aside};
 use crate::config::{MailTransport, ServeSettings};
 use crate::domain::union::Union;
+use crate::domain::union::service::{ChangedFact, ServiceFacts};
+use crate::http::request::host::of_url;
 use crate::log::{Level, Log};
+use crate::loopback::is_loopback;
 
 pub(super) fn tell(settings: &ServeSettings, mail: &MailTransport, union: &Union, log: &Log) {
     let found = [findings::open_files(settings), secret_flags::findings(), findings::unknown_variables()];
@@ -16,5 +19,23 @@ pub(super) fn tell(settings: &ServeSettings, mail: &MailTransport, union: &Union
             Level::Off => print_aside(&format!("unionhall: WARNING: {}", findings::sentence(finding))),
             _ => warn(finding),
         }
+    }
+}
+
+/// Says what this start says of the service that the one before did not. Of an address on this machine that gives way nothing is lost.
+pub(super) fn tell_changed(facts: &ServiceFacts, before: Option<&ServiceFacts>, log: &Log) {
+    let changed = before.map(|before| facts.changed_since(before)).unwrap_or_default();
+    let is_told = |fact: &&ChangedFact| !fact.before.starts_with("http") || !is_loopback(of_url(&fact.before));
+    let changed: Vec<_> = changed
+        .iter()
+        .filter(is_told)
+        .map(|ChangedFact { what, before, now }| format!("{what} {now} (before: {before})"))
+        .collect();
+    if !changed.is_empty() {
+        log.warning(&format!(
+            "the settings differ from those of the last start on these records: {}; commands print the new ones from now on, so give every \
+             node the same",
+            changed.join(", ")
+        ));
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod colors;
 pub mod notice;
+pub mod service;
 
 use self::colors::Colors;
 use self::notice::Notices;

@@ -1,0 +1,31 @@
+//! The union's name and addresses in what commands print: as they were given to the command, else as the service keeps them.
+
+use super::print_aside;
+use crate::config::UnionSettings;
+use crate::domain::union::Union;
+use crate::domain::union::service::ServiceFacts;
+use crate::installation::FindServiceFacts;
+use crate::store::Store;
+
+/// Where there is nothing that the service keeps: "the link is made from this command's own settings".
+pub(super) fn never_ran(what: &str) -> String {
+    format!("The service has not run with these records yet, so {what} made from this command's own settings.")
+}
+
+/// The facts about the union for a process beside the service. `is_name_given` tells the default name from the same that was given.
+pub(super) async fn union_beside(
+    settings: &UnionSettings,
+    is_name_given: bool,
+    store: &Store,
+) -> anyhow::Result<Union> {
+    let settings = match store.ask(FindServiceFacts).await? {
+        Some(kept) => settings.clone().or_kept(kept, is_name_given),
+        None => {
+            if settings.base_url.is_none() && settings.join_site.is_none() {
+                print_aside(&never_ran("the union's name and links are"));
+            }
+            settings.clone()
+        }
+    };
+    settings.facts(settings.base_url(settings.listen, "http"))
+}
