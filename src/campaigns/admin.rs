@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::worker::take_due_sheets;
+use tokio::time::Instant;
+
+use super::worker::count_after_step;
 use super::{Edited, Made, Stepped, TakenStep};
 use crate::campaigns::operator_step::{DoneStep, RefusedStep, StepNote};
 use crate::campaigns::records::{FindCampaign, ListCampaigns};
@@ -14,14 +16,24 @@ use crate::domain::campaign::{CampaignSlug, CampaignStep};
 use crate::domain::time::Timestamp;
 use crate::store::{Store, StoreError, StoreReply};
 
+/// How long a step waits for the count of members that it asks for. What takes longer the worker finishes.
+const COUNT_WAIT: Duration = Duration::from_secs(10);
+
 pub struct CampaignAdmin {
     /// If it is audited, the steps that follow from an act still run unaudited.
     store: Store,
+    count_wait: Duration,
 }
 
 impl CampaignAdmin {
     pub fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, count_wait: COUNT_WAIT }
+    }
+
+    /// The same, with a step that waits so long for its count.
+    #[must_use]
+    pub fn counting_for(self, count_wait: Duration) -> Self {
+        Self { count_wait, ..self }
     }
 
     /// All campaigns as they are now, in the order they were made.
@@ -46,7 +58,7 @@ impl CampaignAdmin {
         self.store.run(EditCampaign { draft, definition: file, who: who.to_owned(), now })
     }
 
-    /// Takes a step, if the campaign's state allows it now.
+    /// Takes a step, if the campaign's state allows it now, and counts its members, if that is soon done.
     pub async fn take_step(
         &self,
         slug: &CampaignSlug,
@@ -79,17 +91,20 @@ impl CampaignAdmin {
             }
             Stepped::Unknown => return unknown(),
         }
+        let clock = Clock::start();
+        let time = || now.plus(Duration::from_micros(clock.tick().as_micros()));
+        let until = Instant::now() + self.count_wait;
+        // The step was taken. Where its count fails, what follows says that the worker counts.
+        let _counted_or_not = count_after_step(&self.store.unaudited(), &before, until, time).await;
         match self.find(slug, now).await? {
             Some(after) => Ok(Ok(DoneStep { before, after: after.campaign })),
             None => unknown(),
         }
     }
 
-    /// The campaign with its last sheet. Takes a due sheet first: the service may be down, or may not have taken it yet.
+    /// The campaign with its last sheet. Counts nothing.
     pub async fn demand(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignRecord>, StoreError> {
-        let clock = Clock::start();
-        let time = || now.plus(Duration::from_micros(clock.tick().as_micros()));
-        take_due_sheets(&self.store.unaudited(), Some(slug), time).await?;
-        Ok(self.find(slug, now).await?.map(|file| file.campaign))
+        let found = self.store.ask(FindCampaign(slug.clone())).await?;
+        Ok(found.map(|details| details.campaign.as_of(now)))
     }
 }

@@ -141,7 +141,7 @@ impl StepMailing {
             let Some(campaign) = campaign_of_id(sql, mailing.campaign).await? else { continue };
             // The mail quotes the last sheet, so it waits until that sheet is counted.
             let is_result = mailing.kind == CampaignMail::Result && campaign.state == CampaignState::Closed;
-            if is_result && super::sheet::is_uncounted(sql, campaign.id).await? {
+            if is_result && (campaign.is_counting || super::sheet::is_uncounted(sql, campaign.id).await?) {
                 continue;
             }
             return Ok(Some((mailing, campaign)));

@@ -95,10 +95,14 @@ impl DoneStep {
                 lines
             }
             CampaignState::Closed => {
-                let (members, dollars) = after.result().unwrap_or_default();
-                let reached = match members {
-                    0 => "fewer than 5 members had accepted at the last count".to_owned(),
-                    _ => format!(
+                let reached = match after.result() {
+                    None => {
+                        let counting = format!("{slug} is closed. Its members are still being counted.");
+                        let next = "The service finishes the count. Then the page shows the result, and mail about it goes out.";
+                        return vec![counting, next.to_owned(), took_part()];
+                    }
+                    Some((0, _)) => "fewer than 5 members had accepted at the last count".to_owned(),
+                    Some((members, dollars)) => format!(
                         "at least {} members had accepted at the last count, and save ${} a year",
                         grouped(members),
                         grouped(dollars)

@@ -12,10 +12,12 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 /// How the last sheet counted a participation that is about to change. What changed since that sheet has it already.
 macro_rules! counted {
     () => {
-        "CASE WHEN participations.changed_at > coalesce((SELECT max(d.taken_at) FROM demand_sheets d
-                                                         WHERE d.campaign_id = participations.campaign_id), -1)
-              THEN participations.counted
-              WHEN participations.state IN ('in', 'accepted') THEN participations.state END"
+        concat!(
+            "CASE WHEN participations.changed_at > coalesce(",
+            $crate::campaigns::sheet::last_sheet!("taken_at", "participations.campaign_id"),
+            ", -1) THEN participations.counted
+             WHEN participations.state IN ('in', 'accepted') THEN participations.state END"
+        )
     };
 }
 

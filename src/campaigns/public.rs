@@ -125,7 +125,7 @@ struct Kept {
     at: Tick,
     /// When everything was last read. Changes that the version misses appear within a minute.
     read_at: Tick,
-    version: (i64, i64),
+    version: (i64, i64, i64),
     campaigns: Arc<PublicCampaigns>,
 }
 

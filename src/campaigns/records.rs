@@ -43,9 +43,13 @@ macro_rules! campaigns {
             $crate::campaigns::records::terms_columns!(),
             ", ",
             $crate::campaigns::records::was_public!(),
-            " AS was_public, d.taken_at, d.sheet
-             FROM campaigns c LEFT JOIN demand_sheets d ON d.campaign_id = c.id
-                 AND d.day = (SELECT max(day) FROM demand_sheets last WHERE last.campaign_id = c.id) ",
+            " AS was_public, ",
+            $crate::campaigns::sheet::last_sheet!("taken_at", "c.id"),
+            " AS taken_at, ",
+            $crate::campaigns::sheet::last_sheet!("sheet", "c.id"),
+            " AS sheet, ",
+            $crate::campaigns::sheet::is_counting!(),
+            " AS is_counting FROM campaigns c ",
             $which
         )
     };
@@ -57,12 +61,15 @@ pub(crate) use campaigns;
 pub struct FindCampaignsVersion;
 
 impl Unit for FindCampaignsVersion {
-    type Done = (i64, i64);
+    type Done = (i64, i64, i64);
     const HOW: How = How::Read;
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<(i64, i64), Failure> {
-        let version = "SELECT coalesce((SELECT max(id) FROM campaign_history), 0), coalesce((SELECT max(id) FROM demand_sheets), 0)";
-        Ok(sql.row(version, values![], |row| Ok((row.get(0)?, row.get(1)?))).await?.unwrap_or_default())
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(i64, i64, i64), Failure> {
+        // A count that ends without a sheet changes the last of these alone.
+        let version = "SELECT coalesce((SELECT max(id) FROM campaign_history), 0), coalesce((SELECT max(id) FROM demand_sheets), 0),
+                              (SELECT count(*) FROM campaigns WHERE count_due IS NOT NULL)";
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        Ok(sql.row(version, values![], read).await?.unwrap_or_default())
     }
 }
 
@@ -99,8 +106,8 @@ impl Unit for FindCampaign {
             })
         };
         let history = sql.rows(history, values![id], read).await?;
-        let is_uncounted =
-            campaign.state == CampaignState::Closed && crate::campaigns::sheet::is_uncounted(sql, campaign.id).await?;
+        let is_uncounted = campaign.state == CampaignState::Closed
+            && (campaign.is_counting || crate::campaigns::sheet::is_uncounted(sql, campaign.id).await?);
         let mailings = "SELECT kind, queued, started_at, finished_at, ended_early FROM campaign_mailings WHERE campaign_id = $1 ORDER BY id";
         let read = |row: &Row<'_>| {
             let (kind, finished_at): (String, Option<Timestamp>) = (row.get("kind")?, row.get("finished_at")?);
@@ -218,6 +225,7 @@ pub(crate) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
         closed_at: row.get("closed_at")?,
         terms: terms(row)?,
         sheet,
+        is_counting: row.get("is_counting")?,
     })
 }
 

@@ -224,11 +224,12 @@ async fn go_to(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let id = campaign.id.0;
-    let go = "UPDATE campaigns SET state = $2, active_at = coalesce($3, active_at), closed_at = $4 WHERE id = $1";
+    let step = write_history(sql, id, who, (Some(campaign.state), to), note, now).await?;
+    let go = "UPDATE campaigns SET state = $2, active_at = coalesce($3, active_at), closed_at = $4, count_due = $5 WHERE id = $1";
     let at = |is_it: bool| is_it.then_some(now);
     let is_over = matches!(to, CampaignState::Closed | CampaignState::Cancelled);
-    sql.execute(go, values![id, to.name(), at(to == CampaignState::Active), at(is_over)]).await?;
-    write_history(sql, id, who, (Some(campaign.state), to), note, now).await?;
+    let count_due = step.filter(|_| to.begins_with_count());
+    sql.execute(go, values![id, to.name(), at(to == CampaignState::Active), at(is_over), count_due]).await?;
     // No one hears about a cancelled draft.
     if let Some(kind) = to.mailed_about().filter(|_| to == CampaignState::Gathering || campaign.was_public) {
         let begin = "INSERT INTO campaign_mailings (campaign_id, kind, started_at, finished_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
@@ -245,10 +246,11 @@ async fn write_history(
     (from, to): (Option<CampaignState>, CampaignState),
     note: &str,
     now: Timestamp,
-) -> Result<(), Failure> {
-    let add = "INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note) VALUES ($1, $2, $3, $4, $5, $6)";
+) -> Result<Option<i64>, Failure> {
+    let add = "INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note) VALUES ($1, $2, $3, $4, $5, $6)
+               RETURNING id";
     let from = from.map_or("", CampaignState::name);
-    sql.execute(add, values![campaign, now, who, from, to.name(), note]).await.map(|_| ())
+    sql.insert(add, values![campaign, now, who, from, to.name(), note]).await
 }
 
 /// The campaign with a slug, locked for this unit alone until it ends.

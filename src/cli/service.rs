@@ -1,15 +1,25 @@
 //! The union's name and addresses in what commands print: as they were given to the command, else as the service keeps them.
 
 use super::print_aside;
-use crate::config::UnionSettings;
+use crate::config::{ServiceSettings, UnionSettings};
 use crate::domain::union::Union;
 use crate::domain::union::service::ServiceFacts;
 use crate::installation::FindServiceFacts;
+use crate::operator::Operator;
 use crate::store::Store;
 
 /// Where there is nothing that the service keeps: "the link is made from this command's own settings".
 pub(super) fn never_ran(what: &str) -> String {
     format!("The service has not run with these records yet, so {what} made from this command's own settings.")
+}
+
+/// What the service keeps, but for what was given.
+pub(super) async fn facts(given: &ServiceSettings, operator: &Operator) -> anyhow::Result<ServiceFacts> {
+    let kept = operator.ask(FindServiceFacts).await?;
+    if kept.is_none() && (given.name.is_none() || given.join_site.is_none()) {
+        print_aside(&never_ran("the union's name and links are"));
+    }
+    Ok(given.facts(kept))
 }
 
 /// The facts about the union for a process beside the service. `is_name_given` tells the default name from the same that was given.

@@ -137,7 +137,8 @@ fn error(answer: &Value) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_of_the_page_answers_as_it_says() {
-    let server = Server::start_with(&["--key-per-minute", "1000"]);
+    let facts = ["--name", "Example Union", "--contact-email", "hello@union.example"];
+    let server = Server::start_with(&[&["--key-per-minute", "1000"], &facts[..]].concat());
     twelve_members(&server).await;
     let me = answer(&server, "id -un").trim().to_owned();
     let mut wrong = String::new();
@@ -159,6 +160,7 @@ async fn every_command_of_the_page_answers_as_it_says() {
             count_in(&server, 1, &sheet(5));
         }
         let answered = answer(&server, &command).replace(&format!(" {me} "), " root ");
+        let answered = answered.replace(&format!("http://{}", server.address), "https://union.example");
         // How far a mailing is depends on the moment.
         let lines =
             |text: &str| -> Vec<_> { steady(text).into_iter().filter(|line| !line.starts_with("campaign_")).collect() };
@@ -362,6 +364,8 @@ async fn the_negotiator_reads_notes_and_publishes_nothing() {
         ],
     );
     let introduced = &answers[0]["result"];
+    let instructions = introduced["instructions"].as_str().unwrap();
+    assert!(instructions.starts_with("You negotiate with suppliers for Consumer Union."), "{instructions}");
     assert_eq!(introduced["serverInfo"]["name"], "unionhall-negotiator");
     assert!(introduced["instructions"].as_str().unwrap().contains("You publish nothing"));
     let tools = answers[1]["result"]["tools"].as_array().unwrap();
@@ -390,14 +394,14 @@ async fn the_negotiator_reads_notes_and_publishes_nothing() {
     assert_eq!((&printed["today"], &content(&answers[2])["today"]), (&json!(today), &json!(today)));
     make(&server, "not-counted");
     let uncounted = shown(&server, "not-counted");
-    assert!(uncounted.get("in").is_none() && uncounted.get("accepted").is_none(), "{uncounted}");
+    assert!(uncounted["in"].is_null() && uncounted["accepted"].is_null(), "{uncounted}");
     let uncounted = server.json(&["campaigns", "demand", "not-counted", "--json"]);
     assert_eq!(uncounted["notCounted"], "Not counted yet: fewer than 5 members take part.");
     assert!(uncounted.get("demand").is_none() && uncounted["estimate"].get("allMembers").is_none(), "{uncounted}");
     assert_eq!((&printed["demand"]["in"], &printed["estimate"]["allMembers"]), (&json!(10), &json!(3000)));
     let markdown = done(&server, &["campaigns", "demand", "internet-sample", "--markdown"]);
-    assert!(markdown.starts_with("# Home internet: a sample\n\nHome Internet, everywhere."), "{markdown}");
-    assert!(!markdown.contains('|'), "nothing is named: {markdown}");
+    assert!(markdown.starts_with("# Home internet: a sample\n\n- **From:** Consumer Union\n"), "{markdown}");
+    assert!(!markdown.contains('|') && !markdown.contains('$'), "nothing is named, nothing made up: {markdown}");
     assert_eq!(
         error(&answers[5]),
         "slug: there is no campaign internet-sampel; did you mean internet-sample? listCampaigns names them."
@@ -469,9 +473,60 @@ async fn no_face_names_a_state_of_few() {
     assert_eq!((&read["demand"]["byState"], &read["demand"]["inOtherStates"]), (&json!([cell("CA", 65)]), &json!(50)));
     let bills = (&read["demand"]["byCategory"], &read["demand"]["inOtherCategories"]);
     assert_eq!(bills, (&json!([cell("mobile_bills", 60)]), &json!(0)));
-    holds(
-        &text,
-        &["\n        65  CA\n        50  other states", "\n        60  Mobile Plan\n       <20  other bills\n"],
+    holds(&text, &["\n        65  CA\n        50  elsewhere", "\n        60  Mobile Plan\n       <20  other bills\n"]);
+    holds(&markdown, &["| elsewhere | 50 |\n", "| other bills | fewer than 20 |\n"]);
+}
+
+/// Members who are in, with no service that counts them.
+fn uncounted(people: u32) -> (Home, impl Fn(&[&str]) -> String) {
+    let server = Server::start();
+    make(&server, "internet-sample");
+    done(&server, &["campaigns", "open", "internet-sample", POSTAL]);
+    let home = server.stopped();
+    for n in 1..=people {
+        home.records().execute(&format!(
+            "INSERT INTO people (id, email, email_normalized, mailbox, code, state, created_at)
+             VALUES ({n}, 'p{n}@example.com', 'p{n}@example.com', 'p{n}@example.com', 'code{n:08}', 'member', 1)"
+        ));
+    }
+    home.records().execute(
+        "INSERT INTO participations (campaign_id, person_id, state, in_at, changed_at)
+         SELECT c.id, p.id, 'in', 2, 2 FROM campaigns c, people p",
     );
-    holds(&markdown, &["| other states | 50 |\n", "| other bills | fewer than 20 |\n"]);
+    let (folder, settings) = (home.path().to_owned(), home.records().settings());
+    let run = move |arguments: &[&str]| {
+        let mut command = unionhall(&folder);
+        let output = command.envs(settings.clone()).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    (home, run)
+}
+
+/// What is not counted is told as that, and only a step counts.
+#[test]
+fn reading_the_demand_counts_nothing_and_a_step_counts_at_once() {
+    let (_home, run) = uncounted(12);
+    let json = |arguments: &[&str]| -> Value { serde_json::from_str(&run(arguments)).unwrap() };
+    for form in [&[][..], &["--markdown"], &["--history"]] {
+        let shown = run(&[&["campaigns", "demand", "internet-sample"], form].concat());
+        assert!(shown.contains("Members are being counted: ask again in a minute."), "{shown}");
+        assert!(!shown.contains("fewer than 5") && !shown.contains("<5"), "{shown}");
+    }
+    let demand = json(&["campaigns", "demand", "internet-sample", "--json"]);
+    assert!(demand.get("demand").is_none() && demand["campaign"]["in"].is_null(), "{demand}");
+    assert_eq!(json(&["campaigns", "demand", "internet-sample", "--history", "--json"]), json!([]));
+    assert!(
+        run(&["campaigns", "list"]).contains("gathering    counting  internet-sample"),
+        "{}",
+        run(&["campaigns", "list"])
+    );
+    assert!(run(&["campaigns", "show", "internet-sample"]).contains("\n  published being counted\n"));
+
+    run(&["campaigns", "negotiate", "internet-sample"]);
+    let sheet = run(&["campaigns", "demand", "internet-sample"]);
+    assert!(sheet.contains(": at least 10 members were in, fewer than 5 members had accepted."), "{sheet}");
+    let kept = json(&["campaigns", "demand", "internet-sample", "--history", "--json"]);
+    assert_eq!((kept.as_array().unwrap().len(), &kept[0]["demand"]["in"]), (1, &json!(10)));
+    assert_eq!(json(&["campaigns", "list", "--json"])[0]["in"], 10);
 }

@@ -410,7 +410,7 @@ async fn what_others_see_never_tells_what_one_member_pressed_or_answered() {
             assert_eq!(seen().await, nothing, "{} members are in", n + 1);
         }
         if n == 4 {
-            server.run(&["campaigns", "demand", "somewhere"]);
+            server.run(&["campaigns", "negotiate", "somewhere"]);
             wait_for!(async || listed(&server).await[0]["in"] == 5).await;
         }
     }
@@ -419,6 +419,9 @@ async fn what_others_see_never_tells_what_one_member_pressed_or_answered() {
     members[0].act("/campaigns/somewhere", &[("press", "out")]).await;
     assert_eq!(seen().await, five);
     assert!(five[4].contains("\"in\": 5"), "{}", five[4]);
+    // Nor does a step tell of one.
+    publish(&server, "somewhere", OFFER).await;
+    assert_eq!(listed(&server).await[0]["in"], 5);
 }
 
 /// Each kind of mail about campaigns is switched on the own page, and off by the link of its mail, which looking does not press.

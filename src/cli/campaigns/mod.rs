@@ -6,15 +6,15 @@ mod negotiation;
 mod show;
 mod step;
 
-use anyhow::bail;
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
 use super::ListArgs;
 use crate::campaigns::TakenStep;
 use crate::campaigns::operator_step::{read_note, read_reason};
-use crate::config::{CatalogSettings, PostalSettings, StoreSettings};
+use crate::config::{CatalogSettings, PostalSettings, ServiceSettings, StoreSettings};
 use crate::domain::campaign::record::CampaignDetails;
-use crate::domain::campaign::{CampaignSlug, CampaignStep};
+use crate::domain::campaign::{CampaignSlug, CampaignStep, LastDay};
 use crate::domain::text::did_you_mean;
 use crate::domain::time::Timestamp;
 use crate::operator::Operator;
@@ -82,11 +82,11 @@ pub(super) enum CampaignsCommand {
     Close(StepArgs),
     /// Cancel a campaign, in any state before `closed`. If members had seen it, those who were in are mailed.
     Cancel(StepArgs),
-    /// Print the demand sheet, which a negotiator shows to suppliers.
+    /// Print the demand sheet, which a negotiator shows to suppliers. It counts nothing.
     ///
-    /// A sheet is taken once a day at the most, and only once at least five members are in, out or have accepted who were not when the
-    /// last was taken. Counts are rounded down to a multiple of 5, and a state or another bill is named from 20 members. Savings are
-    /// calculated with the catalog's estimate.
+    /// A sheet is taken once a day, and when the campaign is negotiated, offered, activated and closed, but only once at least five members
+    /// are in, out or have accepted who were not when the last was taken. Counts are rounded down to a multiple of 5, and a state or another
+    /// bill is named from 20 members. Savings are calculated with the catalog's estimate.
     Demand(PrintDemand),
     /// Show the rounds with suppliers that a negotiator recorded.
     Rounds(NamedCampaign),
@@ -146,6 +146,8 @@ pub(super) struct OpenCampaign {
     #[command(flatten)]
     step: StepArgs,
     #[command(flatten)]
+    service: ServiceSettings,
+    #[command(flatten)]
     postal: PostalSettings,
 }
 
@@ -189,12 +191,20 @@ struct NoteArgs {
 pub(super) struct PrintDemand {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
-    /// As a JSON object, for programs.
+    /// As JSON, for programs.
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
-    /// As Markdown, to send to a supplier.
+    /// As Markdown, to send to a supplier: who asks, for what, until when, and the counts.
     #[arg(long)]
     markdown: bool,
+    /// List the sheets that were kept, the newest first, at most 1,000.
+    #[arg(long, conflicts_with = "markdown")]
+    history: bool,
+    /// With --markdown: the last day on which the supplier can answer.
+    #[arg(long, value_name = "DAY", requires = "markdown")]
+    reply_by: Option<LastDay>,
+    #[command(flatten)]
+    service: ServiceSettings,
     #[command(flatten)]
     catalog: CatalogSettings,
     #[command(flatten)]
@@ -250,10 +260,15 @@ pub(super) fn run(command: &CampaignsCommand) -> anyhow::Result<()> {
 
 /// The campaign of that slug; where there is none, the error names those that may be meant.
 pub(super) async fn find(operator: &Operator, slug: &CampaignSlug, now: Timestamp) -> anyhow::Result<CampaignDetails> {
-    if let Some(file) = operator.campaigns().find(slug, now).await? {
-        return Ok(file);
+    match operator.campaigns().find(slug, now).await? {
+        Some(file) => Ok(file),
+        None => Err(no_such(operator, slug, now).await?),
     }
+}
+
+/// There is no campaign of that slug.
+async fn no_such(operator: &Operator, slug: &CampaignSlug, now: Timestamp) -> anyhow::Result<anyhow::Error> {
     let campaigns = operator.campaigns().list(now).await?;
     let near = did_you_mean(slug.as_str(), campaigns.iter().map(|known| known.slug().as_str()), str::to_owned);
-    bail!("there is no campaign {slug};{near} `unionhall campaigns list` shows them")
+    Ok(anyhow!("there is no campaign {slug};{near} `unionhall campaigns list` shows them"))
 }

@@ -3,29 +3,78 @@
 use anyhow::bail;
 use serde_json::json;
 
-use super::{NamedCampaign, PrintDemand, PrintDraft, find};
+use super::{NamedCampaign, PrintDemand, PrintDraft, find, no_such};
 use crate::campaigns::records::{ListOfferDrafts, ListRounds};
-use crate::cli::{print_aside, print_json, print_line, with_live_records};
+use crate::campaigns::sheet::ListSheets;
+use crate::cli::{print_aside, print_json, print_line, print_table, service, with_live_records};
 use crate::clock::Clock;
 use crate::documents::demand_sheet;
-use crate::domain::campaign::record::{NegotiationRound, OfferDraft};
+use crate::domain::campaign::demand::{DemandCell, count_words};
+use crate::domain::campaign::record::{NegotiationRound, OfferDraft, TakenSheet};
+use crate::domain::figure::grouped;
 use crate::domain::text::quote;
-use crate::operations::negotiator::get_demand_sheet::DemandReport;
+use crate::domain::time::Timestamp;
+use crate::operations::negotiator::get_demand_sheet::{BEING_COUNTED, DemandReport};
 
 pub(super) fn demand(task: &PrintDemand) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
+    if task.history {
+        return sheets(task, now);
+    }
     let catalog = task.catalog.read()?;
-    let campaign =
+    let (campaign, facts) =
         with_live_records(&task.store, async |operator| match operator.campaigns().demand(&task.slug, now).await? {
-            Some(campaign) => Ok(campaign),
-            None => Ok(find(&operator, &task.slug, now).await?.campaign),
+            Some(campaign) if task.markdown => Ok((campaign, Some(service::facts(&task.service, &operator).await?))),
+            Some(campaign) => Ok((campaign, None)),
+            None => Err(no_such(&operator, &task.slug, now).await?),
         })?;
     let report = DemandReport::of(&campaign, &catalog, now);
     if task.json {
         return print_json(&report);
     }
-    let sheet = if task.markdown { demand_sheet::markdown(&report) } else { demand_sheet::text(&report) };
-    print_line(sheet.trim_end())
+    let Some(facts) = facts else { return print_line(demand_sheet::text(&report).trim_end()) };
+    if facts.contact_email.is_none() {
+        print_aside("No contact is named: give the service UNIONHALL_CONTACT_EMAIL, or this command --contact-email.");
+    }
+    if report.estimate.from_sample {
+        print_aside(
+            "Estimated savings are left out: those of the sample catalog are made up. Give your own with --catalog or UNIONHALL_CATALOG.",
+        );
+    }
+    print_line(demand_sheet::markdown(&report, &facts, task.reply_by).trim_end())
+}
+
+/// The sheets that were kept.
+fn sheets(task: &PrintDemand, now: Timestamp) -> anyhow::Result<()> {
+    let slug = &task.slug;
+    let (campaign, sheets) = with_live_records(&task.store, async |operator| {
+        let Some(campaign) = operator.campaigns().demand(slug, now).await? else {
+            return Err(no_such(&operator, slug, now).await?);
+        };
+        Ok((campaign, operator.ask(ListSheets(slug.clone())).await?))
+    })?;
+    if task.json {
+        return print_json(&sheets);
+    }
+    let cells = |cells: &[DemandCell], others| {
+        let cells = cells.iter().map(|cell| format!("{} {}", cell.name, grouped(cell.members)));
+        let others = (others > 0).then(|| format!("elsewhere {}", grouped(others)));
+        cells.chain(others).collect::<Vec<_>>().join(", ")
+    };
+    let none = match campaign.is_counting {
+        true => BEING_COUNTED.to_owned(),
+        false => format!("No sheet of {slug} is kept: the first comes once 5 members take part."),
+    };
+    print_table(&sheets, &none, "COUNTED                     IN  ACCEPTED  STATES", |sheet| {
+        let TakenSheet { counted_at, demand } = sheet;
+        let [members_in, accepted] = [demand.members_in, demand.accepted].map(|count| count_words(Some(count)));
+        let states = cells(&demand.by_state, demand.in_other_states);
+        format!("{:<22}{members_in:>8}{accepted:>10}  {states}", counted_at.to_string()).trim_end().to_owned()
+    })?;
+    match campaign.is_counting && !sheets.is_empty() {
+        true => print_line(&format!("\n{BEING_COUNTED}")),
+        false => Ok(()),
+    }
 }
 
 pub(super) fn rounds(task: &NamedCampaign) -> anyhow::Result<()> {

@@ -27,12 +27,15 @@ pub(super) fn list(task: &ListArgs) -> anyhow::Result<()> {
     let none = "No campaigns yet. `unionhall campaigns sample | unionhall campaigns new -` makes a sample.";
     print_table(&campaigns, none, "STATE              IN  SLUG                          NEXT", |campaign| {
         let (state, slug) = (campaign.state.name(), campaign.slug().as_str());
-        let (counted, next) = (count_words(campaign.counted_in()), next(campaign, now));
+        let counted = campaign.counted_in().map_or_else(|| "counting".to_owned(), |count| count_words(Some(count)));
+        let next = next(campaign, now);
         format!("{state:<13}{counted:>8}  {slug:<30}{next}")
     })?;
     match campaigns.is_empty() {
         true => Ok(()),
-        false => print_line("\nIN is counted once a day at the most, and rounded down to a multiple of 5."),
+        false => print_line(
+            "\nIN is counted at each step and once a day, after changes of at least 5 people, and rounded down to a multiple of 5.",
+        ),
     }
 }
 

@@ -6,7 +6,7 @@ use super::{ActivateCampaign, OpenCampaign, StepArgs, find};
 use crate::campaigns::TakenStep;
 use crate::campaigns::operator_step::{RefusedStep, StepNote};
 use crate::cli::audit::act;
-use crate::cli::{print_line, print_lines, remedy, with_live_records};
+use crate::cli::{print_line, print_lines, remedy, service, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignStep;
 
@@ -17,7 +17,9 @@ pub(super) fn open(task: &OpenCampaign) -> anyhow::Result<()> {
              UNIONHALL_POSTAL_ADDRESS"
         );
     }
-    take(&task.step, &TakenStep::Plain(CampaignStep::Open), "campaigns open")
+    take(&task.step, &TakenStep::Plain(CampaignStep::Open), "campaigns open")?;
+    let facts = with_live_records(&task.step.store, async |operator| service::facts(&task.service, &operator).await)?;
+    print_line(&format!("Its page: {}", facts.campaign_page(task.step.slug.as_str())))
 }
 
 pub(super) fn activate(task: &ActivateCampaign) -> anyhow::Result<()> {

@@ -22,9 +22,16 @@ pub const fn coarse(count: u64) -> u64 {
     count - count % COARSE
 }
 
+/// Of members whose count is not taken yet, for the operator.
+pub const BEING_COUNTED: &str = "being counted";
+
 /// A count of a sheet, for the operator.
-pub fn count_words(members: u64) -> String {
-    if members == 0 { format!("<{COARSE}") } else { grouped(members) }
+pub fn count_words(members: Option<u64>) -> String {
+    match members {
+        None => BEING_COUNTED.to_owned(),
+        Some(0) => format!("<{COARSE}"),
+        Some(members) => grouped(members),
+    }
 }
 
 /// What was counted of a campaign. Every count is rounded down to a multiple of five, and a cell is named from twenty members.

@@ -172,6 +172,11 @@ impl CampaignState {
         }
     }
 
+    /// Whether members are counted when it begins.
+    pub const fn begins_with_count(self) -> bool {
+        matches!(self, Self::Negotiating | Self::Offered | Self::Active | Self::Closed)
+    }
+
     /// Whether everybody may see it.
     pub const fn is_public(self) -> bool {
         !matches!(self, Self::Draft | Self::Cancelled)
@@ -320,6 +325,7 @@ pub(crate) mod tests {
             closed_at: None,
             terms: None,
             sheet: None,
+            is_counting: false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::demand::{DemandSheet, count_words};
+use super::demand::{BEING_COUNTED, DemandSheet, count_words};
 use super::draft::CampaignDraft;
 use super::offer::Offer;
 use super::participation::{BadPress, ParticipationState, Press, PressAnswers};
@@ -33,6 +33,16 @@ pub struct CampaignRecord {
     pub terms: Option<ReferralTerms>,
     /// The last one, and when it was taken; none while fewer than five are in.
     pub sheet: Option<(Timestamp, DemandSheet)>,
+    /// Members are about to be counted: what the last sheet has may be old.
+    pub is_counting: bool,
+}
+
+/// A demand sheet that was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TakenSheet {
+    pub counted_at: Timestamp,
+    pub demand: DemandSheet,
 }
 
 /// What a date that was named does by itself.
@@ -197,21 +207,39 @@ impl CampaignRecord {
 
     /// What everybody may know of the members, for the operator.
     pub fn published_words(&self) -> String {
-        let Some((taken_at, sheet)) = &self.sheet else {
-            return "nothing yet: the first count comes once 5 members take part".to_owned();
-        };
-        let [members_in, accepted] = [sheet.members_in, sheet.accepted].map(count_words);
-        format!("{members_in} in, {accepted} accepted, as counted at {taken_at}")
+        match &self.sheet {
+            Some((taken_at, _)) if self.is_counting => {
+                format!("{BEING_COUNTED}; the last count was at {taken_at}")
+            }
+            None if self.is_counting => BEING_COUNTED.to_owned(),
+            Some((taken_at, sheet)) => {
+                let [members_in, accepted] = [sheet.members_in, sheet.accepted].map(|count| count_words(Some(count)));
+                format!("{members_in} in, {accepted} accepted, as counted at {taken_at}")
+            }
+            None => "nothing yet: the first count comes once 5 members take part".to_owned(),
+        }
     }
 
-    /// How many are in, as everybody may know it.
-    pub fn counted_in(&self) -> u64 {
-        self.sheet.as_ref().map_or(0, |(_, sheet)| sheet.members_in)
+    /// How many are in, as everybody may know it. None: being counted.
+    pub fn counted_in(&self) -> Option<u64> {
+        self.counted(|sheet| sheet.members_in)
     }
 
-    /// What was reached: members who accepted, and what they save in a year against the benchmark, in dollars.
+    /// How many of them accepted, likewise.
+    pub fn counted_accepted(&self) -> Option<u64> {
+        self.counted(|sheet| sheet.accepted)
+    }
+
+    /// A zero may be old while members are being counted. Any other figure stands until the next.
+    fn counted(&self, figure: impl Fn(&DemandSheet) -> u64) -> Option<u64> {
+        let count = self.sheet.as_ref().map_or(0, |(_, sheet)| figure(sheet));
+        Some(count).filter(|count| *count > 0 || !self.is_counting)
+    }
+
+    /// What was reached: members who accepted, and what they save in a year against the benchmark, in dollars. None while members are being
+    /// counted.
     pub fn result(&self) -> Option<(u64, u64)> {
-        let offer = self.offer.as_ref()?;
+        let offer = self.offer.as_ref().filter(|_| !self.is_counting)?;
         let accepted = self.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted);
         Some((accepted, accepted * offer.saving()))
     }
@@ -271,7 +299,7 @@ impl MailingEntry {
         let Self { kind, queued, started_at, finished_at, ended_early, waits_for_count } = self;
         let early = if *ended_early { ", before everyone was mailed: its time was over" } else { "" };
         let goes_on = match waits_for_count {
-            true => "waits for the last count of members, which is taken once a day at the most",
+            true => "waits for the last count of members",
             false => "goes on",
         };
         let end = finished_at.map_or_else(|| goes_on.to_owned(), |at| format!("ended at {at}{early}"));

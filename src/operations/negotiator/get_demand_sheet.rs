@@ -25,6 +25,9 @@ impl ObjectInput for DemandRequest {}
 /// Why there is no count yet.
 pub const NOT_COUNTED: &str = "Not counted yet: fewer than 5 members take part.";
 
+/// The same after a step.
+pub const BEING_COUNTED: &str = "Members are being counted: ask again in a minute. The running service counts them.";
+
 /// What members want of a campaign, as counted last.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -34,13 +37,13 @@ pub struct DemandReport {
     /// Today's date, in UTC.
     pub today: LastDay,
     pub campaign: CampaignSummary,
-    /// When members were counted; left out before the first count.
+    /// When members were counted; left out before the first count, and while they are being counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_at: Option<Timestamp>,
     /// Why there is no count; left out once there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_counted: Option<&'static str>,
-    /// What was counted; left out before the first count.
+    /// What was counted; left out before the first count, and while members are being counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demand: Option<DemandSheet>,
     pub estimate: SavingsEstimate,
@@ -117,7 +120,8 @@ pub struct SavingsEstimate {
 
 impl DemandReport {
     pub fn of(campaign: &CampaignRecord, catalog: &Catalog, now: Timestamp) -> Self {
-        let (counted_at, demand) = campaign.sheet.clone().unzip();
+        let (counted_at, demand) = campaign.sheet.clone().filter(|_| !campaign.is_counting).unzip();
+        let why_not = if campaign.is_counting { BEING_COUNTED } else { NOT_COUNTED };
         let mut category = CategorySet::default();
         category.insert(campaign.draft.category);
         let per_member = catalog.savings_of(category);
@@ -127,7 +131,7 @@ impl DemandReport {
             today: LastDay::of(now),
             campaign: CampaignSummary::of(campaign, now),
             counted_at,
-            not_counted: demand.is_none().then_some(NOT_COUNTED),
+            not_counted: demand.is_none().then_some(why_not),
             demand,
             estimate: SavingsEstimate { currency: Usd, per_member, all_members, from_sample: catalog.is_sample() },
             negotiation: None,
@@ -154,7 +158,7 @@ impl Operation for GetDemandSheet {
     fn description(_: &Union) -> String {
         "Returns what to take to the table: how many members are in, by state and by the other bills they ticked, and what they may \
          save. Use it before you speak to a supplier, and quote no other figures.\n\n\
-         It is a stored count, taken once a day at the most and only after the parts of at least five members differ. Every count is \
+         It is a stored count, taken at each step of the campaign and once a day, after the parts of at least five members differ. Every count is \
          rounded down to a multiple of five: say \"at least\". A state or another bill is named from 20 members. It names no member and has \
          no comment of theirs. Being in is no obligation: nobody has agreed to buy.\n\n\
          `negotiation` has the last rounds and drafts that were recorded, by you or before you; show them to no supplier."

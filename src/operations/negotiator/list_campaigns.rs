@@ -49,12 +49,11 @@ pub struct CampaignSummary {
     pub states: Vec<UsState>,
     /// Members are asked until the end of this day.
     pub gather_until: LastDay,
-    /// Members who are in, as counted last: rounded down to a multiple of five, 0 for fewer than five. Left out before the first
-    /// count, which comes once five members take part.
-    #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
+    /// Members who are in, as counted last: rounded down to a multiple of five, 0 for fewer than five. Null while they are being
+    /// counted, and before the first count, which comes once five members take part.
+    #[serde(rename = "in")]
     pub members_in: Option<u64>,
-    /// Of these, members who accepted the offer; rounded and left out likewise.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Of these, members who accepted the offer; rounded, and null, likewise.
     pub accepted: Option<u64>,
     /// What a date does by itself next; left out where none does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,8 +65,9 @@ pub struct CampaignSummary {
 
 impl CampaignSummary {
     pub fn of(campaign: &CampaignRecord, now: Timestamp) -> Self {
-        let CampaignRecord { draft, offer, sheet, .. } = campaign;
-        let (text, sheet) = (draft.text(Language::English), sheet.as_ref().map(|(_, sheet)| sheet));
+        let CampaignRecord { draft, offer, .. } = campaign;
+        let text = draft.text(Language::English);
+        let is_counted = campaign.sheet.is_some();
         Self {
             slug: draft.slug.to_string(),
             category: draft.category,
@@ -76,8 +76,8 @@ impl CampaignSummary {
             summary: text.map(|text| text.summary.clone()).unwrap_or_default(),
             states: draft.states.clone(),
             gather_until: draft.gather_until,
-            members_in: sheet.map(|sheet| sheet.members_in),
-            accepted: sheet.map(|sheet| sheet.accepted),
+            members_in: campaign.counted_in().filter(|_| is_counted),
+            accepted: campaign.counted_accepted().filter(|_| is_counted),
             next: campaign.next_date(now).map(|next| next.to_string()),
             supplier: offer.as_ref().map(|offer| offer.supplier().to_owned()),
         }

@@ -36,12 +36,12 @@ struct ListedCampaign<'a> {
     summary: &'a str,
     /// Empty: all of them.
     states: &'a [UsState],
-    /// Counted once a day, and rounded down to a multiple of five.
+    /// Counted at each step and once a day, and rounded down to a multiple of five. None: being counted.
     #[serde(rename = "in")]
-    members_in: u64,
+    members_in: Option<u64>,
     gather_until: LastDay,
     offer: Option<ListedOffer<'a>>,
-    /// Once it is closed.
+    /// Once it is closed and its members are counted.
     result: Option<ListedResult>,
 }
 

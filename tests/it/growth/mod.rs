@@ -202,7 +202,8 @@ fn commands(server: &Server, steps: &Path) {
     for line in [
         "keys list", "partners list", "members count", "members show ana@gmail.com", "members find r7@",
         "signups status", "mail list", "campaigns list", "campaigns show gathers", "campaigns demand gathers",
-        "campaigns rounds gathers", "rewards list", "rewards review", "stats", "audit", "operator list", "doctor",
+        "campaigns demand gathers --history", "campaigns demand gathers --markdown", "campaigns rounds gathers",
+        "rewards list", "rewards review", "stats", "audit", "operator list", "doctor",
     ] {
         command(server, steps, &line.split(' ').collect::<Vec<_>>());
     }

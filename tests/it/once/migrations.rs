@@ -140,6 +140,9 @@ const ROWS_OF_1_0_0: &str = "
     INSERT INTO campaigns (id, slug, definition, state, gather_until, created_at)
         VALUES (1, 'internet-2027', 'x', 'gathering', 1, 1);
     INSERT INTO participations (campaign_id, person_id, state, in_at, changed_at) VALUES (1, 1, 'in', 2, 2);
+    INSERT INTO campaigns (id, slug, definition, state, gather_until, created_at, closed_at) VALUES
+        (2, 'closed-2027', 'x', 'closed', 1, 1, 5), (3, 'counted-2027', 'x', 'closed', 1, 1, 5);
+    INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet) VALUES (2, 0, 4, 'x'), (3, 0, 6, 'x');
     INSERT INTO sign_ups (id, person_id, state, consent_version, created_at, updated_at, expires_at) VALUES
         (1, 1, 'confirmed', 1, 1, 1, 9), (2, 2, 'pending', 1, 1, 1, 9);
     INSERT INTO sign_ins (id, person_id, browser, mailed, created_at, expires_at) VALUES
@@ -148,6 +151,9 @@ const ROWS_OF_1_0_0: &str = "
         (1, 'already_member', 'ana@example.com', 3, 3, NULL, 4), (2, 'confirm', 'gus@example.com', 2, 2, 2, NULL);
     INSERT INTO outbox (sign_in_id, kind, recipient, created_at, send_after, given_up_at) VALUES
         (1, 'sign_in', 'ana@example.com', 5, 5, 6), (2, 'sign_in', 'ana@example.com', 7, 7, NULL)";
+
+/// What 1.0.0 closed and did not count since.
+const COUNTS_DUE: &str = "SELECT slug || ' ' || count_due FROM campaigns WHERE count_due IS NOT NULL";
 
 async fn counts_mail_of_1_0_0(store: &Store) {
     let MailFigures { waiting, held, given_up, oldest, .. } = store.run(FindMailFigures).await.unwrap();
@@ -231,6 +237,8 @@ fn records_of_1_0_0_are_brought_up_to_date_on_sqlite() {
     let part = "SELECT state || in_at || changed_at || coalesce(counted, '-') FROM participations";
     let part: String = Connection::open(&path).unwrap().query_row(part, [], |row| row.get(0)).unwrap();
     assert_eq!(part, "in22-");
+    let due: String = Connection::open(&path).unwrap().query_row(COUNTS_DUE, [], |row| row.get(0)).unwrap();
+    assert_eq!(due, "closed-2027 0");
 }
 
 /// A node of 1.0.0 goes on beside the new one.
@@ -253,6 +261,7 @@ async fn records_of_1_0_0_are_brought_up_to_date_on_postgres() {
     assert_eq!(i64::from(version.get::<_, i32>(0)), TODAY);
     let part = "SELECT state || in_at || changed_at || coalesce(counted, '-') FROM participations";
     assert_eq!(client.query_one(part, &[]).await.unwrap().get::<_, String>(0), "in22-");
+    assert_eq!(client.query_one(COUNTS_DUE, &[]).await.unwrap().get::<_, String>(0), "closed-2027 0");
     drop(client);
 }
 

@@ -94,8 +94,9 @@ impl<'a> CampaignCard<'a> {
             bill: page.words.category(campaign.draft.category),
             places: places(page.words, campaign),
             count: match count {
-                0 => words.count_few.to_string(),
-                count => words.count.put("count", grouped(count)).plain(),
+                None => words.count_counting.to_string(),
+                Some(0) => words.count_few.to_string(),
+                Some(count) => words.count.put("count", grouped(count)).plain(),
             },
             short: short(page.words, campaign, page.now),
             result: result(page.words, campaign),

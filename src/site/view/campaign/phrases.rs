@@ -97,10 +97,14 @@ pub(super) fn stands(words: &'static Words, campaign: &CampaignRecord, now: Time
 
 /// What was reached, once it is closed.
 pub(super) fn result(words: &Words, campaign: &CampaignRecord) -> Option<String> {
-    let (accepted, saved) = campaign.result().filter(|_| campaign.state == CampaignState::Closed)?;
-    Some(match accepted {
-        0 => words.campaign.result_few.to_string(),
-        accepted => {
+    if campaign.state != CampaignState::Closed {
+        return None;
+    }
+    Some(match campaign.result() {
+        None if campaign.is_counting => words.campaign.result_counting.to_string(),
+        None => return None,
+        Some((0, _)) => words.campaign.result_few.to_string(),
+        Some((accepted, saved)) => {
             let text = words.campaign.result_text.put("members", words.members(accepted));
             text.put("amount", format!("${}", grouped(saved))).plain()
         }

@@ -1,13 +1,17 @@
 //! Campaigns: steps, presses and sheets, held to a model that knows no SQL.
 
 use super::*;
+use unionhall::campaigns::admin::CampaignAdmin;
 use unionhall::campaigns::negotiation::{AddOfferDraft, AddRound};
+use unionhall::campaigns::operator_step::StepNote;
 use unionhall::campaigns::records::{FindCampaignsVersion, ListOfferDrafts, ListRounds};
+use unionhall::campaigns::sheet::{DueSheet, EndCount, KeepSheet, ListDueSheets, ListSheets};
 use unionhall::campaigns::states::{EditCampaign, StepByDate};
 use unionhall::campaigns::{Edited, Made, Noted, worker};
 use unionhall::domain::campaign::CampaignState;
 use unionhall::domain::campaign::participation::BadPress;
 use unionhall::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
+use unionhall::store::sql::{Failure, How, Sql, Value};
 
 /// NOW is 2027-01-15.
 pub(super) fn definition(slug: &str, states: &str) -> String {
@@ -347,7 +351,7 @@ pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixtur
     let (mut now, mut last) = (NOW, seen(store, "all").await);
     // Who is in, now and when the last sheet was taken.
     let (mut is_in, mut was_in) = (HashSet::new(), HashSet::new());
-    let (mut sheets, mut named) = (0, 0);
+    let (mut sheets, mut named, mut same_day) = (0, 0, 0);
     for round in 0..400 {
         now = now.plus(Duration::from_secs(1 + pick(7200) as u64));
         let who = pick(people.len());
@@ -359,6 +363,11 @@ pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixtur
         } else {
             is_in.remove(&who)
         };
+        // A step asks for a sheet, whenever it comes.
+        let step_taken = round % 3 == 0;
+        if step_taken {
+            store.run(AskForCount("all")).await.unwrap();
+        }
         worker::work(&**store as &Store, || now).await.unwrap();
         let shown = seen(store, "all").await;
         if shown != last {
@@ -366,7 +375,9 @@ pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixtur
             let differ = is_in.symmetric_difference(&was_in).count();
             assert!(differ >= 5, "{round}: {differ} people between two sheets");
             let day = |time: Timestamp| time.as_millis() / 86_400_000;
-            assert!(last.is_none_or(|(before, _)| day(before) < day(taken_at)), "{round}: two sheets a day");
+            let is_new_day = last.is_none_or(|(before, _)| day(before) < day(taken_at));
+            assert!(is_new_day || step_taken, "{round}: two sheets a day");
+            same_day += usize::from(!is_new_day);
             let counts = [sheet.members_in, sheet.accepted, sheet.in_other_states, sheet.in_other_categories];
             let cells = sheet.by_state.iter().chain(&sheet.by_category).map(|cell| cell.members);
             assert!(counts.into_iter().chain(cells.clone()).all(|count| count % 5 == 0), "{sheet:?}");
@@ -378,7 +389,147 @@ pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixtur
             was_in.clone_from(&is_in);
         }
     }
-    assert!(sheets >= 5 && named >= 5, "{sheets} {named}");
+    assert!(sheets >= 5 && named >= 5 && same_day >= 5, "{sheets} {named} {same_day}");
+}
+
+/// Asks for a count as a step does, any number of times.
+struct AskForCount(&'static str);
+
+impl Unit for AskForCount {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let ask = "UPDATE campaigns SET count_due = (SELECT max(id) FROM campaign_history) WHERE slug = $1";
+        sql.execute(ask, &[Value::from(self.0)]).await.map(|_| ())
+    }
+}
+
+/// Members of a campaign, who are in.
+async fn members_in(fixture: &Fixture, of: &str, count: u8) -> Vec<Nonce> {
+    let mut people = Vec::new();
+    for n in 0..count {
+        let person = fixture.member(&format!("p{n}@example.com"), Some(UsState::CA), "internet", n + 1).await;
+        fixture.run(pressing(&person, of, Press::In, None, NOW)).await;
+        people.push(person);
+    }
+    people
+}
+
+/// A zero is never shown for members who were not counted yet; nor is a new figure for the moves of fewer than five.
+pub(super) async fn each_step_counts_its_members_after_changes_of_five(fixture: &Fixture) {
+    let store: &Store = &fixture.store;
+    fixture.make_campaign("all", "").await;
+    fixture.step("all", CampaignStep::Open, NOW).await;
+    let shown = async || {
+        let campaign = fixture.campaign("all").await;
+        (campaign.is_counting, campaign.counted_in(), campaign.counted_accepted())
+    };
+    assert_eq!(shown().await, (false, Some(0), Some(0)));
+    let people = members_in(fixture, "all", 30).await;
+    assert_eq!(shown().await, (true, None, None), "nobody has counted the thirty");
+    let at = |second: u32| NOW.plus(Duration::from_secs(second.into()));
+    let work = async |second| worker::work(store, || at(second)).await.unwrap();
+    let press = async |who: std::ops::Range<usize>, what, second| {
+        for person in &people[who] {
+            let done = fixture.run(pressing(person, "all", what, None, at(second))).await;
+            assert!(matches!(done, Pressed::Done(_)), "{done:?}");
+        }
+    };
+    work(1).await;
+    assert_eq!(shown().await, (false, Some(30), Some(0)));
+    // The day has its sheet. A step whose count would tell of four takes none, and pages do not wait for one.
+    press(0..4, Press::Out, 2).await;
+    fixture.step("all", CampaignStep::Negotiate, at(3)).await;
+    assert_eq!(shown().await, (true, Some(30), None), "an older figure stands, an older zero does not");
+    let version = store.run(FindCampaignsVersion).await.unwrap();
+    work(4).await;
+    assert_eq!(shown().await, (false, Some(30), Some(0)));
+    assert_ne!(store.run(FindCampaignsVersion).await.unwrap(), version, "pages look again");
+    // With a fifth another sheet of the day is taken, not before the next step.
+    press(4..5, Press::Out, 5).await;
+    work(6).await;
+    assert_eq!(shown().await, (false, Some(30), Some(0)));
+    fixture.step("all", CampaignStep::Offer, at(7)).await;
+    work(8).await;
+    assert_eq!(shown().await, (false, Some(25), Some(0)));
+    press(5..17, Press::Accept, 9).await;
+    fixture.step("all", CampaignStep::Activate, at(10)).await;
+    assert_eq!(shown().await, (true, Some(25), None));
+    work(11).await;
+    assert_eq!(shown().await, (false, Some(25), Some(10)));
+    press(17..25, Press::Accept, 12).await;
+    let admin = CampaignAdmin::new(store.clone()).counting_for(Duration::ZERO);
+    let note = || StepNote { who: "op", note: "", mails: true };
+    let close = TakenStep::Plain(CampaignStep::Close);
+    let done = admin.take_step(&slug("all"), close, note(), at(13)).await.unwrap().unwrap();
+    assert_eq!(done.after.result(), None);
+    let said = done.words(true, at(13), |_, _| String::new());
+    assert_eq!(said[0], "all is closed. Its members are still being counted.");
+    let waits = async || {
+        let mailings = store.run(FindCampaign(slug("all"))).await.unwrap().unwrap().mailings;
+        mailings.last().map(|mailing| mailing.waits_for_count)
+    };
+    assert_eq!(waits().await, Some(true), "no mail tells an old result");
+    work(15).await;
+    assert_eq!((waits().await, fixture.campaign("all").await.result()), (Some(false), Some((20, 4800))));
+    // What was kept, the newest first.
+    let kept = store.run(ListSheets(slug("all"))).await.unwrap();
+    let kept: Vec<_> = kept.iter().map(|sheet| (sheet.demand.members_in, sheet.demand.accepted)).collect();
+    assert_eq!(kept, [(25, 20), (25, 10), (25, 0), (30, 0)]);
+    assert!(store.run(ListSheets(slug("none"))).await.unwrap().is_empty());
+}
+
+pub(super) async fn a_step_waits_for_its_count_and_needs_no_worker(fixture: &Fixture) {
+    let store: &Store = &fixture.store;
+    fixture.make_campaign("all", "").await;
+    fixture.step("all", CampaignStep::Open, NOW).await;
+    let people = members_in(fixture, "all", 12).await;
+    let admin = CampaignAdmin::new(store.clone());
+    let at = |second: u32| NOW.plus(Duration::from_secs(second.into()));
+    let take = async |step, second| {
+        let note = StepNote { who: "op", note: "", mails: true };
+        admin.take_step(&slug("all"), step, note, at(second)).await.unwrap().unwrap().after
+    };
+    let offer = Box::new(Offer::parse(OFFER).unwrap());
+    let offered = take(TakenStep::Offer(offer, OFFER.to_owned()), 1).await;
+    assert_eq!((offered.is_counting, offered.counted_in()), (false, Some(10)));
+    // Reading is no counting.
+    for person in &people[..7] {
+        fixture.run(pressing(person, "all", Press::Accept, None, at(2))).await;
+    }
+    let read = admin.demand(&slug("all"), at(90_000)).await.unwrap().unwrap();
+    assert_eq!(read.sheet, offered.sheet);
+    take(TakenStep::Activate(TERMS), 3).await;
+    let closed = take(TakenStep::Plain(CampaignStep::Close), 4).await;
+    assert_eq!((closed.is_counting, closed.result()), (false, Some((5, 1200))));
+}
+
+/// Two nodes count the same, or a step is taken meanwhile: a sheet that is old already is not kept.
+pub(super) async fn a_count_that_was_overtaken_is_not_kept(fixture: &Fixture) {
+    let store: &Store = &fixture.store;
+    fixture.make_campaign("all", "").await;
+    fixture.step("all", CampaignStep::Open, NOW).await;
+    members_in(fixture, "all", 6).await;
+    let due = async || store.run(ListDueSheets(NOW)).await.unwrap().pop();
+    let keep = async |due: DueSheet| {
+        let sheet = unionhall::domain::campaign::demand::DemandSheet { members_in: 5, ..Default::default() };
+        store.run(KeepSheet { due, sheet, now: NOW }).await.unwrap()
+    };
+    let daily = due().await.unwrap();
+    assert_eq!((daily.step, daily.last, daily.is_enough), (None, None, true));
+    fixture.step("all", CampaignStep::Negotiate, NOW).await;
+    assert!(!keep(daily).await, "a step was taken");
+    let negotiated = due().await.unwrap();
+    assert!(negotiated.step.is_some());
+    fixture.step("all", CampaignStep::Offer, NOW).await;
+    assert!(!keep(negotiated).await, "and another");
+    store.run(EndCount(negotiated)).await.unwrap();
+    let offered = due().await.unwrap();
+    assert_eq!(offered.step, negotiated.step.map(|step| step + 1), "what the later step asked for stands");
+    assert!(keep(offered).await);
+    assert!(!keep(offered).await, "another node was first");
+    assert_eq!(due().await, None);
 }
 
 pub(super) async fn a_sheet_follows_people_whose_part_differs_and_names_no_state_of_few(fixture: &Fixture) {

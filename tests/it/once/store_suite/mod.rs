@@ -287,6 +287,9 @@ suite! {
     an_offer_goes_to_those_who_are_in_and_the_result_to_those_who_took_part
     campaign_mail_that_waits_holds_up_the_mailing_and_nothing_else
     reports_of_campaign_mail_are_about_their_person
+    each_step_counts_its_members_after_changes_of_five
+    a_step_waits_for_its_count_and_needs_no_worker
+    a_count_that_was_overtaken_is_not_kept
     no_sequence_of_sheets_tells_a_persons_state_or_answer
     a_sheet_follows_people_whose_part_differs_and_names_no_state_of_few
     a_negotiators_notes_are_bounded_and_kept

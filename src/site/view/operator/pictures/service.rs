@@ -2,7 +2,7 @@
 
 use super::{CHART_ROWS, DataTable, Picture, PictureContent, row, share};
 use crate::domain::campaign::CampaignState;
-use crate::domain::campaign::demand::count_words;
+use crate::domain::campaign::demand::{BEING_COUNTED, count_words};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::{capped, counted, grouped, money};
 use crate::domain::language::Language;
@@ -129,7 +129,7 @@ pub(in crate::site) fn title(campaign: &CampaignRecord) -> &str {
 
 /// Members who accepted, as the last sheet has it.
 pub(in crate::site) fn accepted(campaign: &CampaignRecord) -> String {
-    count_words(campaign.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted))
+    count_words(campaign.counted_accepted())
 }
 
 /// What happens next: by a date, or by a button.
@@ -164,7 +164,10 @@ pub(super) fn campaigns(overview: &Overview) -> Picture {
             let taken = STEPS.iter().position(|state| *state == campaign.state).map(|place| place as u64 + 1);
             let value = match campaign.state {
                 CampaignState::Draft | CampaignState::Cancelled => campaign.state.name().to_owned(),
-                state => format!("{} · {} in", state.name(), count_words(campaign.counted_in())),
+                state => match campaign.counted_in() {
+                    None => format!("{} · {BEING_COUNTED}", state.name()),
+                    counted => format!("{} · {} in", state.name(), count_words(counted)),
+                },
             };
             (title(campaign).to_owned(), value, taken)
         });
