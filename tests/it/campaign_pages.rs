@@ -6,7 +6,17 @@ use unionhall::domain::mail::PersonRef;
 
 use crate::own_page::{enter, invite, join, newest_request, start};
 
-pub(crate) const OFFER: &str = r#"
+/// As it is kept.
+pub(crate) const OFFER: &str = r#"{"number":1,"units":1,"uses_a_year":null,
+ "bid":{"supplier":"Example Fiber","steps":[{"from_month":1,"price":{"cents":4800,"per":"month"}}],"fees":[],"term_months":12,
+  "exit_fee_cents":0,"states":[],"new_customers_only":false,"needs_members":null,"valid_until":"2099-03-31","commission_cents":2500,
+  "evidence":null},
+ "benchmark":{"price":{"cents":6800,"per":"month"},"source":"FCC urban rate survey","url":"https://fcc.example/rates","date":"2026-12-01"},
+ "decide_by":"2099-03-15","open_until":null,"complaints":"help@fiber.example",
+ "text":{"en":{"how":"Order with the code that you are mailed."},"es":{"how":"Haz tu pedido con el código que te llega."}}}"#;
+
+/// As version 1.0.0 took it.
+const OLD_OFFER: &str = r#"
 supplier = "Example Fiber"
 annual_saving = 240
 term_months = 12
@@ -56,7 +66,7 @@ pub(crate) async fn step(server: &Server, slug: &str, state: &str) {
 pub(crate) async fn publish(server: &Server, slug: &str, offer: &str) {
     server.execute(&format!("UPDATE campaigns SET offer = '{offer}', decide_by = 47190 WHERE slug = '{slug}'"));
     step(server, slug, "offered").await;
-    let day = offer.split("decide_by = ").nth(1).unwrap()[..10].to_owned();
+    let day = offer.split("decide_by").nth(1).unwrap().trim_start_matches(['"', ':', ' ', '='])[..10].to_owned();
     wait_for!(async || {
         listed(server).await.iter().any(|one| one["slug"] == slug && one["offer"]["decideBy"] == day.as_str())
     })
@@ -140,8 +150,13 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
             "summary": "Más rápido por menos.", "states": ["CA", "OR"], "in": 1230, "gatherUntil": "2099-01-31",
             "offer": {
                 "supplier": "Example Fiber", "price": "$48 al mes", "annualSaving": 240, "termMonths": 12,
-                "exitFee": "Ninguno, nunca", "complaints": "help@fiber.example", "decideBy": "2099-03-15",
-                "benchmark": { "price": "$68 al mes", "source": "FCC urban rate survey", "date": "2026-12-01" },
+                "allInCents": 57600, "allIn": "$576 al año", "fees": [], "commissionCents": 2500,
+                "states": [], "newCustomersOnly": false, "needsMembers": null,
+                "exitFee": "Ninguno", "complaints": "help@fiber.example", "decideBy": "2099-03-15",
+                "benchmark": {
+                    "price": "$68 al mes", "allInCents": 81600, "source": "FCC urban rate survey",
+                    "url": "https://fcc.example/rates", "date": "2026-12-01",
+                },
                 "openUntil": null, "details": null, "how": "Haz tu pedido con el código que te llega.",
             },
             "result": null,
@@ -153,12 +168,13 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
     holds(
         &shown,
         &[
-            "$48 a month", "12 months", "None, ever", "$240 a year",
-            "$68 a month (FCC urban rate survey, Dec 1, 2026)", "Mar 15, 2099", "mailto:help@fiber.example",
+            "$576 a year", "$48 a month", "12 months", "About $240 a year", "https://fcc.example/rates",
+            "$816 a year, at $68 a month (FCC urban rate survey, Dec 1, 2026)", "Mar 15, 2099", "mailto:help@fiber.example",
+            "Example Fiber pays the union $25 for each member who switches.",
             "Order with the code that you are mailed.",
         ],
     );
-    page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "$68 al mes (FCC urban rate survey, 1 de ");
+    page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "a razón de $68 al mes (FCC urban rate survey, 1 de ");
     step(&server, "internet-2099", "active").await;
     page(&server.get("/campaigns/internet-2099").await, 200, "The deal has started.");
     step(&server, "internet-2099", "closed").await;
@@ -223,6 +239,13 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     step(&server, "everywhere", "offered").await;
     leads(&ana.act(path, &[("press", "pass")]).await, "/campaigns/everywhere?done=pass");
     assert_eq!(part(&server, "everywhere"), "passed");
+    // One of version 1.0.0 runs to its end, and says that nobody reckoned it.
+    publish(&server, "everywhere", OLD_OFFER).await;
+    let shown = page(&ana.get(path).await, 200, "The figures of this offer are its supplier");
+    holds(&shown, &["$48 a month", "None, ever", "About $240 a year", "$68 a month (FCC urban rate survey, Dec 1, 2026)"]);
+    let old = &listed(&server).await[0]["offer"];
+    assert_eq!((&old["allInCents"], &old["annualSaving"], &old["price"]), (&Value::Null, &json!(240), &json!("$48 a month")));
+    page(&ana.get("/campaigns/everywhere?lang=es").await, 200, "$68 al mes (FCC urban rate survey");
     // After its last day nobody can accept.
     publish(&server, "everywhere", &OFFER.replace("2099-03-15", "2020-03-15")).await;
     let shown = page(&ana.act(path, &[("press", "accept")]).await, 409, "The last day to accept was Mar 15, 2020");
@@ -265,6 +288,46 @@ async fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
         400,
         "This campaign is for California and Oregon",
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_says_whom_it_is_for_and_only_they_accept_it() {
+    let (server, key) = start();
+    open(&server, "everywhere", "").await;
+    join(&server, &key, "ana@example.com", None).await;
+    join(&server, &key, "ben@example.com", None).await;
+    let mut ana = Browser::member(&server, 1, "ana@example.com").await;
+    let mut ben = Browser::member(&server, 2, "ben@example.com").await;
+    ben.change_answers(&[("usState", "NY"), ("internet", "true")]).await;
+    let path = "/campaigns/everywhere";
+    for one in [&mut ana, &mut ben] {
+        leads(&one.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");
+    }
+    let west = OFFER.replace("\"states\":[]", "\"states\":[\"CA\",\"OR\"]");
+    publish(&server, "everywhere", &west).await;
+    let shown = page(&ben.get(path).await, 200, "This offer isn&#39;t available in New York.");
+    assert!(!shown.contains("value=\"accept\"") && shown.contains("value=\"pass\""), "{shown}");
+    page(&ben.get("/campaigns/everywhere?lang=es").await, 200, "Esta oferta no está disponible en Nueva York.");
+    page(&ben.act(path, &[("press", "accept")]).await, 400, "for members in California and Oregon");
+    let shown = page(&ana.get(path).await, 200, "This offer is for California and Oregon.");
+    assert!(!shown.contains("This offer is for you"), "she is asked first");
+    page(&ana.act(path, &[("press", "accept")]).await, 400, "Choose the state you live in");
+    page(&ana.act(path, &[("press", "accept"), ("usState", "NY")]).await, 400, "isn&#39;t available in New York");
+    assert_eq!(server.json(&["members", "show", "ana@example.com", "--json"])["usState"], Value::Null);
+    let new = west.replace("\"new_customers_only\":false", "\"new_customers_only\":true");
+    publish(&server, "everywhere", &new).await;
+    page(&ana.get(path).await, 200, "Are you a customer of Example Fiber now?");
+    let at = [("press", "accept"), ("usState", "OR")];
+    page(&ana.act(path, &at).await, 400, "Answer the question whether you&#39;re a customer");
+    page(&ana.act(path, &[at[0], at[1], ("customer", "maybe")]).await, 400, "Answer the question");
+    page(&ana.act(path, &[at[0], at[1], ("customer", "yes")]).await, 400, "only for new customers of Example Fiber");
+    assert_eq!(part(&server, "everywhere"), "in");
+    leads(&ana.act(path, &[at[0], at[1], ("customer", "no")]).await, "/campaigns/everywhere?done=accept");
+    assert_eq!(server.json(&["members", "show", "ana@example.com", "--json"])["usState"], "OR");
+    assert!(!page(&ana.get(path).await, 200, "You accepted the offer.").contains("Are you a customer"));
+    publish(&server, "everywhere", &west).await;
+    leads(&ana.act(path, &[("press", "pass")]).await, "/campaigns/everywhere?done=pass");
+    page(&ana.get(path).await, 200, "This offer is for you.");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 use super::*;
 use unionhall::campaigns::admin::CampaignAdmin;
+use unionhall::campaigns::bids::{AddBid, BidAdded, ListBids};
 use unionhall::campaigns::negotiation::{AddOfferDraft, AddRound};
 use unionhall::campaigns::operator_step::StepNote;
 use unionhall::campaigns::records::{FindCampaignsVersion, ListOfferDrafts, ListRounds};
@@ -9,6 +10,8 @@ use unionhall::campaigns::sheet::{DueSheet, EndCount, KeepSheet, ListDueSheets, 
 use unionhall::campaigns::states::{EditCampaign, StepByDate};
 use unionhall::campaigns::{Edited, Made, Noted, worker};
 use unionhall::domain::campaign::CampaignState;
+use unionhall::domain::campaign::bid::Bid;
+use unionhall::domain::campaign::offer::{Proposal, Publication};
 use unionhall::domain::campaign::participation::BadPress;
 use unionhall::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
 use unionhall::store::sql::{Failure, How, Sql, Value};
@@ -17,14 +20,27 @@ use unionhall::store::sql::{Failure, How, Sql, Value};
 pub(super) fn definition(slug: &str, states: &str) -> String {
     format!(
         "slug = \"{slug}\"\ncategory = \"internet\"\nstates = [{states}]\ngather_until = 2027-01-20\n\
-         [text.en]\ntitle = \"Home internet\"\nsummary = \"Less.\"\n[text.es]\ntitle = \"Internet\"\nsummary = \"Menos.\"\n"
+         [text.en]\ntitle = \"Home internet\"\nsummary = \"Less.\"\n[text.es]\ntitle = \"Internet\"\nsummary = \"Menos.\"\n\
+         [benchmark]\nprice = {{ cents = 6800, per = \"month\" }}\nsource = \"survey\"\nurl = \"https://survey.example\"\n\
+         date = 2026-12-01\n"
     )
 }
 
-pub(super) const OFFER: &str = "supplier = \"Example Fiber\"\nannual_saving = 240\nterm_months = 12\ndecide_by = 2027-01-25\n\
-    open_until = 2027-01-28\ncomplaints = \"help@fiber.example\"\n\
-    benchmark = { price = \"$68 a month\", source = \"survey\", date = 2026-12-01 }\n\
-    [text.en]\nprice = \"$48\"\nexit_fee = \"None\"\n[text.es]\nprice = \"$48\"\nexit_fee = \"Ninguno\"\n";
+/// The first bid of each campaign.
+pub(super) const BID: &str = "supplier = \"Example Fiber\"\nprice = { cents = 4800, per = \"month\" }\nterm_months = 12\nexit_fee_cents = 0\n\
+    commission_cents = 2500\nvalid_until = 2028-12-31\n";
+
+const OFFER: &str = "bid = 1\ndecide_by = 2027-01-25\nopen_until = 2027-01-28\ncomplaints = \"help@fiber.example\"\n[text.en]\n[text.es]\n";
+
+/// Members decide until the first of these days, and later ones until the other.
+pub(super) fn publication([decide_by, open_until]: [&str; 2]) -> TakenStep {
+    let proposal = Proposal::parse(&OFFER.replace("2027-01-25", decide_by).replace("2027-01-28", open_until)).unwrap();
+    TakenStep::Offer(Box::new(Publication { proposal, outside_mandate: None, figures_checked: None }))
+}
+
+pub(super) fn bidding(of: &str, bid: &str, now: Timestamp) -> AddBid {
+    AddBid { slug: slug(of), bid: Bid::parse(bid).unwrap(), who: "op".to_owned(), now }
+}
 
 /// Small groups, so that few people make one.
 pub(super) const TERMS: ReferralTerms =
@@ -48,7 +64,10 @@ impl Fixture {
 
     pub(super) async fn step(&self, of: &str, step: CampaignStep, now: Timestamp) -> Stepped {
         let step = match step {
-            CampaignStep::Offer => TakenStep::Offer(Box::new(Offer::parse(OFFER).unwrap()), OFFER.to_owned()),
+            CampaignStep::Offer => {
+                self.run(bidding(of, BID, now)).await;
+                publication(["2027-01-25", "2027-01-28"])
+            }
             CampaignStep::Activate => TakenStep::Activate(TERMS),
             step => TakenStep::Plain(step),
         };
@@ -491,8 +510,8 @@ pub(super) async fn a_step_waits_for_its_count_and_needs_no_worker(fixture: &Fix
         let note = StepNote { who: "op", note: "", mails: true };
         admin.take_step(&slug("all"), step, note, at(second)).await.unwrap().unwrap().after
     };
-    let offer = Box::new(Offer::parse(OFFER).unwrap());
-    let offered = take(TakenStep::Offer(offer, OFFER.to_owned()), 1).await;
+    fixture.run(bidding("all", BID, NOW)).await;
+    let offered = take(publication(["2027-01-25", "2027-01-28"]), 1).await;
     assert_eq!((offered.is_counting, offered.counted_in()), (false, Some(10)));
     // Reading is no counting.
     for person in &people[..7] {
@@ -626,4 +645,48 @@ pub(super) async fn a_negotiators_notes_are_bounded_and_kept(fixture: &Fixture) 
     }
     assert_eq!(propose().await, Ok(Noted::Full));
     assert_eq!(fixture.run(ListOfferDrafts(slug("all"))).await[0].file, OFFER);
+}
+
+pub(super) async fn bids_are_numbered_and_the_offer_is_made_of_one(fixture: &Fixture) {
+    fixture.make_campaign("all", "\"CA\", \"OR\"").await;
+    let add = async |bid: &str| fixture.run(bidding("all", bid, NOW)).await;
+    assert_eq!(add(BID).await, BidAdded::NotNow(CampaignState::Draft));
+    assert_eq!(fixture.run(bidding("none", BID, NOW)).await, BidAdded::Unknown);
+    fixture.step("all", CampaignStep::Open, NOW).await;
+    let needing = BID.replacen("supplier", "needs_members = 3\nsupplier", 1);
+    let other = BID.replace("Example Fiber", "Other Net").replace("4800", "5200");
+    for (number, bid) in [(1, BID), (2, other.as_str()), (3, needing.as_str())] {
+        assert_eq!(add(bid).await, BidAdded::Done(number));
+    }
+    let elsewhere = BID.replacen("supplier", "states = [\"NY\"]\nsupplier", 1);
+    let BidAdded::Refused(wrong) = add(&elsewhere).await else { panic!("it is taken") };
+    assert_eq!(wrong.0, ["states: the campaign is not for NY"]);
+    let bids = fixture.run(ListBids(slug("all"))).await;
+    let kept: Vec<_> = bids.iter().map(|bid| (bid.number, bid.bid.supplier.as_str(), bid.is_superseded)).collect();
+    assert_eq!(kept, [(1, "Example Fiber", true), (2, "Other Net", false), (3, "Example Fiber", false)]);
+
+    let publish = async |bid: u32| {
+        let TakenStep::Offer(mut publication) = publication(["2027-01-25", "2027-01-28"]) else { unreachable!() };
+        publication.proposal.bid = Some(bid);
+        let (step, note) = (TakenStep::Offer(publication), ("said".to_owned(), true));
+        fixture.run(StepCampaign { slug: slug("all"), step, who: "op".to_owned(), note, now: NOW }).await
+    };
+    assert!(matches!(publish(1).await, Stepped::NotPublished(_)), "superseded");
+    assert!(matches!(publish(9).await, Stepped::NotPublished(_)), "unknown");
+    assert_eq!(publish(3).await, Stepped::Done(CampaignState::Offered));
+    assert!(matches!(add(BID).await, BidAdded::NotNow(CampaignState::Offered)));
+    let offer = fixture.run(FindCampaign(slug("all"))).await.unwrap().campaign.offer.unwrap();
+    assert_eq!((offer.supplier(), offer.saving()), ("Example Fiber", 240));
+
+    // It does not become active before enough have accepted.
+    let activate = async || fixture.step("all", CampaignStep::Activate, NOW).await;
+    let mut people = Vec::new();
+    for n in 0..3 {
+        people.push(fixture.member(&format!("p{n}@example.com"), Some(UsState::CA), "internet", n).await);
+    }
+    for (accepted, person) in (0..).zip(&people) {
+        assert_eq!(activate().await, Stepped::TooFewAccepted { needs: 3, accepted });
+        fixture.run(pressing(person, "all", Press::Accept, None, NOW)).await;
+    }
+    assert_eq!(activate().await, Stepped::Done(CampaignState::Active));
 }

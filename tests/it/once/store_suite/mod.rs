@@ -16,8 +16,7 @@ use unionhall::campaigns::{Pressed, Stepped, TakenStep};
 use unionhall::domain::answers::Answers;
 use unionhall::domain::api_key::{IssuedKey, KeyRecord, KeyStatus, MAX_ENDING_KEYS, Mode};
 use unionhall::domain::campaign::draft::CampaignDraft;
-use unionhall::domain::campaign::offer::Offer;
-use unionhall::domain::campaign::participation::{ParticipationState, Press};
+use unionhall::domain::campaign::participation::{ParticipationState, Press, PressAnswers};
 use unionhall::domain::campaign::{CampaignSlug, CampaignStep};
 use unionhall::domain::catalog::ReferralTerms;
 use unionhall::domain::catalog::category::{Category, CategorySet};
@@ -293,6 +292,7 @@ suite! {
     no_sequence_of_sheets_tells_a_persons_state_or_answer
     a_sheet_follows_people_whose_part_differs_and_names_no_state_of_few
     a_negotiators_notes_are_bounded_and_kept
+    bids_are_numbered_and_the_offer_is_made_of_one
     a_key_is_believed_for_less_than_two_seconds
     operators_who_ask_at_once_share_one_overview
 }
@@ -467,7 +467,8 @@ fn asking(email: &EmailAddress, browser: &str, campaign: Option<CampaignSlug>, n
 }
 
 fn pressing(session: &Nonce, of: &str, press: Press, us_state: Option<UsState>, now: Timestamp) -> PressButton {
-    PressButton { session: session.clone(), slug: slug(of), press, us_state, now }
+    let said = PressAnswers { us_state, is_customer: None };
+    PressButton { session: session.clone(), slug: slug(of), press, said, now }
 }
 
 fn voiding(address: &str, of: &str, now: Timestamp) -> VoidPerson {

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use super::campaigns::slug;
+use super::campaigns::{BID, bidding, publication, slug};
 use super::reward_oracle::{Line, Oracle, Purse, Terms};
 use super::*;
 use unionhall::domain::reward::report::RewardTotals;
@@ -394,7 +394,10 @@ impl History {
             hold: 86_400_000 * [0, 2, 5][self.pick(3)],
         };
         let (step, to) = match (self.oracle.campaigns[campaign].state, self.pick(6)) {
-            ("gathering", _) => (TakenStep::Offer(Box::new(Offer::parse(&offer()).unwrap()), offer()), "offered"),
+            ("gathering", _) => {
+                fixture.run(bidding(&self.slugs[campaign], BID, now)).await;
+                (publication(["2028-12-25", "2028-12-28"]), "offered")
+            }
             ("offered", 1..) => (
                 TakenStep::Activate(ReferralTerms {
                     reward_per_group: (terms.cents / 100) as u32,
@@ -658,7 +661,3 @@ impl History {
     }
 }
 
-/// An offer that can be accepted for two years.
-fn offer() -> String {
-    super::campaigns::OFFER.replace("2027-01-25", "2028-12-25").replace("2027-01-28", "2028-12-28")
-}

@@ -4,7 +4,7 @@
 //!
 //! Each run has it on SQLite with 1,000 people, and a long run on PostgreSQL too; `tests/year` has it with 50,000 and prints the figures.
 
-use super::campaigns::slug;
+use super::campaigns::{BID, bidding, publication, slug};
 use super::*;
 use unionhall::domain::figure::money;
 use unionhall::rewards::PAGE;
@@ -83,8 +83,8 @@ impl Year<'_> {
     }
 
     async fn offer(&mut self, campaign: usize) {
-        let text = super::campaigns::OFFER.replace("2027-01-25", "2027-12-25").replace("2027-01-28", "2027-12-28");
-        self.step(campaign, TakenStep::Offer(Box::new(Offer::parse(&text).unwrap()), text)).await;
+        self.fixture.run(bidding(&name(campaign), BID, self.now)).await;
+        self.step(campaign, publication(["2027-12-25", "2027-12-28"])).await;
         let members: Vec<_> = (0..self.people).filter(|n| self.sessions[*n].is_some() && n % 5 > 0).collect();
         for some in members.chunks(AT_ONCE) {
             together(some.iter().map(|n| self.accept(*n, campaign))).await;
