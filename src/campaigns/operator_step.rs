@@ -6,6 +6,7 @@ use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{dollars, grouped};
+use crate::domain::language::Language;
 use crate::domain::remedy::{Remedy, WriteRemedy};
 use crate::domain::time::Timestamp;
 
@@ -101,11 +102,13 @@ impl DoneStep {
                         let next = "The service finishes the count. Then the page shows the result, and mail about it goes out.";
                         return vec![counting, next.to_owned(), took_part()];
                     }
-                    Some((0, _)) => "fewer than 5 members had accepted at the last count".to_owned(),
-                    Some((members, dollars)) => format!(
-                        "at least {} members had accepted at the last count, and save ${} a year",
-                        grouped(members),
-                        grouped(dollars)
+                    Some(result) if result.accepted == 0 => {
+                        "fewer than 5 members had accepted at the last count".to_owned()
+                    }
+                    Some(result) => format!(
+                        "at least {} members had accepted at the last count, and save {}",
+                        grouped(result.accepted),
+                        result.saved_words(Language::English)
                     ),
                 };
                 vec![format!("{slug} is closed. Its page shows the result: {reached}."), took_part()]

@@ -3,12 +3,10 @@
 use askama::Template;
 
 use super::letter::{Body, Common, LetterFacts, rendered};
-use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::campaign::wording::offer_facts;
+use crate::domain::campaign::wording::{OfferFact, deal_facts, offer_facts};
 use crate::domain::campaign::{CampaignMail, CampaignState, LastDay};
-use crate::domain::figure::grouped;
-use crate::domain::language::{Language, Phrase};
+use crate::domain::language::Phrase;
 use crate::domain::mail::MailKind;
 use crate::domain::time::Timestamp;
 
@@ -57,26 +55,36 @@ pub(super) fn body(
     let (title, summary) = text.map_or(("", ""), |text| (&*text.title, &*text.summary));
     let category = words.category(campaign.draft.category);
     let day = |day: LastDay| words.date(Timestamp::from_millis(day.number() * 86_400_000));
-    let result = campaign.result().filter(|(accepted, _)| campaign.state == CampaignState::Closed && *accepted > 0);
+    let result = campaign.result().filter(|result| campaign.state == CampaignState::Closed && result.accepted > 0);
     let (heading, why, facts, next, button) = match (kind, &campaign.offer) {
         (CampaignMail::Offer, Some(offer)) => (
             &mail.campaign_offer_heading,
             mail.campaign_offer_why.as_str().to_owned(),
-            told(offer, campaign.last_day_to_accept(), letter.language),
+            named(offer_facts(
+                offer,
+                letter.language,
+                (campaign.last_day_to_accept().unwrap_or(offer.terms.decide_by), None),
+                true,
+            )),
             mail.campaign_offer_next.as_str().to_owned(),
             &mail.campaign_offer_button,
         ),
         (CampaignMail::Result, _) => {
             let next = match (campaign.state, result) {
                 (CampaignState::Cancelled, _) => mail.campaign_cancelled.as_str().to_owned(),
-                (_, Some((accepted, saved))) => {
-                    let filled = mail.campaign_result_reached.put("accepted", grouped(accepted));
-                    filled.put("saved", grouped(saved)).plain()
+                (_, Some(result)) => {
+                    let filled = mail.campaign_result_reached.put("members", words.members(result.accepted));
+                    let reached = filled.put("saved", result.saved_words(letter.language)).plain();
+                    match result.offer.bid() {
+                        Some(_) => reached,
+                        None => format!("{reached} {}", words.deal.as_text.as_str()),
+                    }
                 }
                 (_, None) => mail.campaign_result_few.as_str().to_owned(),
             };
             let why = mail.campaign_result_why.as_str().to_owned();
-            (&mail.campaign_result_heading, why, Vec::new(), next, &mail.campaign_button)
+            let deal = result.map(|result| deal_facts(result.offer, letter.language)).unwrap_or_default();
+            (&mail.campaign_result_heading, why, named(deal), next, &mail.campaign_button)
         }
         _ => (
             &mail.campaign_opened_heading,
@@ -96,7 +104,6 @@ pub(super) fn body(
     Body { text, html: rendered(&CampaignLetterHtml { letter, subject: &subject, news }), subject }
 }
 
-fn told(offer: &Offer, last_day: Option<LastDay>, language: Language) -> Vec<(&'static Phrase, String)> {
-    let facts = offer_facts(offer, language, (last_day.unwrap_or(offer.terms.decide_by), None), true);
+fn named(facts: Vec<OfferFact>) -> Vec<(&'static Phrase, String)> {
     facts.into_iter().map(|fact| (fact.label, fact.value)).collect()
 }

@@ -150,7 +150,7 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
             "summary": "Más rápido por menos.", "states": ["CA", "OR"], "in": 1230, "gatherUntil": "2099-01-31",
             "offer": {
                 "supplier": "Example Fiber", "price": "$48 al mes", "annualSaving": 240, "termMonths": 12,
-                "allInCents": 57600, "allIn": "$576 al año", "fees": [], "commissionCents": 2500,
+                "allInCents": 57600, "allIn": "$576 al año", "fees": [], "figuresPer": "year", "commissionCents": 2500,
                 "states": [], "newCustomersOnly": false, "needsMembers": null,
                 "exitFee": "Ninguno", "complaints": "help@fiber.example", "decideBy": "2099-03-15",
                 "benchmark": {

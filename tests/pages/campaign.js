@@ -17,19 +17,20 @@ summary = "Faster for less: one price for all who are in."
 title = "Internet en casa, invierno de 2099"
 summary = "Más rápido por menos: un precio para todos."
 `;
-const offer = `supplier = "Example Fiber"
-annual_saving = 240
-term_months = 12
-decide_by = 2099-03-15
-complaints = "help@fiber.example"
-benchmark = { price = "$68 a month", source = "FCC urban rate survey", date = 2026-12-01 }
-[text.en]
-price = "$48 a month"
-exit_fee = "None"
-[text.es]
-price = "$48 al mes"
-exit_fee = "Ninguno"
-`;
+const offer = (states) => JSON.stringify({
+  number: 1, units: 1, uses_a_year: null,
+  bid: {
+    supplier: "Example Fiber", steps: [{ from_month: 1, price: { cents: 4800, per: "month" } }], term_months: 12, exit_fee_cents: 0,
+    fees: [{ name: "modem", cents: 500, per: "month" }], states, new_customers_only: false, needs_members: 500, valid_until: "2099-03-31",
+    commission_cents: 2500, evidence: null,
+  },
+  benchmark: { price: { cents: 6800, per: "month" }, source: "FCC urban rate survey", url: "https://fcc.example/rates", date: "2026-12-01" },
+  decide_by: "2099-03-15", open_until: null, complaints: "help@fiber.example",
+  text: {
+    en: { how: "Order with the code that you are mailed.", details: "Installation is free." },
+    es: { how: "Haz tu pedido con el código que te llega.", details: "La instalación es gratis." },
+  },
+});
 
 // Somebody has a group that is due, one that is paid, and two who count and wait.
 export function earn(records, slug, address) {
@@ -123,7 +124,7 @@ export async function campaignWalk(page, tools) {
   step("an offer: decide on one's own page");
   const old = await page.context().newPage();
   await old.goto(`${base}/campaigns/${slug}`);
-  records.prepare("UPDATE campaigns SET offer = ?, decide_by = 47190").run(offer);
+  records.prepare("UPDATE campaigns SET offer = ?, decide_by = 47190").run(offer([]));
   records.exec("INSERT INTO campaign_mailings (campaign_id, kind, started_at) SELECT id, 'campaign_offer', 1 FROM campaigns");
   await to("offered");
   await Promise.all([old.waitForNavigation(), old.getByRole("button", { name: say("campaign.count_out"), exact: true }).click()]);

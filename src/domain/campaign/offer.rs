@@ -248,7 +248,12 @@ impl Offer {
         }
     }
 
-    /// Whole dollars a year, against the benchmark.
+    /// Whether its figures are of one use instead of a year.
+    pub fn is_by_use(&self) -> bool {
+        matches!(&self.deal, Deal::Reckoned(deal) if deal.household.is_by_use(deal.benchmark.price))
+    }
+
+    /// Whole dollars a year, or of one use, against the benchmark.
     pub fn saving(&self) -> u64 {
         match &self.deal {
             Deal::Reckoned(deal) => deal.reckoned().saving,

@@ -16,6 +16,12 @@ pub struct Household {
 }
 
 impl Household {
+    /// Whether figures are of one use, because nobody said how many there are in a year.
+    pub fn is_by_use(self, price: Price) -> bool {
+        let is = matches!(price, Price::Flat { per: Period::Use, .. } | Price::Discount { per: Period::Use, .. });
+        is && self.uses_a_year.is_none()
+    }
+
     fn uses(self) -> u128 {
         self.uses_a_year.unwrap_or(1).into()
     }

@@ -6,6 +6,7 @@ use super::demand::{BEING_COUNTED, DemandSheet, count_words};
 use super::draft::CampaignDraft;
 use super::offer::Offer;
 use super::participation::{BadPress, ParticipationState, Press, PressAnswers};
+use super::wording::saved_together;
 use super::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{counted, grouped};
@@ -236,12 +237,31 @@ impl CampaignRecord {
         Some(count).filter(|count| *count > 0 || !self.is_counting)
     }
 
-    /// What was reached: members who accepted, and what they save in a year against the benchmark, in dollars. None while members are being
-    /// counted.
-    pub fn result(&self) -> Option<(u64, u64)> {
+    /// What was reached. None while members are being counted.
+    pub fn result(&self) -> Option<CampaignResult<'_>> {
         let offer = self.offer.as_ref().filter(|_| !self.is_counting)?;
         let accepted = self.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted);
-        Some((accepted, accepted * offer.saving()))
+        Some(CampaignResult { offer, accepted })
+    }
+}
+
+/// What a campaign reached, as counted last.
+#[derive(Clone, Copy)]
+pub struct CampaignResult<'a> {
+    pub offer: &'a Offer,
+    /// At least so many.
+    pub accepted: u64,
+}
+
+impl CampaignResult<'_> {
+    /// What all who accepted save against the benchmark, in whole dollars: in a year, or with one use.
+    pub fn saved(self) -> u64 {
+        self.accepted * self.offer.saving()
+    }
+
+    /// "$1,200 a year".
+    pub fn saved_words(self, language: Language) -> String {
+        saved_together(self.offer, self.saved(), language)
     }
 }
 

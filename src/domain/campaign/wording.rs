@@ -87,6 +87,22 @@ pub fn offer_facts(
     facts
 }
 
+/// What a result says of its deal: who delivered it, what it costs beside the typical price, and who pays the union.
+pub fn deal_facts(offer: &Offer, language: Language) -> Vec<OfferFact> {
+    let labels = &language.words().deal;
+    let kept = [&labels.supplier, &labels.all_in, &labels.typical_label, &labels.price, &labels.commission_label];
+    let mut facts = offer_facts(offer, language, (offer.terms.decide_by, None), false);
+    facts.retain(|fact| kept.iter().any(|label| std::ptr::eq(*label, fact.label)));
+    facts
+}
+
+/// What all who accepted an offer save together: "$1,200 a year".
+pub fn saved_together(offer: &Offer, amount: u64, language: Language) -> String {
+    let texts = &language.words().deal;
+    let phrase = if offer.is_by_use() { &texts.per_use } else { &texts.per_year };
+    phrase.put("amount", dollars(amount)).plain()
+}
+
 impl OfferWords {
     pub fn of(offer: &Offer, language: Language) -> Self {
         let words = language.words();
@@ -116,7 +132,7 @@ impl OfferWords {
     fn reckoned(deal: &ReckonedDeal, words: &'static Words) -> Self {
         let ReckonedDeal { bid, household, benchmark, .. } = deal;
         let (texts, reckoned) = (&words.deal, deal.reckoned());
-        let is_by_use = is_by_use(benchmark.price, *household);
+        let is_by_use = household.is_by_use(benchmark.price);
         let first = bid.steps.first().map(|step| step.price);
         let commission = match bid.commission_cents {
             0 => texts.commission_none.put("supplier", &bid.supplier),
@@ -168,7 +184,7 @@ impl BidWords {
         let (words, household) = (Language::English.words(), campaign.household);
         let (texts, benchmark) = (&words.deal, campaign.benchmark.as_ref()?);
         let reckoned = bid.reckoned(campaign)?;
-        let is_by_use = is_by_use(benchmark.price, household);
+        let is_by_use = household.is_by_use(benchmark.price);
         let first = bid.steps.first().map(|step| step.price);
         let mut conditions = Vec::new();
         if !bid.states.is_empty() {
@@ -196,12 +212,6 @@ fn dollars(amount: u64) -> String {
     format!("${}", grouped(amount))
 }
 
-/// Whether figures are of one use, because nobody said how many there are in a year.
-fn is_by_use(price: Price, household: Household) -> bool {
-    let is = matches!(price, Price::Flat { per: Period::Use, .. } | Price::Discount { per: Period::Use, .. });
-    is && household.uses_a_year.is_none()
-}
-
 fn all_in(texts: &DealWords, cents: u64, is_by_use: bool) -> String {
     let phrase = if is_by_use { &texts.per_use } else { &texts.per_year };
     phrase.put("amount", in_money(cents)).plain()
@@ -219,7 +229,7 @@ fn saving(texts: &DealWords, reckoned: Reckoning, is_by_use: bool) -> String {
 /// The benchmark as a year's cost, and how it is charged where that says more.
 fn typical(words: &Words, benchmark: &Benchmark, reckoned: Reckoning, household: Household) -> String {
     let texts = &words.deal;
-    let cost = all_in(texts, reckoned.typical_cents, is_by_use(benchmark.price, household));
+    let cost = all_in(texts, reckoned.typical_cents, household.is_by_use(benchmark.price));
     let own = price_words(texts, &[PriceStep { from_month: 1, price: benchmark.price }], household);
     let cost = if cost == own { cost } else { texts.typical.put("cost", cost).put("price", own).plain() };
     sourced(words, &cost, (&benchmark.source, benchmark.date))

@@ -51,7 +51,7 @@ struct ListedCampaign<'a> {
 struct ListedResult {
     /// Members who had accepted at the last count, rounded as `in` is.
     accepted: u64,
-    /// What they save together in a year against the benchmark, in dollars.
+    /// What they save together against the benchmark, in dollars; in a year, or with one use where the offer's figures are per use.
     annual_saving: u64,
 }
 
@@ -65,6 +65,8 @@ struct ListedOffer<'a> {
     all_in: Option<String>,
     fees: Vec<String>,
     annual_saving: u64,
+    /// What its figures are of: a year, or one use where the campaign does not say how many there are in a year.
+    figures_per: &'static str,
     term_months: u32,
     exit_fee: String,
     benchmark: ListedBenchmark<'a>,
@@ -122,7 +124,7 @@ fn listed<'a>(campaign: &'a CampaignRecord, site: &str, language: Language) -> L
         members_in: campaign.counted_in(),
         gather_until: campaign.draft.gather_until,
         offer: campaign.offer.as_ref().map(|offer| listed_offer(offer, language)),
-        result: result.map(|(accepted, annual_saving)| ListedResult { accepted, annual_saving }),
+        result: result.map(|result| ListedResult { accepted: result.accepted, annual_saving: result.saved() }),
     }
 }
 
@@ -149,6 +151,7 @@ fn listed_offer(offer: &Offer, language: Language) -> ListedOffer<'_> {
         all_in: words.all_in,
         fees: words.fees,
         annual_saving: offer.saving(),
+        figures_per: if offer.is_by_use() { "use" } else { "year" },
         term_months: offer.term_months(),
         exit_fee: words.exit_fee,
         benchmark,

@@ -112,19 +112,12 @@ title = "Internet"
 summary = "Menos."
 '"#;
 
-const OFFER: &str = r#"'supplier = "Example Fiber"
-annual_saving = 240
-term_months = 12
-decide_by = 2099-12-31
-complaints = "help@fiber.example"
-benchmark = { price = "$68 a month", source = "survey", date = 2023-09-01 }
-[text.en]
-price = "$48"
-exit_fee = "None"
-[text.es]
-price = "$48"
-exit_fee = "Ninguno"
-'"#;
+const OFFER: &str = r#"'{"number":1,"units":1,"uses_a_year":null,
+ "bid":{"supplier":"Example Fiber","steps":[{"from_month":1,"price":{"cents":4800,"per":"month"}}],"fees":[],"term_months":12,
+  "exit_fee_cents":0,"states":[],"new_customers_only":false,"needs_members":null,"valid_until":"2099-12-31","commission_cents":2500,
+  "evidence":null},
+ "benchmark":{"price":{"cents":6800,"per":"month"},"source":"survey","url":"https://survey.example","date":"2023-09-01"},
+ "decide_by":"2099-12-31","open_until":null,"complaints":"help@fiber.example","text":{"en":{},"es":{}}}'"#;
 
 impl Crowd {
     /// Fills the records of a place, and prepares who visits it.

@@ -99,7 +99,7 @@ impl<'a> CampaignCard<'a> {
                 Some(count) => words.count.put("count", grouped(count)).plain(),
             },
             short: short(page.words, campaign, page.now),
-            result: result(page.words, campaign),
+            result: result(page.language, campaign),
             part: None,
             offer: None,
         }

@@ -4,8 +4,7 @@ use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::{BadPress, ParticipationState, Press, PressAnswers};
 use crate::domain::campaign::record::{CampaignRecord, OpenPresses};
 use crate::domain::campaign::{CampaignState, LastDay};
-use crate::domain::figure::grouped;
-use crate::domain::language::{Phrase, Words};
+use crate::domain::language::{Language, Phrase, Words};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::site::view::MemberPart;
@@ -96,17 +95,18 @@ pub(super) fn stands(words: &'static Words, campaign: &CampaignRecord, now: Time
 }
 
 /// What was reached, once it is closed.
-pub(super) fn result(words: &Words, campaign: &CampaignRecord) -> Option<String> {
+pub(super) fn result(language: Language, campaign: &CampaignRecord) -> Option<String> {
     if campaign.state != CampaignState::Closed {
         return None;
     }
+    let words = language.words();
     Some(match campaign.result() {
         None if campaign.is_counting => words.campaign.result_counting.to_string(),
         None => return None,
-        Some((0, _)) => words.campaign.result_few.to_string(),
-        Some((accepted, saved)) => {
-            let text = words.campaign.result_text.put("members", words.members(accepted));
-            text.put("amount", format!("${}", grouped(saved))).plain()
+        Some(result) if result.accepted == 0 => words.campaign.result_few.to_string(),
+        Some(result) => {
+            let text = words.campaign.result_text.put("members", words.members(result.accepted));
+            text.put("saved", result.saved_words(language)).plain()
         }
     })
 }
