@@ -15,7 +15,11 @@ const APPEND_ONLY: [(&str, &str, &str); 6] = [
         "offer",
         "INSERT INTO campaign_offer_drafts (campaign_id, at, client, offer) VALUES (1, 1, 'x', 'x')",
     ),
-    ("campaign_bids", "bid", "INSERT INTO campaign_bids (campaign_id, number, at, who, bid) VALUES (1, 1, 1, 'x', 'x')"),
+    (
+        "campaign_bids",
+        "bid",
+        "INSERT INTO campaign_bids (campaign_id, number, at, who, bid) VALUES (1, 1, 1, 'x', 'x')",
+    ),
     ("notices", "text", "INSERT INTO notices (hash, text, first_shown_at) VALUES ('x', 'x', 1)"),
     (
         "reward_ledger",

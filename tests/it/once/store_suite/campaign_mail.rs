@@ -4,6 +4,7 @@ use unionhall::domain::campaign::CampaignStep::{Activate, Close, Offer, Open};
 use unionhall::domain::campaign::mailing::MailingPace;
 use unionhall::domain::mail::PersonRef;
 
+use super::campaigns::reached;
 use super::*;
 use unionhall::campaigns::mailing::{ForgetMails, StepMailing};
 use unionhall::campaigns::outbox::LeaseCampaignMail;
@@ -194,7 +195,7 @@ pub(super) async fn an_offer_goes_to_those_who_are_in_and_the_result_to_those_wh
     assert_eq!(fixture.run(FindMailFigures).await.about_campaigns, 5);
     let mails = fixture.lease_campaign(NOW).await;
     let MailAbout::Campaign(news) = &mails[0].about else { panic!("{mails:?}") };
-    assert_eq!(news.campaign.result(), Some((5, 1200)));
+    assert_eq!(reached(&news.campaign), Some((5, 1200)));
     assert_eq!(mails.len(), 5);
 }
 

@@ -660,4 +660,3 @@ impl History {
         groups.chain(payouts).chain(left_over).collect()
     }
 }
-
