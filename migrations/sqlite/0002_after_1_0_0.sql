@@ -50,9 +50,14 @@ ALTER TABLE campaign_rounds ADD COLUMN redacted_by TEXT;
 ALTER TABLE campaign_rounds ADD COLUMN redacted_why TEXT;
 DROP TRIGGER campaign_rounds_refuse_update;
 DROP TRIGGER campaign_rounds_refuse_delete;
+-- From 1, in its campaign.
+ALTER TABLE campaign_rounds ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
+UPDATE campaign_rounds SET number =
+    (SELECT count(*) FROM campaign_rounds r WHERE r.campaign_id = campaign_rounds.campaign_id AND r.id <= campaign_rounds.id);
 CREATE TRIGGER campaign_rounds_refuse_update BEFORE UPDATE ON campaign_rounds
-WHEN OLD.redacted_at IS NOT NULL OR NEW.redacted_at IS NULL OR NEW.id <> OLD.id OR NEW.campaign_id <> OLD.campaign_id OR NEW.at <> OLD.at
-    OR NEW.client <> OLD.client OR NEW.seat <> OLD.seat OR NEW.supplier <> '' OR NEW.asked <> '' OR NEW.answered <> ''
+WHEN OLD.redacted_at IS NOT NULL OR NEW.redacted_at IS NULL OR NEW.id <> OLD.id OR NEW.campaign_id <> OLD.campaign_id
+    OR NEW.number <> OLD.number OR NEW.at <> OLD.at OR NEW.client <> OLD.client OR NEW.seat <> OLD.seat
+    OR NEW.supplier <> '' OR NEW.asked <> '' OR NEW.answered <> ''
 BEGIN SELECT RAISE(ABORT, 'a row of campaign_rounds changes once: its texts are blanked'); END;
 ALTER TABLE campaign_offer_drafts ADD COLUMN seat TEXT NOT NULL DEFAULT '';
 -- Why it was proposed although it misses points of the mandate.
@@ -80,7 +85,8 @@ CREATE TABLE negotiation_pauses (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     campaign_id INTEGER REFERENCES campaigns,
     at          INTEGER NOT NULL,
-    who         TEXT    NOT NULL
+    who         TEXT    NOT NULL,
+    reason      TEXT    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX negotiation_pauses_unique ON negotiation_pauses (coalesce(campaign_id, 0));
 -- The step in `campaign_history` that asks for a count of members; NULL once they were counted. One day may have several sheets, and the

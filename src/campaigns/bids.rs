@@ -1,5 +1,6 @@
 //! What suppliers said: bids of a campaign, kept for good.
 
+use crate::campaigns::negotiation::{NextHour, wait};
 use crate::campaigns::records::hold;
 use crate::domain::campaign::bid::{Bid, RecordedBid, mark_superseded};
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState};
@@ -50,6 +51,25 @@ impl Unit for AddBid {
         let add = "INSERT INTO campaign_bids (campaign_id, number, at, who, bid) VALUES ($1, $2, $3, $4, $5)";
         sql.execute(add, values![campaign.id.0, number, self.now, &self.who, &self.bid.written()]).await?;
         Ok(BidAdded::Done(number))
+    }
+}
+
+/// The same of a negotiator, who may record so many in an hour.
+pub struct AddBidFromSeat(pub AddBid);
+
+impl Unit for AddBidFromSeat {
+    type Done = Result<BidAdded, NextHour>;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let AddBid { slug, now, .. } = &self.0;
+        sql.lock(&format!("negotiation of {slug}")).await?;
+        let nth = "SELECT b.at FROM campaign_bids b JOIN campaigns c ON c.id = b.campaign_id
+                   WHERE c.slug = $1 ORDER BY b.number DESC LIMIT 1 OFFSET $2";
+        match wait(sql, nth, values![slug.as_str(), Bid::AN_HOUR - 1], *now).await? {
+            Some(wait) => Ok(Err(wait)),
+            None => self.0.apply(sql).await.map(Ok),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod admin;
 pub mod bids;
+pub mod drafts;
 pub mod mailing;
 pub mod mailing_worker;
 pub mod negotiation;
@@ -13,9 +14,11 @@ pub mod offer_facts;
 pub mod operator_step;
 pub mod outbox;
 pub mod participation;
+pub mod pause;
 pub mod public;
 pub mod qualify;
 pub mod records;
+pub mod rounds;
 pub mod sheet;
 pub mod states;
 pub mod worker;

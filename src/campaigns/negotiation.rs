@@ -1,84 +1,95 @@
-//! The negotiator's notes: rounds with suppliers, and offers to publish.
+//! What goes for all notes of a negotiation: when they are accepted, and how many. And what an operator tells the negotiator.
 
-use crate::campaigns::records::hold;
-use crate::domain::campaign::record::{NegotiationRound, OfferDraft};
+use std::time::Duration;
+
+use crate::campaigns::records::{find, hold};
+use crate::domain::campaign::record::OperatorMessage;
 use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::time::Timestamp;
-use crate::store::sql::{Failure, How, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Sql, Unit, Value, values};
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// The outcome of adding a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noted {
-    /// How many notes there are now.
-    Done(u64),
+    /// Its number.
+    Done(u32),
     Unknown,
     /// Nothing is negotiated in this state.
     NotNow(CampaignState),
     /// The maximum is reached.
     Full,
+    /// Those of one hour are used up.
+    Later(NextHour),
 }
 
-/// Adds a negotiation round, which is kept forever.
-pub struct AddRound {
-    pub slug: CampaignSlug,
-    pub round: NegotiationRound,
+/// A negotiator has to wait so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NextHour {
+    pub minutes: u64,
 }
 
-impl Unit for AddRound {
-    type Done = Noted;
-    const HOW: How = How::Transaction;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Noted, Failure> {
-        let count = "SELECT count(*) FROM campaign_rounds WHERE campaign_id = $1";
-        let (campaign, noted) = match room(sql, &self.slug, count, NegotiationRound::MOST).await? {
-            Ok(room) => room,
-            Err(refused) => return Ok(refused),
-        };
-        let add = "INSERT INTO campaign_rounds (campaign_id, at, client, supplier, asked, answered) VALUES ($1, $2, $3, $4, $5, $6)";
-        let NegotiationRound { at, client, supplier, asked, answered } = &self.round;
-        sql.execute(add, values![campaign, *at, client, supplier, asked, answered]).await?;
-        Ok(Noted::Done(noted + 1))
-    }
-}
-
-/// Adds an offer that a negotiator proposes.
-pub struct AddOfferDraft {
-    pub slug: CampaignSlug,
-    pub client: String,
-    pub file: String,
-    pub now: Timestamp,
-}
-
-impl Unit for AddOfferDraft {
-    type Done = Noted;
-    const HOW: How = How::Transaction;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Noted, Failure> {
-        let count = "SELECT count(*) FROM campaign_offer_drafts WHERE campaign_id = $1";
-        let (campaign, noted) = match room(sql, &self.slug, count, OfferDraft::MOST).await? {
-            Ok(room) => room,
-            Err(refused) => return Ok(refused),
-        };
-        let add = "INSERT INTO campaign_offer_drafts (campaign_id, at, client, offer) VALUES ($1, $2, $3, $4)";
-        sql.execute(add, values![campaign, self.now, &self.client, &self.file]).await?;
-        Ok(Noted::Done(noted + 1))
-    }
-}
-
-/// The campaign's id and how many notes it has, or why it accepts no more.
-async fn room(
-    sql: &mut dyn Sql,
-    slug: &CampaignSlug,
-    count: &'static str,
-    most: u32,
-) -> Result<Result<(i64, u64), Noted>, Failure> {
-    // One at a time, so that the count is right.
+/// The campaign's id, if notes can be added now. One unit at a time, so that each gets a number of its own.
+pub(super) async fn open(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Result<i64, Noted>, Failure> {
     sql.lock(&format!("negotiation of {slug}")).await?;
     let Some(campaign) = hold(sql, slug).await? else { return Ok(Err(Noted::Unknown)) };
     // Negotiations run while members are being asked, and again if an offer has to be remade.
-    if !campaign.state.gathers() {
-        return Ok(Err(Noted::NotNow(campaign.state)));
+    Ok(if campaign.state.gathers() { Ok(campaign.id.0) } else { Err(Noted::NotNow(campaign.state)) })
+}
+
+/// How long a negotiator has to wait, if the note that `nth` finds, as many back as are allowed in an hour, is less than an hour old.
+pub(super) async fn wait(
+    sql: &mut dyn Sql,
+    nth: &'static str,
+    values: &[Value<'_>],
+    now: Timestamp,
+) -> Result<Option<NextHour>, Failure> {
+    let until = sql.value::<Timestamp>(nth, values).await?.map(|at| at.plus(HOUR));
+    Ok(until
+        .filter(|until| *until > now)
+        .map(|until| NextHour { minutes: until.since(now).as_secs().div_ceil(60).max(1) }))
+}
+
+/// An operator tells the negotiator something. The oldest words make room for the newest.
+pub struct Tell {
+    pub slug: CampaignSlug,
+    pub message: String,
+    pub who: String,
+    pub now: Timestamp,
+}
+
+impl Unit for Tell {
+    /// Whether there is such a campaign.
+    type Done = bool;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        sql.lock(&format!("negotiation of {}", self.slug)).await?;
+        let Some(campaign) = find(sql, &self.slug).await? else { return Ok(false) };
+        let id = campaign.id.0;
+        let add = "INSERT INTO campaign_messages (campaign_id, at, who, message) VALUES ($1, $2, $3, $4)";
+        sql.execute(add, values![id, self.now, &self.who, &self.message]).await?;
+        let trim = "DELETE FROM campaign_messages WHERE campaign_id = $1 AND id <=
+                    (SELECT id FROM campaign_messages WHERE campaign_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)";
+        sql.execute(trim, values![id, OperatorMessage::MOST]).await?;
+        Ok(true)
     }
-    let noted: u64 = sql.value(count, values![campaign.id.0]).await?.unwrap_or(0);
-    Ok(if noted >= u64::from(most) { Err(Noted::Full) } else { Ok((campaign.id.0, noted)) })
+}
+
+/// What operators told the negotiator of a campaign, oldest first.
+pub struct ListMessages(pub CampaignSlug);
+
+impl Unit for ListMessages {
+    type Done = Vec<OperatorMessage>;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<OperatorMessage>, Failure> {
+        let list = "SELECT m.at, m.who, m.message
+                    FROM campaign_messages m JOIN campaigns c ON c.id = m.campaign_id WHERE c.slug = $1 ORDER BY m.id";
+        sql.rows(list, values![self.0.as_str()], |row| {
+            Ok(OperatorMessage { at: row.get("at")?, who: row.get("who")?, message: row.get("message")? })
+        })
+        .await
+    }
 }

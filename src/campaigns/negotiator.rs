@@ -1,20 +1,19 @@
 //! What a negotiator can do with campaigns: read them and their counts, and note rounds and proposals.
 //!
-//! Nothing here reads a person or publishes anything. The audit log records each note under the name the client gives itself.
+//! Nothing here reads a person or publishes anything. The audit log records each note under the name of the seat.
 
 use super::Noted;
 use super::admin::CampaignAdmin;
-use crate::campaigns::negotiation::{AddOfferDraft, AddRound};
-use crate::campaigns::records::{ListOfferDrafts, ListRounds};
-use crate::domain::campaign::offer::Proposal;
+use crate::campaigns::drafts::{AddOfferDraft, ListOfferDrafts};
+use crate::campaigns::rounds::{AddRound, ListRounds};
+use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
-use crate::domain::campaign::{BadFile, CampaignSlug};
 use crate::domain::time::Timestamp;
 use crate::store::audit::Act;
 use crate::store::{Store, StoreError};
 
-/// The author of notes in the audit log. The program's own name is only its claim.
-const WHO: &str = "the negotiator";
+/// The name of a seat that was given none.
+pub const SEAT: &str = "the negotiator";
 
 pub struct Negotiator {
     store: Store,
@@ -39,29 +38,18 @@ impl Negotiator {
         CampaignAdmin::new(self.store.clone()).demand(slug, now).await
     }
 
-    pub async fn record_round(&self, slug: &CampaignSlug, round: NegotiationRound) -> Result<Noted, StoreError> {
-        let store = self.noting("negotiator round", slug, &round.client, round.at);
-        store.run(AddRound { slug: slug.clone(), round }).await
+    pub async fn record_round(&self, round: AddRound) -> Result<Noted, StoreError> {
+        let client = round.client.as_deref().unwrap_or_default();
+        self.noting("negotiator round", &round.slug, client, round.now).run(round).await
     }
 
-    /// Keeps a proposal, as a file that `campaigns offer` accepts.
-    pub async fn propose(
-        &self,
-        slug: &CampaignSlug,
-        client: &str,
-        file: &str,
-        now: Timestamp,
-    ) -> Result<Result<Noted, BadFile>, StoreError> {
-        if let Err(refused) = Proposal::parse(file) {
-            return Ok(Err(refused));
-        }
-        let draft = AddOfferDraft { slug: slug.clone(), client: client.to_owned(), file: file.to_owned(), now };
-        self.noting("negotiator draft", slug, client, now).run(draft).await.map(Ok)
+    pub async fn propose(&self, draft: AddOfferDraft) -> Result<Noted, StoreError> {
+        self.noting("negotiator draft", &draft.slug, &draft.client, draft.now).run(draft).await
     }
 
     fn noting(&self, command: &'static str, slug: &CampaignSlug, client: &str, at: Timestamp) -> Store {
         let about = format!("{slug}, client \"{client}\" (self-asserted)");
-        let act = Act { who: WHO.to_owned(), command, about, at, change: None };
+        let act = Act { who: SEAT.to_owned(), command, about, at, change: None };
         self.store.audited(act)
     }
 }

@@ -1,12 +1,11 @@
-//! Reading campaigns: for lists, one with everything about it, and the negotiator's notes.
+//! Reading campaigns: for lists, and one with everything about it.
 
 use crate::domain::campaign::demand::DemandSheet;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::ParticipationState;
 use crate::domain::campaign::record::{
-    CampaignDetails, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
-    ParticipationCounts,
+    CampaignDetails, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, ParticipationCounts,
 };
 use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
 use crate::domain::catalog::ReferralTerms;
@@ -159,51 +158,6 @@ impl Unit for AreMailingsOpen {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         sql.exists("SELECT 1 FROM campaign_mailings WHERE finished_at IS NULL LIMIT 1", values![]).await
-    }
-}
-
-/// The rounds of a campaign, oldest first.
-pub struct ListRounds(pub CampaignSlug);
-
-impl Unit for ListRounds {
-    type Done = Vec<NegotiationRound>;
-    const HOW: How = How::Scan;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let rounds = "SELECT r.at, r.client, r.supplier, r.asked, r.answered
-                      FROM campaign_rounds r JOIN campaigns c ON c.id = r.campaign_id WHERE c.slug = $1 ORDER BY r.id";
-        let read = |row: &Row<'_>| {
-            Ok(NegotiationRound {
-                at: row.get("at")?,
-                client: row.get("client")?,
-                supplier: row.get("supplier")?,
-                asked: row.get("asked")?,
-                answered: row.get("answered")?,
-            })
-        };
-        sql.rows(rounds, values![self.0.as_str()], read).await
-    }
-}
-
-/// The offers proposed for a campaign, oldest first.
-pub struct ListOfferDrafts(pub CampaignSlug);
-
-impl Unit for ListOfferDrafts {
-    type Done = Vec<OfferDraft>;
-    const HOW: How = How::Scan;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<OfferDraft>, Failure> {
-        let drafts = "SELECT d.id, d.at, d.client, d.offer
-                      FROM campaign_offer_drafts d JOIN campaigns c ON c.id = d.campaign_id WHERE c.slug = $1 ORDER BY d.id";
-        let read = |row: &Row<'_>| {
-            Ok(OfferDraft {
-                id: row.get("id")?,
-                at: row.get("at")?,
-                client: row.get("client")?,
-                file: row.get("offer")?,
-            })
-        };
-        sql.rows(drafts, values![self.0.as_str()], read).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! Making a campaign, editing it, and moving it from state to state.
 
 use crate::campaigns::bids::bids_of;
+use crate::campaigns::drafts::mark_published;
 use crate::campaigns::records::find;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::{NotPublished, Offer, Publication};
@@ -163,6 +164,7 @@ impl Unit for StepCampaign {
                 let terms = &offer.terms;
                 let (decide_by, open_until) = (terms.decide_by.number(), terms.open_until.map(|day| day.number()));
                 sql.execute(publish, values![id, &offer.written(), decide_by, open_until]).await?;
+                mark_published(sql, &self.slug, &publication.proposal, (&self.who, &note), self.now).await?;
                 note = [note, signed].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ");
             }
             TakenStep::Activate(terms) => {

@@ -4,13 +4,14 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::{NamedCampaign, PrintDemand, PrintDraft, find, no_such};
-use crate::campaigns::records::{ListOfferDrafts, ListRounds};
+use crate::campaigns::drafts::ListOfferDrafts;
+use crate::campaigns::rounds::ListRounds;
 use crate::campaigns::sheet::ListSheets;
 use crate::cli::{print_aside, print_json, print_line, print_table, service, with_live_records};
 use crate::clock::Clock;
 use crate::documents::demand_sheet;
 use crate::domain::campaign::demand::{DemandCell, count_words};
-use crate::domain::campaign::record::{NegotiationRound, OfferDraft, TakenSheet};
+use crate::domain::campaign::record::{NegotiationRound, OfferDraft, Redaction, TakenSheet};
 use crate::domain::figure::grouped;
 use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
@@ -89,8 +90,13 @@ pub(super) fn rounds(task: &NamedCampaign) -> anyhow::Result<()> {
     if rounds.is_empty() {
         return print_line(&format!("No round of {slug} is recorded. `unionhall negotiator` is where they come from."));
     }
-    for NegotiationRound { at, client, supplier, asked, answered } in &rounds {
-        print_line(&format!("{at}  {} by client {} (self-asserted)", quote(supplier), quote(client)))?;
+    for round in &rounds {
+        let NegotiationRound { number, at, supplier, asked, answered, redacted, .. } = round;
+        if let Some(Redaction { at, who, why }) = redacted {
+            print_line(&format!("{number}  blanked at {at} by {who}: {}", quote(why)))?;
+            continue;
+        }
+        print_line(&format!("{number}  {at}  {}, recorded by {}", quote(supplier), round.by()))?;
         print_line(&format!("  asked     {}", quote(asked)))?;
         print_line(&format!("  answered  {}", quote(answered)))?;
     }

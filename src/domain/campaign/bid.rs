@@ -48,6 +48,8 @@ pub struct RecordedBid {
 impl Bid {
     /// Bids of one campaign, at the most.
     pub const MOST: u32 = 500;
+    /// Of a negotiator.
+    pub const AN_HOUR: u32 = 30;
     pub const LONGEST_EVIDENCE: usize = 4000;
 
     /// Of a file or of JSON that an operator wrote.

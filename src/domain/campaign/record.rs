@@ -11,6 +11,7 @@ use super::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{counted, grouped};
 use crate::domain::language::Language;
+use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
@@ -327,32 +328,121 @@ impl MailingEntry {
     }
 }
 
-/// What a negotiator asked a supplier, and was answered.
+/// What a supplier was asked, and answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NegotiationRound {
+    /// From 1, in its campaign.
+    pub number: u32,
     pub at: Timestamp,
-    /// What the negotiator calls itself, unchecked.
-    pub client: String,
+    /// What the negotiator calls itself, unchecked. None: an operator recorded it.
+    pub client: Option<String>,
+    /// The name of the negotiator's seat, or the operator; empty: from before seats had names.
+    pub who: String,
     pub supplier: String,
     pub asked: String,
     pub answered: String,
+    /// Its texts were blanked.
+    pub redacted: Option<Redaction>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Redaction {
+    pub at: Timestamp,
+    pub who: String,
+    pub why: String,
 }
 
 impl NegotiationRound {
-    pub const MOST: u32 = 200;
+    pub const MOST: u32 = 500;
+    /// Of a negotiator.
+    pub const AN_HOUR: u32 = 30;
     pub const LONGEST: usize = 4000;
+
+    /// Who recorded it, for the operator.
+    pub fn by(&self) -> String {
+        match &self.client {
+            None => quote(&self.who),
+            Some(client) => seat_words(&self.who, client),
+        }
+    }
 }
 
+/// An offer that a negotiator proposes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OfferDraft {
     pub id: i64,
+    /// From 1, in its campaign.
+    pub number: u32,
     pub at: Timestamp,
+    /// What the negotiator calls itself, unchecked.
     pub client: String,
+    /// The name of its seat; empty: from before seats had names.
+    pub seat: String,
+    /// Why it was proposed although it misses points of the mandate.
+    pub exception: Option<String>,
+    /// As `campaigns offer` takes it.
     pub file: String,
+    /// None: it waits for a person.
+    pub answer: Option<DraftAnswer>,
 }
 
 impl OfferDraft {
-    pub const MOST: u32 = 50;
+    pub const MOST: u32 = 100;
+    pub const AN_HOUR: u32 = 10;
+
+    /// Who proposed it, for the operator.
+    pub fn by(&self) -> String {
+        seat_words(&self.seat, &self.client)
+    }
+}
+
+/// What became of a draft.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DraftAnswer {
+    pub at: Timestamp,
+    pub who: String,
+    /// Or else it was rejected.
+    pub is_published: bool,
+    /// Empty where it was published without a note.
+    pub reason: String,
+}
+
+impl DraftAnswer {
+    pub fn words(&self) -> String {
+        let Self { at, who, is_published, reason } = self;
+        let what = if *is_published { "published" } else { "rejected" };
+        let reason = if reason.is_empty() { String::new() } else { format!(": {}", quote(reason)) };
+        format!("{what} at {at} by {who}{reason}")
+    }
+}
+
+fn seat_words(seat: &str, client: &str) -> String {
+    let client = format!("client {} (self-asserted)", quote(client));
+    if seat.is_empty() { client } else { format!("{}, {client}", quote(seat)) }
+}
+
+/// What an operator told the negotiator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OperatorMessage {
+    pub at: Timestamp,
+    pub who: String,
+    pub message: String,
+}
+
+impl OperatorMessage {
+    /// The last ones are kept.
+    pub const MOST: u32 = 100;
+    pub const LONGEST: usize = 1000;
+}
+
+/// A person paused the negotiator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pause {
+    /// None: all campaigns.
+    pub slug: Option<CampaignSlug>,
+    pub at: Timestamp,
+    pub who: String,
+    pub reason: String,
 }
 
 /// Everything about a campaign, for the operator.

@@ -12,7 +12,9 @@ pub mod record_round;
 use super::{Caller, Entry, Toolset};
 use crate::app::App;
 use crate::campaigns::Noted;
+use crate::campaigns::negotiation::NextHour;
 use crate::domain::campaign::CampaignSlug;
+use crate::domain::figure::counted;
 use crate::domain::text::did_you_mean;
 use crate::domain::union::Union;
 use crate::error::Error;
@@ -67,13 +69,17 @@ async fn noted(
     noted: Noted,
     slug: &CampaignSlug,
     (most, what): (u32, &str),
-) -> Result<u64, Error> {
+) -> Result<u32, Error> {
     match noted {
-        Noted::Done(count) => Ok(count),
+        Noted::Done(number) => Ok(number),
         Noted::Unknown => Err(no_campaign(app, caller, slug).await),
         Noted::NotNow(state) => {
             let taken = "are taken while a campaign is gathering or negotiating.";
             Err(Error::in_field("slug", format!("{slug} is {}; {what} {taken}", state.name())))
+        }
+        Noted::Later(NextHour { minutes }) => {
+            let wait = counted(minutes, "minute");
+            Err(Error::in_field("slug", format!("those of this hour are used up; ask again in {wait}.")))
         }
         Noted::Full => {
             let full = format!("{slug} has {most} {what} already, which is the most. Tell the operator.");

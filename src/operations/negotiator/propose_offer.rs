@@ -4,6 +4,8 @@ use serde_json::{Map, Value};
 
 use super::parameter::SlugParameter;
 use super::{client_of, noted};
+use crate::campaigns::drafts::AddOfferDraft;
+use crate::campaigns::negotiator::SEAT;
 use crate::domain::campaign::BadFile;
 use crate::domain::campaign::offer::Proposal;
 use crate::domain::campaign::record::OfferDraft;
@@ -67,8 +69,8 @@ struct OfferTextFields {
 
 impl ProposeOfferRequest {
     /// The file for `campaigns offer` and the offer in it, if all of it is good.
-    fn file(&self) -> Result<String, Error> {
-        Proposal::sent(&self.offer).map(|proposal| proposal.written()).map_err(|BadFile(wrong)| refused(&wrong))
+    fn proposal(&self) -> Result<Proposal, Error> {
+        Proposal::sent(&self.offer).map_err(|BadFile(wrong)| refused(&wrong))
     }
 }
 
@@ -80,7 +82,7 @@ fn refused(wrong: &[String]) -> Error {
 
 impl ObjectInput for ProposeOfferRequest {
     fn check(&self) -> Result<(), Error> {
-        self.file().map(|_| ())
+        self.proposal().map(|_| ())
     }
 }
 
@@ -90,7 +92,7 @@ pub struct OfferProposed {
     /// Always true.
     pub ok: True,
     /// How many proposals this campaign has now; the newest is the last.
-    pub proposals: u64,
+    pub proposals: u32,
 }
 
 pub struct ProposeOffer;
@@ -122,10 +124,16 @@ impl Operation for ProposeOffer {
     }
 
     async fn run(app: &App, caller: &Caller, input: ProposeOfferRequest) -> Result<OfferProposed, Error> {
-        let (file, SlugParameter(slug)) = (input.file()?, input.slug);
-        let done =
-            app.negotiator.propose(&slug, &client_of(caller), &file, caller.now).await.map_err(Error::unsaved)?;
-        let done = done.map_err(|BadFile(wrong)| refused(&wrong))?;
+        let (proposal, SlugParameter(slug)) = (input.proposal()?, input.slug);
+        let draft = AddOfferDraft {
+            slug: slug.clone(),
+            client: client_of(caller),
+            seat: SEAT.to_owned(),
+            proposal,
+            exception: None,
+            now: caller.now,
+        };
+        let done = app.negotiator.propose(draft).await.map_err(Error::unsaved)?;
         Ok(OfferProposed {
             ok: True,
             proposals: noted((app, caller), done, &slug, (OfferDraft::MOST, "drafts")).await?,

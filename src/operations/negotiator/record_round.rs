@@ -2,6 +2,8 @@
 
 use super::parameter::{NoteText, SlugParameter};
 use super::{client_of, noted};
+use crate::campaigns::negotiator::SEAT;
+use crate::campaigns::rounds::AddRound;
 use crate::domain::campaign::record::NegotiationRound;
 use crate::operations::prelude::*;
 
@@ -26,8 +28,8 @@ impl ObjectInput for RoundRequest {}
 pub struct RoundRecorded {
     /// Always true.
     pub ok: True,
-    /// How many rounds this campaign has now.
-    pub rounds: u64,
+    /// The round's number.
+    pub rounds: u32,
 }
 
 pub struct RecordRound;
@@ -58,14 +60,16 @@ impl Operation for RecordRound {
 
     async fn run(app: &App, caller: &Caller, input: RoundRequest) -> Result<RoundRecorded, Error> {
         let SlugParameter(slug) = input.slug;
-        let round = NegotiationRound {
-            at: caller.now,
-            client: client_of(caller),
+        let round = AddRound {
+            slug: slug.clone(),
+            client: Some(client_of(caller)),
+            who: SEAT.to_owned(),
             supplier: input.supplier.0,
             asked: input.asked.0,
             answered: input.answered.0,
+            now: caller.now,
         };
-        let done = app.negotiator.record_round(&slug, round).await.map_err(Error::unsaved)?;
+        let done = app.negotiator.record_round(round).await.map_err(Error::unsaved)?;
         Ok(RoundRecorded {
             ok: True,
             rounds: noted((app, caller), done, &slug, (NegotiationRound::MOST, "rounds")).await?,

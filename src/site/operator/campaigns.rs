@@ -8,9 +8,11 @@ use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
 use crate::campaigns::TakenStep;
 use crate::campaigns::bids::ListBids;
+use crate::campaigns::drafts::ListOfferDrafts;
 use crate::campaigns::offer_facts::offer_facts;
 use crate::campaigns::operator_step::{StepNote, read_note, terms_words};
-use crate::campaigns::records::{FindCampaign, ListCampaigns, ListOfferDrafts, ListRounds};
+use crate::campaigns::records::{FindCampaign, ListCampaigns};
+use crate::campaigns::rounds::ListRounds;
 use crate::domain::campaign::demand::count_words;
 use crate::domain::campaign::offer::{Offer, Proposal, Publication};
 use crate::domain::campaign::record::{

@@ -37,7 +37,13 @@ pub(super) async fn append_only_tables_take_rows_and_change_none(fixture: &Fixtu
             "SELECT DISTINCT tgrelid::regclass::text FROM pg_trigger WHERE tgname LIKE '%refuse%' ORDER BY 1"
         }
     };
-    assert_eq!(fixture.records.rows(tables), APPEND_ONLY.map(|(table, ..)| [table]), "all of them are here");
+    // The texts of a round can be blanked, once.
+    let mut guarded = APPEND_ONLY.map(|(table, ..)| table).to_vec();
+    guarded.push("campaign_rounds");
+    guarded.sort_unstable();
+    let mut found = fixture.records.rows(tables).concat();
+    found.sort_unstable();
+    assert_eq!(found, guarded, "all of them are here");
     for (table, text, add) in APPEND_ONLY {
         fixture.records.execute(add);
         let all = format!("SELECT * FROM {table} ORDER BY 1");
@@ -49,7 +55,7 @@ pub(super) async fn append_only_tables_take_rows_and_change_none(fixture: &Fixtu
                 format!("UPDATE OR REPLACE {table} SET {text} = 'y'"),
             ],
             Records::Postgres { .. } => [
-                format!("TRUNCATE {table}"),
+                format!("TRUNCATE {table} CASCADE"),
                 format!(
                     "INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM {table} ON CONFLICT ON CONSTRAINT {table}_pkey
                      DO UPDATE SET {text} = 'y'"

@@ -3,17 +3,16 @@
 use super::*;
 use unionhall::campaigns::admin::CampaignAdmin;
 use unionhall::campaigns::bids::{AddBid, BidAdded, ListBids};
-use unionhall::campaigns::negotiation::{AddOfferDraft, AddRound};
 use unionhall::campaigns::operator_step::StepNote;
-use unionhall::campaigns::records::{FindCampaignsVersion, ListOfferDrafts, ListRounds};
+use unionhall::campaigns::records::FindCampaignsVersion;
 use unionhall::campaigns::sheet::{DueSheet, EndCount, KeepSheet, ListDueSheets, ListSheets};
 use unionhall::campaigns::states::{EditCampaign, StepByDate};
-use unionhall::campaigns::{Edited, Made, Noted, worker};
+use unionhall::campaigns::{Edited, Made, worker};
 use unionhall::domain::campaign::CampaignState;
 use unionhall::domain::campaign::bid::Bid;
 use unionhall::domain::campaign::offer::{Proposal, Publication};
 use unionhall::domain::campaign::participation::BadPress;
-use unionhall::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
+use unionhall::domain::campaign::record::CampaignRecord;
 use unionhall::store::sql::{Failure, How, Sql, Value};
 
 /// NOW is 2027-01-15.
@@ -30,7 +29,7 @@ pub(super) fn definition(slug: &str, states: &str) -> String {
 pub(super) const BID: &str = "supplier = \"Example Fiber\"\nprice = { cents = 4800, per = \"month\" }\nterm_months = 12\nexit_fee_cents = 0\n\
     commission_cents = 2500\nvalid_until = 2028-12-31\n";
 
-const OFFER: &str = "bid = 1\ndecide_by = 2027-01-25\nopen_until = 2027-01-28\ncomplaints = \"help@fiber.example\"\n[text.en]\n[text.es]\n";
+pub(super) const OFFER: &str = "bid = 1\ndecide_by = 2027-01-25\nopen_until = 2027-01-28\ncomplaints = \"help@fiber.example\"\n[text.en]\n[text.es]\n";
 
 /// Members decide until the first of these days, and later ones until the other.
 pub(super) fn publication([decide_by, open_until]: [&str; 2]) -> TakenStep {
@@ -621,35 +620,6 @@ pub(super) async fn a_sheet_follows_people_whose_part_differs_and_names_no_state
     let (taken_at, sheet) = sheets(at(5, 1)).await;
     assert!(taken_at > first.0, "five more are in");
     assert_eq!((sheet.members_in, sheet.by_state, sheet.in_other_states), (30, Vec::new(), 30));
-}
-
-pub(super) async fn a_negotiators_notes_are_bounded_and_kept(fixture: &Fixture) {
-    let store = &fixture.store;
-    fixture.make_campaign("all", "").await;
-    let round = |n: u32| NegotiationRound {
-        at: NOW,
-        client: "Helper".to_owned(),
-        supplier: format!("Supplier {n}"),
-        asked: "A better price?".to_owned(),
-        answered: "No.".to_owned(),
-    };
-    assert_eq!(fixture.run(AddRound { slug: slug("all"), round: round(0) }).await, Noted::NotNow(CampaignState::Draft));
-    assert_eq!(fixture.run(AddRound { slug: slug("none"), round: round(0) }).await, Noted::Unknown);
-    fixture.step("all", CampaignStep::Open, NOW).await;
-    for n in 0..NegotiationRound::MOST {
-        assert_eq!(fixture.run(AddRound { slug: slug("all"), round: round(n) }).await, Noted::Done(u64::from(n) + 1));
-    }
-    assert_eq!(fixture.run(AddRound { slug: slug("all"), round: round(0) }).await, Noted::Full);
-    let rounds = fixture.run(ListRounds(slug("all"))).await;
-    assert_eq!((rounds.len(), &rounds[7]), (200, &round(7)));
-    let propose = || {
-        store.run(AddOfferDraft { slug: slug("all"), client: "Helper".to_owned(), file: OFFER.to_owned(), now: NOW })
-    };
-    for n in 0..OfferDraft::MOST {
-        assert_eq!(propose().await, Ok(Noted::Done(u64::from(n) + 1)));
-    }
-    assert_eq!(propose().await, Ok(Noted::Full));
-    assert_eq!(fixture.run(ListOfferDrafts(slug("all"))).await[0].file, OFFER);
 }
 
 pub(super) async fn bids_are_numbered_and_the_offer_is_made_of_one(fixture: &Fixture) {

@@ -89,6 +89,7 @@ mod decline;
 mod differential;
 mod events;
 mod mail;
+mod negotiation;
 mod overview;
 mod partners;
 mod people;
@@ -110,6 +111,7 @@ use controls::*;
 use decline::*;
 use events::*;
 use mail::*;
+use negotiation::*;
 use overview::*;
 use partners::*;
 use people::*;
@@ -292,6 +294,9 @@ suite! {
     no_sequence_of_sheets_tells_a_persons_state_or_answer
     a_sheet_follows_people_whose_part_differs_and_names_no_state_of_few
     a_negotiators_notes_are_bounded_and_kept
+    a_round_is_blanked_once_and_old_rounds_are_pruned
+    a_draft_waits_until_a_person_answers_it
+    an_operator_pauses_the_negotiator_and_tells_it_something
     bids_are_numbered_and_the_offer_is_made_of_one
     a_key_is_believed_for_less_than_two_seconds
     operators_who_ask_at_once_share_one_overview

@@ -233,7 +233,7 @@ async fn replay(fixture: &Fixture, people: usize) {
     let begin: Timestamp = "2025-10-01T00:00:00Z".parse().unwrap();
     let mut year = Year { fixture, people, sessions: vec![None; people], now: begin, open: Vec::new() };
     for campaign in 0..5 {
-        let text = super::campaigns::definition(&name(campaign), "");
+        let text = super::campaigns::definition(&name(campaign), "").replace("2026-12-01", "2025-10-01");
         let draft = CampaignDraft::parse(&text).unwrap();
         fixture.run(MakeCampaign { draft, definition: text, who: "op".to_owned(), now: begin }).await;
         year.step(campaign, TakenStep::Plain(CampaignStep::Open)).await;
