@@ -9,10 +9,10 @@ const PAGE: &str = include_str!("../../docs/campaigns.md");
 /// 2026-11-17T06:00:00Z, when the page says that members were counted.
 const COUNTED_AT: i64 = 1_794_895_200_000;
 
-const POSTAL: &str = "--postal-address=12 Mill Street, Springfield, IL 62701";
+pub(crate) const POSTAL: &str = "--postal-address=12 Mill Street, Springfield, IL 62701";
 
 /// Runs a command with this on its standard input: its code, and what it printed and told.
-fn run_with(server: &Server, arguments: &[&str], input: &str) -> (i32, String, String) {
+pub(crate) fn run_with(server: &Server, arguments: &[&str], input: &str) -> (i32, String, String) {
     let mut command = server.command();
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
@@ -28,7 +28,7 @@ fn run(server: &Server, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[track_caller]
-fn refused(server: &Server, arguments: &[&str]) -> String {
+pub(crate) fn refused(server: &Server, arguments: &[&str]) -> String {
     let (code, said, told) = run(server, arguments);
     assert_eq!((code, said.as_str()), (1, ""), "{arguments:?}: {told}");
     told.trim().trim_start_matches("unionhall: ").to_owned()
@@ -47,7 +47,7 @@ fn make(server: &Server, slug: &str) {
 }
 
 #[track_caller]
-fn done(server: &Server, arguments: &[&str]) -> String {
+pub(crate) fn done(server: &Server, arguments: &[&str]) -> String {
     let (code, said, told) = run(server, arguments);
     assert_eq!(code, 0, "{arguments:?}: {told}");
     said

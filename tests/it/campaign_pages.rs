@@ -16,7 +16,7 @@ pub(crate) const OFFER: &str = r#"{"number":1,"units":1,"uses_a_year":null,
  "text":{"en":{"how":"Order with the code that you are mailed."},"es":{"how":"Haz tu pedido con el código que te llega."}}}"#;
 
 /// As version 1.0.0 took it.
-const OLD_OFFER: &str = r#"
+pub(crate) const OLD_OFFER: &str = r#"
 supplier = "Example Fiber"
 annual_saving = 240
 term_months = 12
@@ -331,13 +331,13 @@ async fn an_offer_says_whom_it_is_for_and_only_they_accept_it() {
     let shown = page(&ana.get(path).await, 200, "This offer is for California and Oregon.");
     assert!(!shown.contains("This offer is for you"), "she is asked first");
     page(&ana.act(path, &[("press", "accept")]).await, 400, "Choose the state you live in");
-    page(&ana.act(path, &[("press", "accept"), ("usState", "NY")]).await, 400, "isn&#39;t available in New York");
+    page(&ana.act(path, &[("press", "accept"), ("usState", "NY")]).await, 400, "isn't available in New York");
     assert_eq!(server.json(&["members", "show", "ana@example.com", "--json"])["usState"], Value::Null);
     let new = west.replace("\"new_customers_only\":false", "\"new_customers_only\":true");
     publish(&server, "everywhere", &on("13", &new)).await;
     page(&ana.get(path).await, 200, "Are you a customer of Example Fiber now?");
     let at = [("press", "accept"), ("usState", "OR")];
-    page(&ana.act(path, &at).await, 400, "Answer the question whether you&#39;re a customer");
+    page(&ana.act(path, &at).await, 400, "Answer the question whether you're a customer");
     page(&ana.act(path, &[at[0], at[1], ("customer", "maybe")]).await, 400, "Answer the question");
     page(&ana.act(path, &[at[0], at[1], ("customer", "yes")]).await, 400, "only for new customers of Example Fiber");
     assert_eq!(part(&server, "everywhere"), "in");

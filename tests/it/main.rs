@@ -16,6 +16,7 @@ mod commands;
 mod connections;
 mod contract;
 mod database;
+mod deals;
 mod doctor;
 mod export;
 mod fuzz;

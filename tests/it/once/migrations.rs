@@ -2,8 +2,17 @@
 //! never migrate, and records of another build are refused. Records of each released schema are brought up to date; the step
 //! after today's is synthetic.
 
+use crate::campaign_pages::OLD_OFFER;
 use crate::prelude::*;
 use rusqlite::Connection;
+use unionhall::campaigns::drafts::ListOfferDrafts;
+use unionhall::campaigns::records::FindCampaign;
+use unionhall::campaigns::rounds::ListRounds;
+use unionhall::campaigns::states::StepCampaign;
+use unionhall::campaigns::{Stepped, TakenStep};
+use unionhall::domain::campaign::offer::{Deal, Proposal};
+use unionhall::domain::campaign::{CampaignSlug, CampaignState, CampaignStep};
+use unionhall::domain::catalog::ReferralTerms;
 use unionhall::installation::{Claim, ClaimSecret, HeldSecret, PauseSignUps};
 use unionhall::mail::sources::{FindMailFigures, MailFigures};
 use unionhall::partners::endpoints::ListEndpoints;
@@ -152,8 +161,49 @@ const ROWS_OF_1_0_0: &str = "
     INSERT INTO outbox (sign_in_id, kind, recipient, created_at, send_after, given_up_at) VALUES
         (1, 'sign_in', 'ana@example.com', 5, 5, 6), (2, 'sign_in', 'ana@example.com', 7, 7, NULL)";
 
+/// A campaign of 1.0.0 whose offer is published, and one with a draft of an offer and the round behind it.
+fn deals_of_1_0_0() -> String {
+    let definition = |slug: &str| {
+        format!(
+            "slug = \"{slug}\"\ncategory = \"internet\"\ngather_until = 2026-01-31\n[text.en]\ntitle = \"T\"\nsummary = \"S\"\n\
+             [text.es]\ntitle = \"T\"\nsummary = \"S\"\n"
+        )
+    };
+    let [offered, asked] = ["offered-2026", "asked-2026"].map(definition);
+    format!(
+        "INSERT INTO campaigns (id, slug, definition, state, gather_until, created_at, offer, decide_by) VALUES
+             (11, 'offered-2026', '{offered}', 'offered', 20484, 1, '{OLD_OFFER}', 47190),
+             (12, 'asked-2026', '{asked}', 'negotiating', 20484, 1, NULL, NULL);
+         INSERT INTO campaign_offer_drafts (campaign_id, at, client, offer) VALUES (12, 2, 'Desk', '{OLD_OFFER}');
+         INSERT INTO campaign_rounds (campaign_id, at, client, supplier, asked, answered) VALUES (12, 2, 'Desk', 'Fiber', 'less', 'no')"
+    )
+}
+
+/// It runs to its end; what was only a draft is kept, and not published anymore.
+async fn ends_the_deals_of_1_0_0(store: &Store) {
+    let now = Timestamp::from_millis(1_794_656_800_000);
+    let slug = |text: &str| text.parse::<CampaignSlug>().unwrap();
+    let found = async |of| store.run(FindCampaign(slug(of))).await.unwrap().unwrap().campaign;
+    let offer = found("offered-2026").await.offer.unwrap();
+    assert!(matches!(offer.deal, Deal::AsText(_)));
+    assert_eq!((offer.supplier(), offer.saving()), ("Example Fiber", 240));
+    let terms = ReferralTerms { reward_per_group: 100, group_size: 5, max_groups: 10, hold_days: 30 };
+    for step in [TakenStep::Activate(terms), TakenStep::Plain(CampaignStep::Close)] {
+        let step =
+            StepCampaign { slug: slug("offered-2026"), step, who: "op".to_owned(), note: (String::new(), true), now };
+        assert!(matches!(store.run(step).await.unwrap(), Stepped::Done(_)));
+    }
+    assert_eq!(found("offered-2026").await.state, CampaignState::Closed);
+    let draft = store.run(ListOfferDrafts(slug("asked-2026"))).await.unwrap().pop().unwrap();
+    assert_eq!((draft.file.as_str(), draft.seat.as_str()), (OLD_OFFER, ""));
+    let refused = Proposal::parse(&draft.file).unwrap_err().0;
+    assert!(refused.iter().any(|why| why.starts_with("annual_saving: it comes from the bid")), "{refused:?}");
+    let round = store.run(ListRounds(slug("asked-2026"))).await.unwrap().pop().unwrap();
+    assert_eq!((round.supplier.as_str(), round.answered.as_str()), ("Fiber", "no"));
+}
+
 /// What 1.0.0 closed and did not count since.
-const COUNTS_DUE: &str = "SELECT slug || ' ' || count_due FROM campaigns WHERE count_due IS NOT NULL";
+const COUNTS_DUE: &str = "SELECT slug || ' ' || count_due FROM campaigns WHERE count_due IS NOT NULL AND id < 10";
 
 async fn counts_mail_of_1_0_0(store: &Store) {
     let MailFigures { waiting, held, given_up, oldest, .. } = store.run(FindMailFigures).await.unwrap();
@@ -225,12 +275,13 @@ fn records_of_1_0_0_are_brought_up_to_date_on_sqlite() {
     block_on(async { released.close().await.unwrap() });
     Connection::open(&path)
         .unwrap()
-        .execute_batch(&format!("{FILL}; {}", ROWS_OF_1_0_0.replace("MAILED", "1")))
+        .execute_batch(&format!("{FILL}; {}; {}", ROWS_OF_1_0_0.replace("MAILED", "1"), deals_of_1_0_0()))
         .unwrap();
     let before = rows(&path);
     block_on(async {
         let store = OpenStore::new(SqliteStore::open(&path).unwrap());
         counts_mail_of_1_0_0(&store).await;
+        ends_the_deals_of_1_0_0(&store).await;
         works(&store).await;
     });
     assert_eq!((schema_version(&path), rows(&path)), (TODAY, before));
@@ -250,12 +301,14 @@ async fn records_of_1_0_0_are_brought_up_to_date_on_postgres() {
         PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, &MIGRATIONS[..1]).await.unwrap(),
     );
     let client = database.client().await;
-    client.batch_execute(&format!("{FILL}; {}", ROWS_OF_1_0_0.replace("MAILED", "TRUE"))).await.unwrap();
+    let filled = format!("{FILL}; {}; {}", ROWS_OF_1_0_0.replace("MAILED", "TRUE"), deals_of_1_0_0());
+    client.batch_execute(&filled).await.unwrap();
     let store = OpenStore::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap());
     counts_mail_of_1_0_0(&store).await;
     counts_mail_of_1_0_0(&released).await;
     released.check(true).await.unwrap();
     released.close().await.unwrap();
+    ends_the_deals_of_1_0_0(&store).await;
     works(&store).await;
     let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
     assert_eq!(i64::from(version.get::<_, i32>(0)), TODAY);
