@@ -41,8 +41,13 @@ pub enum RefusedStep {
 
 impl RefusedStep {
     pub fn remedy(&self) -> Option<Remedy> {
-        let Self::GatheringOver(slug, _) = self else { return None };
-        Some(Remedy::EditCampaign(slug.clone()))
+        match self {
+            Self::GatheringOver(slug, _) => Some(Remedy::EditCampaign(slug.clone())),
+            Self::NotPublished(_, NotPublished::Unsigned(points)) => {
+                Some(Remedy::SignOffer { outside: !points.outside.is_empty(), figures: !points.figures.is_empty() })
+            }
+            _ => None,
+        }
     }
 }
 

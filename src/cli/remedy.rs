@@ -73,6 +73,11 @@ pub fn write(remedy: &Remedy, mode: Mode) -> String {
         Remedy::EditCampaign(slug) => format!("name a later day with `unionhall campaigns edit {slug} FILE`"),
         Remedy::OfferCampaign(slug) => format!("`unionhall campaigns offer {slug} FILE`"),
         Remedy::ActivateCampaign(slug) => format!("`unionhall campaigns activate {slug}`"),
+        Remedy::SignOffer { outside, figures } => {
+            let flags = [(*outside, "--outside-mandate REASON"), (*figures, "--figures-checked REASON")];
+            let needed: Vec<_> = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| *flag).collect();
+            format!("to publish it all the same, sign for it with {}", needed.join(" and "))
+        }
         Remedy::FinishBatch => "finish a batch without a file: `unionhall rewards batch new FILE`".to_owned(),
         Remedy::SettleBatch => "record the provider's answer: `unionhall rewards batch settle FILE`".to_owned(),
     }
