@@ -3,6 +3,7 @@
 use crate::machines::run;
 use crate::once::shared_limits::Redis;
 use crate::prelude::*;
+use crate::records::SECRET;
 
 /// A service that was started once and stopped, and the settings that it is given.
 struct Patient {
@@ -311,6 +312,40 @@ fn a_damaged_database_is_told_from_one_that_is_away() {
             |_| _ = std::fs::copy(&kept, &there).unwrap(),
         );
     }
+}
+
+/// The same where the records are in PostgreSQL.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_database_of_postgresql_is_told_from_a_server_that_is_away() {
+    needs!(PostgresPrograms);
+    let mut cluster = Cluster::primary();
+    cluster.ask("CREATE DATABASE hall ENCODING 'UTF8' TEMPLATE template0");
+    let store = cluster.url("hall");
+    let records = Records::Postgres { store: store.clone(), limits: "memory:".to_owned() };
+    drop(Server::start_in(Home::sharing(&records), &["--mail", "hold"]));
+    let folder = tempfile::tempdir().unwrap();
+    let look = || {
+        let mut command = unionhall(folder.path());
+        command.env("UNIONHALL_STORE", &store).env("UNIONHALL_SECRET", SECRET);
+        Diagnosis::of(command)
+    };
+    assert_eq!(look().of_check("writes")[0]["state"], "ok");
+    let file = "SELECT current_setting('data_directory') || '/' || pg_relation_filepath('readiness')";
+    let file = crate::records::ask(&store, file).unwrap()[0][0].clone();
+    cluster.stop();
+    let away = look();
+    let [records] = away.of_check("records")[..] else { panic!("{:#?}", away.lines) };
+    assert_eq!(records["state"], "fail");
+    holds(records["fix"].as_str().unwrap(), &["make sure that the database is running"]);
+    let mut damaged = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+    damaged.write_all(&[0x55; 64]).unwrap();
+    drop(damaged);
+    cluster.start_again();
+    let found = look();
+    let [writes] = found.of_check("writes")[..] else { panic!("{:#?}", found.lines) };
+    assert_eq!(writes["state"], "fail");
+    holds(writes["message"].as_str().unwrap(), &["invalid page"]);
+    holds(writes["fix"].as_str().unwrap(), &["restore a backup", "`unionhall resume`"]);
 }
 
 #[test]

@@ -130,6 +130,35 @@ async fn the_old_place_takes_nothing_any_more_even_from_a_running_service() {
     assert!(told.contains("were moved to back.db"), "{told}");
 }
 
+/// Both claim the database and the secret at the same moment. One had died of a lock that the other held.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_start_at_once_after_a_move_all_come_up() {
+    needs!(Postgres, Redis);
+    let (server, key) = Server::with_key(&["--store", "sqlite:", "--mail", "hold"]);
+    let before = server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good();
+    let home = server.stopped();
+    let moved = Home::on_postgres(tempfile::tempdir().unwrap());
+    moved.prepare_empty();
+    let Records::Postgres { store, .. } = moved.records() else { unreachable!() };
+    moves(home.path(), "sqlite:", store);
+    let secret = home.path().join("data/secret");
+    let start = || {
+        let node = Home::sharing(moved.records());
+        let mut command = unionhall(node.path());
+        command.envs(moved.records().settings()).env("UNIONHALL_SECRET", "").env("UNIONHALL_SECRET_FILE", &secret);
+        Server::start_as(command, node, &["--mail", "hold"])
+    };
+    let nodes: Vec<_> = std::thread::scope(|scope| {
+        let starting = [(); 4].map(|()| scope.spawn(start));
+        starting.into_iter().map(|node| node.join().unwrap()).collect()
+    });
+    for node in &nodes {
+        let link = node.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good();
+        assert_eq!(link["code"], before["code"]);
+        assert_eq!(node.log(), "", "nobody has anything to complain of");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_in_use_is_refused_and_nothing_changes() {
     needs!(Postgres);
