@@ -62,6 +62,8 @@ struct Written {
     leaked: Option<String>,
 }
 
+const BEGINNING: &str = "# The secret of a unionhall installation, in generations.";
+
 const EXPLAINED: &str = "\
 # The secret of a unionhall installation, in generations. `unionhall secret` writes this file: give every node the whole of it,
 # and keep a copy in another place.
@@ -81,9 +83,9 @@ impl Keyring {
     }
 
     pub fn parse(text: &str) -> anyhow::Result<Self> {
-        // A plain secret is no table of this kind.
+        // A plain secret is no table of this kind, and a part of a file is no plain secret.
         let is_table = toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key("generation"));
-        if is_table { Self::read(text) } else { Self::plain(text) }
+        if is_table || text.starts_with(BEGINNING) { Self::read(text) } else { Self::plain(text) }
     }
 
     fn read(text: &str) -> anyhow::Result<Self> {
@@ -255,11 +257,13 @@ mod tests {
             whole.replace(&codes, "AAAA"),
             whole.replace("[carried]", "[other]"),
             whole.replace(&"y".repeat(40), "short"),
+            whole[..BEGINNING.len() + 1].to_owned(),
+            whole[..whole.len() / 2].to_owned(),
         ] {
             let Err(error) = Keyring::parse(&bad) else { panic!("taken: {bad}") };
             let told = format!("{error:#}");
             assert!(!told.contains("yyyy") && !told.contains("xxxx") && !told.contains(&codes), "{told}");
         }
-        assert!(Keyring::parse("short").is_err());
+        assert!(Keyring::parse("short").is_err() && whole.starts_with(BEGINNING));
     }
 }

@@ -61,7 +61,10 @@ pub(super) async fn examine(
     });
     if let Some(given) = given {
         found.push(match secret::examine(&settings.store, given, &operator).await {
-            Ok(state) => Finding::ok(SECRET, state),
+            Ok(state) if state.is_unfinished => {
+                Finding::warn(SECRET, state.says, "go on with it: `unionhall secret rotate`")
+            }
+            Ok(state) => Finding::ok(SECRET, state.says),
             Err(error) => {
                 let fix = remedy::of(&*error).unwrap_or_else(|| GIVE_SECRET.into());
                 Finding::of_error(SECRET, Grade::Fail, &error).or_fix(fix)

@@ -46,6 +46,11 @@ pub(in crate::cli) enum SecretCommand {
     /// End a generation that nothing needs any more; what it made no longer works.
     Retire(RetireGeneration),
     /// Make a new secret because the old one is lost, and go on with the records that there are.
+    ///
+    /// Stop the service on every node first, and look for a copy: a backup may hold it. No link works any more that was mailed before, also
+    /// not to say no to mail, and everybody is signed out. People who were erased are not recognized: they get other codes, and can count
+    /// for a reward again. Webhook endpoints are disabled until their partners rotate the secret. Members keep their codes and links, and
+    /// keys stay valid. Interrupted at any moment, run it again.
     Replace(ReplaceLost),
 }
 
@@ -122,7 +127,7 @@ impl SecretArgs {
     /// The secret of these records, whole.
     async fn keyring(&self, operator: &Operator) -> anyhow::Result<Keyring> {
         let Some(ring) = find(&self.store, self.secret.given()?)? else {
-            bail!("the records have no secret yet: the first start of the service makes one");
+            return Err(super::none_found(&self.store, operator).await?);
         };
         match operator.ask(CompareSecret(held(&ring))).await? {
             Claim::Same => Ok(ring),
@@ -147,13 +152,17 @@ async fn rotate(task: &RotateSecret, operator: &Operator, now: Timestamp) -> any
     let _alone = lock(&file)?;
     let known = operator.ask(ListGenerations).await?;
     let unfinished = unfinished(&file, &known)?;
+    if unfinished.is_none()
+        && let Some(ring) = written_before(task, &file, &known)?
+    {
+        print_aside(&format!("{} was written before. Nothing was changed.", file.display()));
+        return report(task, &ring, &known_of(&ring, ring.newest(), now), &file);
+    }
     let ring = match &unfinished {
         Some(ring) => ring.clone(),
         None => task.shared.keyring(operator).await?,
     };
-    let is_missing = |generation: &&Generation| {
-        generation.number > 1 && !known.iter().any(|known| known.number == generation.number)
-    };
+    let is_missing = |generation: &&Generation| is_unknown(generation.number, &known);
     let goes_on = unfinished.is_some() || ring.generations().any(|generation| is_missing(&generation));
     let newest = known_of(&ring, ring.newest(), now);
     let ring = match goes_on {
@@ -207,7 +216,9 @@ async fn rotate(task: &RotateSecret, operator: &Operator, now: Timestamp) -> any
     if is_there(&beside(&file))? {
         // An interrupted run may have linked it already.
         let is_linked = task.to.is_some() && is_there(&file)? && read_secret(&file)?.text() == ring.text();
-        match task.to.is_some() && !is_linked {
+        match task.to.is_some() {
+            // Two names of one file: to rename one to the other would leave both.
+            true if is_linked => std::fs::remove_file(beside(&file)),
             true => put_in_place(&beside(&file), &file).and_then(|()| std::fs::remove_file(beside(&file))),
             false => replace(&beside(&file), &file),
         }
@@ -230,6 +241,21 @@ fn unfinished(file: &Path, known: &[KnownGeneration]) -> anyhow::Result<Option<K
     }
     std::fs::remove_file(&beside)?;
     Ok(None)
+}
+
+/// What an earlier run wrote with --to, if it is not in its place yet: perhaps all but its report was done.
+fn written_before(task: &RotateSecret, file: &Path, known: &[KnownGeneration]) -> anyhow::Result<Option<Keyring>> {
+    if task.to.is_none() || !is_there(file)? {
+        return Ok(None);
+    }
+    // Another file is refused later.
+    let Ok(ring) = read_secret(file) else { return Ok(None) };
+    let is_newest = known
+        .last()
+        .is_some_and(|known| known.fingerprint == ring.newest().fingerprint() && (known.leaked || !task.leaked));
+    let in_place = find(&task.shared.store, task.shared.secret.given()?)?;
+    let is_in_place = in_place.is_some_and(|in_place| in_place.knows(&ring.newest().fingerprint()));
+    Ok((is_newest && !is_in_place).then_some(ring))
 }
 
 fn known_of(ring: &Keyring, generation: &Generation, now: Timestamp) -> KnownGeneration {
@@ -332,10 +358,22 @@ pub(super) async fn needs(
     now: Timestamp,
 ) -> anyhow::Result<Vec<String>> {
     let mut why = Vec::new();
+    if is_unknown(number, &operator.ask(ListGenerations).await?) {
+        let fix = "the records do not know it, for they were restored or a rotation was interrupted: `unionhall secret rotate` goes on with it";
+        why.push(fix.to_owned());
+    }
     let next = ring.generations().find(|generation| generation.number > number);
     let ended = next.and_then(|generation| generation.begins_at);
     match ended {
-        None => return Ok(vec!["it makes everything new".to_owned()]),
+        None => {
+            let begins_at =
+                ring.generations().find(|generation| generation.number == number).and_then(|it| it.begins_at);
+            why.push(match begins_at.filter(|at| *at > now) {
+                Some(at) => format!("it makes everything new from {at} on"),
+                None => "it makes everything new".to_owned(),
+            });
+            return Ok(why);
+        }
         Some(at) if at > now => why.push(format!("it makes everything new until {at}")),
         Some(at) if at.plus(SAYS_NO_FOR) > now => {
             why.push(format!("links that it made can be used to say no to mail until {}", at.plus(SAYS_NO_FOR)));
@@ -351,18 +389,23 @@ pub(super) async fn needs(
     Ok(why)
 }
 
+/// Whether the records were never told of a generation, or no longer know of it since they were restored.
+pub(in crate::cli) fn is_unknown(number: u32, known: &[KnownGeneration]) -> bool {
+    number > 1 && !known.iter().any(|known| known.number == number)
+}
+
 async fn status(task: &SecretArgs, operator: &Operator, now: Timestamp) -> anyhow::Result<()> {
     let ring = task.keyring(operator).await?;
-    let known = operator.ask(ListGenerations).await?;
     let mut rows = Vec::new();
     for generation in ring.generations() {
         let leaked = if generation.leaked_at.is_some() { "leaked; " } else { "" };
-        let mut needs = needs(operator, &ring, generation.number, now).await?;
-        if generation.number > 1 && !known.iter().any(|known| known.number == generation.number) {
-            needs.push("the records do not know it: `unionhall secret rotate` finishes what was begun".to_owned());
-        }
+        let needs = needs(operator, &ring, generation.number, now).await?;
         let why = if needs.is_empty() { "nothing; it can be retired".to_owned() } else { needs.join("; ") };
-        let begins = generation.begins_at.map_or_else(|| "the first start".to_owned(), |at| at.to_string());
+        let begins = match generation.begins_at {
+            Some(at) => at.to_string(),
+            None if generation.number == 1 => "the first start".to_owned(),
+            None => "after a loss".to_owned(),
+        };
         rows.push(format!("{:<6}{begins:<26}{leaked}{why}", generation.number));
     }
     print_table(&rows, "", "N     BEGINS                    NEEDED BECAUSE", Clone::clone)
@@ -373,15 +416,17 @@ async fn retire(task: &RetireGeneration, operator: &Operator, now: Timestamp) ->
     let _alone = lock(&file)?;
     let (ring, number) = (task.shared.keyring(operator).await?, task.number);
     let flags = task.shared.store.as_flags();
-    ensure!(
-        ring.generations().any(|generation| generation.number == number),
-        "there is no generation {number}; `unionhall secret status{flags}` lists them"
-    );
+    if !ring.generations().any(|generation| generation.number == number) {
+        let was_retired = ring.fingerprints().any(|(retired, _)| retired == number);
+        ensure!(was_retired, "there is no generation {number}; `unionhall secret status{flags}` lists them");
+        return print_line(&format!("Generation {number} was retired before. Nothing was changed."));
+    }
     let needs = needs(operator, &ring, number, now).await?;
     ensure!(needs.is_empty(), "generation {number} is still needed: {}. Nothing was changed", needs.join("; "));
     let rest = ring.without(number).with_context(|| format!("generation {number} is the newest"))?;
-    write(&file, &rest, &file, &task.shared.store.data)?;
+    // Before the file: one that is killed in between is said again.
     operator.note(act("secret retire", format!("generation {number}"), now)).await?;
+    write(&file, &rest, &file, &task.shared.store.data)?;
     print_line(&format!("Generation {number} is gone from {}. Referral codes stay as they are.", file.display()))?;
     if task.shared.is_postgres()? {
         print_line("\nNext: put this file in the place of the secret file on every node.")?;
@@ -393,7 +438,8 @@ async fn replace_lost(task: &ReplaceLost, operator: &Operator, now: Timestamp) -
     let file = task.shared.file()?;
     let _alone = lock(&file)?;
     let known = operator.ask(ListGenerations).await?;
-    let found = if is_there(&file)? { Some(read_secret(&file)?) } else { None };
+    let unread = || "put back a copy; if none is left, move this file away. Nothing was changed";
+    let found = if is_there(&file)? { Some(read_secret(&file).with_context(unread)?) } else { None };
     if let Some(ring) = &found {
         match operator.ask(CompareSecret(held(ring))).await? {
             // Only what replaces a lost one is the first of its file and none of the first start.

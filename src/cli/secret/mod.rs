@@ -17,6 +17,8 @@ use crate::installation::{
 use crate::operator::{Claim, Operator};
 use crate::random;
 
+pub(super) use self::command::is_unknown;
+
 /// The installation's secret, and where it came from.
 pub(super) struct Claimed {
     pub secret: Secret,
@@ -56,22 +58,34 @@ pub(super) fn held(ring: &Keyring) -> HeldSecret {
     HeldSecret { first, fingerprints: ring.fingerprints().collect() }
 }
 
+/// How the secret and the records are with each other.
+pub(super) struct SecretState {
+    pub says: String,
+    /// Whether the records do not know a rotation.
+    pub is_unfinished: bool,
+}
+
 /// Holds what was found against the records, changes neither, and says how it is.
 pub(super) async fn examine(
     settings: &StoreSettings,
     given: Option<Keyring>,
     operator: &Operator,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<SecretState> {
     let ring = find(settings, given)?;
     // Nothing is made with no secret, so that none is another than any.
     match operator.ask(CompareSecret(ring.as_ref().map(held).unwrap_or_default())).await? {
         Claim::Another if ring.is_none() => Err(missing(settings)?),
         Claim::Another => Err(another(settings)?),
         Claim::Lacks(generation) => Err(lacks(&generation)),
-        Claim::First => Ok("the records have no secret yet; the first start makes one".to_owned()),
+        Claim::First => {
+            let says = "the records have no secret yet; the first start makes one".to_owned();
+            Ok(SecretState { says, is_unfinished: false })
+        }
         Claim::Same => {
-            let mut text = "it is the one that the records were made with".to_owned();
-            let (Some(ring), now) = (ring, Clock::start().now().time) else { return Ok(text) };
+            let mut says = "it is the one that the records were made with".to_owned();
+            let (Some(ring), now) = (ring, Clock::start().now().time) else {
+                return Ok(SecretState { says, is_unfinished: false });
+            };
             for generation in ring.generations().filter(|_| ring.generations().nth(1).is_some()) {
                 let needs = command::needs(operator, &ring, generation.number, now).await?;
                 let why = if needs.is_empty() {
@@ -79,9 +93,11 @@ pub(super) async fn examine(
                 } else {
                     needs.join(", and ")
                 };
-                text.push_str(&format!("; generation {}: {why}", generation.number));
+                says.push_str(&format!("; generation {}: {why}", generation.number));
             }
-            Ok(text)
+            let known = operator.ask(ListGenerations).await?;
+            let is_unfinished = ring.generations().any(|generation| is_unknown(generation.number, &known));
+            Ok(SecretState { says, is_unfinished })
         }
     }
 }
@@ -94,9 +110,7 @@ pub(super) async fn known(
     operator: &Operator,
 ) -> anyhow::Result<Secret> {
     let found = find(settings, given)?;
-    let Some(ring) = found else {
-        bail!("the records have no secret yet: start the service once, which makes it");
-    };
+    let Some(ring) = found else { return Err(none_found(settings, operator).await?) };
     let known = operator.ask(ListGenerations).await?;
     let secret = ring.secret(time_of_generations(&known, Clock::start().now().time));
     let (secret, held) = match mode {
@@ -155,16 +169,25 @@ fn new_text() -> anyhow::Result<String> {
 fn lacks(generation: &KnownGeneration) -> anyhow::Error {
     anyhow!(
         "the secret was rotated, and generation {} of it, which begins at {}, is not in this one: put the secret file that `unionhall secret \
-         rotate` wrote in the place of this one; if that command was interrupted, run it again",
+         rotate` wrote in the place of this one; if that command was interrupted, run it again as it was",
         generation.number,
         generation.begins_at
     )
 }
 
+/// Why a command that needs the secret has none.
+async fn none_found(settings: &StoreSettings, operator: &Operator) -> anyhow::Result<anyhow::Error> {
+    match operator.ask(CompareSecret(HeldSecret::default())).await? {
+        Claim::First => Ok(anyhow!("the records have no secret yet: start the service once, which makes it")),
+        _ => missing(settings),
+    }
+}
+
 fn missing(settings: &StoreSettings) -> anyhow::Result<anyhow::Error> {
     let (records, kept) = (settings.records()?, settings.data.join("secret"));
     Ok(anyhow!(
-        "the records in {records} belong to a secret that is not there: put it back into {}, or give it with UNIONHALL_SECRET",
+        "the records in {records} belong to a secret that is not there: put it back into {}, or give it with UNIONHALL_SECRET. If no \
+         copy of it is left: `unionhall secret replace --lost`, whose --help says what that costs",
         kept.display()
     ))
 }

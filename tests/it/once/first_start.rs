@@ -163,7 +163,7 @@ fn each_way_to_fail_is_one_sentence_with_its_mend() {
     assert_eq!(
         refusal(at, &[]),
         "unionhall: the records in data/unionhall.db belong to a secret that is not there: put it back into data/secret, or \
-         give it with UNIONHALL_SECRET"
+         give it with UNIONHALL_SECRET. If no copy of it is left: `unionhall secret replace --lost`, whose --help says what that costs"
     );
     assert!(!at.join("data/secret").exists(), "no wrong secret is left behind");
     std::fs::rename(at.join("kept"), at.join("data/secret")).unwrap();

@@ -120,6 +120,89 @@ async fn a_rotation_after_a_leak_killed_at_each_step_goes_on_and_what_leaked_is_
     tokio::join!(a_rotation_is_killed(one, true), a_rotation_is_killed(two, true));
 }
 
+/// Nodes that cannot write the file that they read are given one from elsewhere: killed at each step, and put in its place each time.
+async fn a_rotation_to_another_place_is_killed(home: Home) {
+    let union = Rotated::start(home);
+    let (folder, killer) = (union.file.parent().unwrap().to_owned(), killer(union.file.parent().unwrap()));
+    let to = folder.join("handed-out");
+    let arguments = ["rotate", "--in", "0s", "--to", to.to_str().unwrap()];
+    let mut kills = 0;
+    loop {
+        kills += 1;
+        assert!(kills < MOST_STEPS);
+        let (before, acts) = (union.ring().generations().count(), union.rotations());
+        let mut command = union.command(&arguments);
+        let killed = command.env("LD_PRELOAD", &killer).env("KILL_AT", kills.to_string()).output().unwrap();
+        let said = String::from_utf8_lossy(&[killed.stdout, killed.stderr].concat()).into_owned();
+        if !killed.status.success() {
+            assert_eq!(killed.status.signal(), Some(9), "{kills}: {said}");
+        }
+        // Said again, also where it had done all but say so.
+        union.done(&arguments, &["of the secret begins at", "put ", "handed-out in the place of the secret file"]);
+        union.refused(&["rotate", "--leaked", "--in", "0s", "--to", to.to_str().unwrap()], &["generation"]);
+        assert_eq!((union.ring().generations().count(), union.rotations()), (before, acts + 1), "{kills}");
+        let written = Keyring::parse(&std::fs::read_to_string(&to).unwrap()).unwrap();
+        assert_eq!(written.generations().count(), before + 1, "{kills}");
+        std::fs::rename(&to, &union.file).unwrap();
+        let mut left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.retain(|name| name.to_str().unwrap().starts_with("handed-out"));
+        assert_eq!(left, ["handed-out.lock"], "{kills}");
+        let begins_at = written.newest().begins_at.unwrap();
+        wait_for!(async || Clock::start().now().time >= begins_at).await;
+        union.done(&["status"], &["it makes everything new"]);
+        if killed.status.success() {
+            break;
+        }
+    }
+    assert!(kills > 6, "its file twice, each put on the disk, and what it prints: {kills}");
+    union.until_used(union.ring().newest().number).await;
+    // A file that is in its place is no rotation that goes on.
+    std::fs::copy(&union.file, &to).unwrap();
+    union.refused(&arguments, &["handed-out already exists; give a new name with --to"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rotation_to_another_place_killed_at_each_step_goes_on() {
+    needs!(Postgres, Redis);
+    let [one, two] = homes();
+    tokio::join!(a_rotation_to_another_place_is_killed(one), a_rotation_to_another_place_is_killed(two));
+}
+
+/// The end of a generation that nothing needs, killed at each step.
+async fn a_retirement_is_killed(home: Home) {
+    let union = Rotated::start(home);
+    let killer = killer(union.file.parent().unwrap());
+    union.rotated_long_ago().await;
+    let whole = std::fs::read(&union.file).unwrap();
+    let mut kills = 0;
+    loop {
+        kills += 1;
+        assert!(kills < MOST_STEPS);
+        std::fs::write(&union.file, &whole).unwrap();
+        let mut command = union.command(&["retire", "1"]);
+        let killed = command.env("LD_PRELOAD", &killer).env("KILL_AT", kills.to_string()).output().unwrap();
+        let left = union.ring().generations().count();
+        union.done(&["retire", "1"], &[if left == 2 { "Generation 1 is gone from" } else { "was retired before" }]);
+        assert_eq!(union.ring().generations().map(|generation| generation.number).collect::<Vec<_>>(), [2], "{kills}");
+        assert_eq!(union.left_behind(), Vec::<String>::new());
+        assert!(!std::fs::read_to_string(&union.file).unwrap().contains(TEXT), "{kills}");
+        assert!(union.server.number("SELECT count(*) FROM audit WHERE command = 'secret retire'") > 0, "{kills}");
+        if killed.status.success() {
+            break;
+        }
+        assert_eq!(killed.status.signal(), Some(9), "{kills}: {}", String::from_utf8_lossy(&killed.stderr));
+    }
+    assert!(kills > 3, "its file, put on the disk, and what it prints: {kills}");
+    union.refused(&["retire", "3"], &["there is no generation 3"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retirement_killed_at_each_step_is_said_again() {
+    needs!(Postgres, Redis);
+    let [one, two] = homes();
+    tokio::join!(a_retirement_is_killed(one), a_retirement_is_killed(two));
+}
+
 /// What replaces a lost secret, killed at each step: the file is lost anew each time. Nodes are started on what is there at the end.
 async fn a_loss_is_killed(home: Home) {
     let union = Rotated::start(home);

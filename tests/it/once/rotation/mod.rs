@@ -5,6 +5,7 @@ mod killed;
 
 use crate::prelude::*;
 use unionhall::domain::referral::CodeMaker;
+use unionhall::domain::secret::SAYS_NO_FOR;
 
 const FLAGS: &[&str] =
     &["--mail", "hold", "--log", "requests", "--key-per-minute", "100000", "--public-per-minute", "100000"];
@@ -123,6 +124,26 @@ impl Rotated {
     }
 }
 
+impl Rotated {
+    /// Rotates, and moves the time at which the new generation began so far back that nobody can say no by an old link any more.
+    async fn rotated_long_ago(&self) {
+        self.done(&["rotate", "--in", "0s"], &["Generation 2"]);
+        self.until_used(2).await;
+        let (whole, begins_at) =
+            (std::fs::read_to_string(&self.file).unwrap(), self.ring().newest().begins_at.unwrap());
+        let long_ago = begins_at.minus(SAYS_NO_FOR + Duration::from_secs(60));
+        std::fs::write(&self.file, whole.replace(&begins_at.to_string(), &long_ago.to_string())).unwrap();
+        assert_eq!(self.ring().newest().begins_at, Some(long_ago));
+    }
+
+    /// What doctor says of the secret.
+    fn doctor(&self) -> Vec<Value> {
+        let mut command = self.server.command();
+        command.env("UNIONHALL_SECRET", "").env("UNIONHALL_SECRET_FILE", &self.file);
+        Diagnosis::of(command).of_check("secret").into_iter().cloned().collect()
+    }
+}
+
 fn homes() -> [Home; 2] {
     let folder = || tempfile::tempdir().unwrap();
     let sqlite = Home::on_sqlite(folder());
@@ -170,6 +191,7 @@ async fn a_rotation_changes_no_code_and_ends_nothing_that_still_runs() {
         assert_eq!(server.number("SELECT count(*) FROM people WHERE email LIKE 'zoe+x%' AND uncredited"), 1);
 
         union.done(&["status"], &["NEEDED BECAUSE", "say no to mail until", "it makes everything new"]);
+        assert!(!union.secret(&["status"]).1.contains("everything new from"));
         union.refused(&["retire", "1"], &["generation 1 is still needed", "Nothing was changed"]);
         union.refused(&["retire", "2"], &["it makes everything new"]);
         union.refused(&["retire", "7"], &["there is no generation 7"]);
@@ -236,6 +258,53 @@ async fn what_a_leaked_secret_made_is_dead_but_for_saying_no() {
     }
 }
 
+/// A generation is kept for as long as something needs it, and status and doctor say what.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_generation_is_retired_once_nothing_needs_it() {
+    needs!(Postgres, Redis);
+    for home in homes() {
+        let union = Rotated::start(home);
+        let server = &union.server;
+        server.execute(
+            "INSERT INTO webhook_endpoints (partner_id, url, created_at)
+             SELECT id, 'https://acme.example/hook', 0 FROM partners WHERE name = 'Acme Assistant'",
+        );
+        union.join("ana@example.com").await;
+        union.join("zoe@example.com").await;
+        let (ana, zoe) = (union.code("ana@example.com").await, union.code("zoe@example.com").await);
+        union.erase("zoe@example.com");
+        let decline = union.link("not-me", Purpose::Decline, union.sign_up("cleo@example.com").await);
+        union.rotated_long_ago().await;
+        let tombstones = "people who were erased are recognized by it";
+        let endpoints = "secrets of webhook endpoints derive from it";
+        union
+            .refused(&["retire", "1"], &["generation 1 is still needed", tombstones, endpoints, "Nothing was changed"]);
+        union.done(&["status"], &[tombstones, endpoints]);
+        let [line] = &union.doctor()[..] else { panic!("{:?}", union.doctor()) };
+        assert_eq!(line["state"], "ok");
+        holds(line["message"].as_str().unwrap(), &["generation 1: ", tombstones, endpoints, "generation 2: it makes"]);
+        server.execute("UPDATE webhook_endpoints SET made_with = 2");
+        union.refused(&["retire", "1"], &[tombstones]);
+        // She comes again, and her tombstone is one of the newest generation.
+        union.join("zoe@example.com").await;
+        assert_eq!(union.code("zoe@example.com").await, zoe);
+        holds(
+            union.doctor()[0]["message"].as_str().unwrap(),
+            &["generation 1: nothing needs it, so it can be retired"],
+        );
+        union.done(&["retire", "1"], &["Generation 1 is gone from", "Referral codes stay as they are"]);
+        assert!(!std::fs::read_to_string(&union.file).unwrap().contains(TEXT));
+        union.done(&["retire", "1"], &["Generation 1 was retired before. Nothing was changed."]);
+        wait_for!(async || union.opens(&decline).await == 404).await;
+        assert_eq!(union.code("ana@example.com").await, ana);
+        assert!(!server.log().contains("lacks a generation"), "{}", server.log());
+        union.done(&["rotate", "--in", "0s"], &["Generation 3"]);
+        let Rotated { server, file, .. } = union;
+        let again = Rotated::serve(server.stopped(), &file);
+        assert!(again.run(&["audit"]).contains("secret retire"));
+    }
+}
+
 /// The file was written, and the records know nothing of it yet.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rotation_that_was_killed_goes_on() {
@@ -295,6 +364,12 @@ async fn a_lost_secret_is_replaced_and_its_cost_is_told() {
         let waits = union.sign_up("ben@example.com").await;
         let decline = union.link("not-me", Purpose::Decline, waits);
         union.refused(&["replace", "--lost"], &["so it is not lost"]);
+        // What a full disk left of the file is no other secret, and nothing is made in its place unasked.
+        let torn = union.ring().rotated(&"n".repeat(40), Timestamp::from_millis(0), None).unwrap().text();
+        std::fs::write(&union.file, &torn.reveal()[..200]).unwrap();
+        let back = "put back a copy; if none is left, move this file away. Nothing was changed";
+        union.refused(&["replace", "--lost"], &[back, "the generations in it are not as"]);
+        union.refused(&["status"], &["the generations in it are not as"]);
         let Rotated { server, file, key } = union;
         let (_, home) = server.stop();
         std::fs::remove_file(&file).unwrap();
@@ -305,12 +380,37 @@ async fn a_lost_secret_is_replaced_and_its_cost_is_told() {
         assert!(output.status.success(), "{said}");
         holds(&said, &["have a new secret", "no link works that was mailed before", "Members keep their codes"]);
         let union = Rotated { server: Rotated::serve(home, &file), file, key };
+        union.done(&["status"], &["2     after a loss", "it makes everything new"]);
         assert_eq!(union.opens(&decline).await, 404);
         assert_eq!(union.code("ana@example.com").await, ana);
         let newer = union.link("confirm", Purpose::Confirm, waits);
         assert_eq!(union.opens(&newer).await, 200);
         union.join("cleo@example.com").await;
         union.done(&["rotate", "--in", "0s"], &["Generation 3"]);
+    }
+}
+
+/// Nobody is told to start a service that would refuse to start, or to make what is only away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_is_away_is_told_from_one_that_is_not_made_yet() {
+    let home = Home::new();
+    let said = |home: &Home, task: &str| {
+        let output = unionhall(home.path()).args(["secret", task]).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let issued = unionhall(home.path()).args(["keys", "issue", "Acme Assistant", "--new"]).output().unwrap();
+    assert!(issued.status.success(), "{issued:?}");
+    for task in ["status", "rotate"] {
+        holds(&said(&home, task), &["the records have no secret yet: start the service once, which makes it"]);
+    }
+    let home = Server::start_in(home, &["--mail", "hold"]).stopped();
+    std::fs::remove_file(home.path().join("data/secret")).unwrap();
+    for task in ["status", "rotate"] {
+        holds(
+            &said(&home, task),
+            &["belong to a secret that is not there: put it back into data/secret", "replace --lost"],
+        );
     }
 }
 
