@@ -1,6 +1,6 @@
 //! Who was erased and which keys were revoked since a copy of the records was made, as the logs of erasures tell.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::domain::api_key::{KeyId, KeyRecord};
 use crate::domain::email::EmailAddress;
 use crate::domain::person::Waiver;
 use crate::domain::secret::Secret;
-use crate::domain::secret::mark::AddressMarker;
+use crate::domain::secret::mark::{AddressMarker, generation_of};
 use crate::domain::time::Timestamp;
 use crate::keys::records::{ListKeys, RevokeKey};
 use crate::operator::Operator;
@@ -113,13 +113,14 @@ impl ErasureLogs {
     }
 
     /// Erases and revokes again, before the records can be served: a person who was erased is never seen again. `secret` is none where
-    /// there are no people yet, `taken_at` is when the copy was made, if that is known, and `command` is what does so. Interrupted, it
-    /// is done again.
+    /// there are no people yet, `taken_at` is when the copy was made, if that is known, `newest` its newest record otherwise, and `command`
+    /// is what does so. Interrupted, it is done again.
     pub(super) async fn repeat(
         &self,
         operator: &Operator,
         secret: Option<&Secret>,
         taken_at: Option<Timestamp>,
+        newest: Timestamp,
         command: &'static str,
         now: Timestamp,
     ) -> anyhow::Result<Again> {
@@ -128,6 +129,7 @@ impl ErasureLogs {
             let audited = operator.audited(act(command, String::new(), now));
             let people = audited.people(secret, self.here.clone());
             let judge = self.judge(secret, taken_at)?;
+            again.unreadable = self.unreadable(secret, taken_at.unwrap_or(newest))?;
             let mut after = 0;
             loop {
                 let page = operator.ask(ListPeopleAfter { id: after, state: None, most: PAGE }).await?;
@@ -159,6 +161,20 @@ impl ErasureLogs {
         Ok(again)
     }
 
+    /// How many people were erased after a time by marks that this secret does not make any more, for each of its generations.
+    fn unreadable(&self, secret: &Secret, after: Timestamp) -> anyhow::Result<BTreeMap<u32, u64>> {
+        let mut unreadable = BTreeMap::new();
+        let generations = secret.generations();
+        for (mark, at) in self.latest()? {
+            if let Some(number) = generation_of(&mark).filter(|_| at >= after.minus(ERASING_TAKES))
+                && generations.all().iter().all(|generation| generation.number != number)
+            {
+                *unreadable.entry(number).or_insert(0) += 1;
+            }
+        }
+        Ok(unreadable)
+    }
+
     /// Whether anything is known at all.
     pub(super) fn were_found(&self) -> bool {
         self.was_here || !self.given.is_empty()
@@ -178,6 +194,8 @@ pub(super) struct Again {
     erased: u64,
     /// Those whom the operator decides about.
     perhaps: Vec<String>,
+    /// Those whom nobody can tell from others, for each generation of the secret that is not here.
+    unreadable: BTreeMap<u32, u64>,
     /// The keys that were revoked.
     pub keys: Vec<KeyRecord>,
 }
@@ -195,6 +213,13 @@ impl Again {
                 "ERASED AND IN THESE RECORDS, BUT PERHAPS BECAUSE THEY CAME AGAIN within the hour. If not, erase them once more:",
             )?;
         }
-        self.perhaps.iter().try_for_each(|address| print_line(&erase_command(flags, address)))
+        self.perhaps.iter().try_for_each(|address| print_line(&erase_command(flags, address)))?;
+        self.unreadable.iter().try_for_each(|(generation, count)| {
+            print_line(&format!(
+                "THE LOG OF ERASURES NAMES {} by generation {generation} of the secret, which is not here: nobody can tell whether they are in \
+                 these records.",
+                if *count == 1 { "1 PERSON".to_owned() } else { format!("{count} PEOPLE") }
+            ))
+        })
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::campaigns::records::ListCampaigns;
 use crate::cli::print_line;
+use crate::cli::secret::is_unknown;
 use crate::config::quoted;
 use crate::domain::api_key::{KeyRecord, KeyStatus};
 use crate::domain::partner::endpoint::EndpointRecord;
+use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
-use crate::installation::AreSignUpsPaused;
+use crate::installation::{AreSignUpsPaused, ListGenerations};
 use crate::keys::records::ListKeys;
 use crate::operator::Operator;
 use crate::partners::endpoints::ListEndpoints;
@@ -25,6 +27,8 @@ pub(super) struct Gap {
     /// The keys that work.
     keys: Vec<KeyRecord>,
     endpoints: Vec<EndpointRecord>,
+    /// Whether the secret has a generation that these records do not know.
+    is_rotated: bool,
     is_paused: bool,
     has_campaigns: bool,
     has_rewards: bool,
@@ -36,8 +40,12 @@ impl Gap {
         taken_at: Timestamp,
         held: u64,
         revoked: Vec<KeyRecord>,
+        secret: Option<&Secret>,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
+        let known = operator.ask(ListGenerations).await?;
+        let generations = secret.map(Secret::generations);
+        let mut generations = generations.iter().flat_map(|generations| generations.all());
         let keys = operator.ask(ListKeys).await?.into_iter().map(|(key, _)| key);
         let endpoints = operator.ask(ListEndpoints(None)).await?.into_iter().map(|listed| listed.endpoint);
         Ok(Self {
@@ -46,6 +54,7 @@ impl Gap {
             revoked,
             keys: keys.filter(|key| key.status(now) == KeyStatus::Valid).collect(),
             endpoints: endpoints.collect(),
+            is_rotated: generations.any(|generation| is_unknown(generation.number, &known)),
             is_paused: operator.ask(AreSignUpsPaused).await?,
             has_campaigns: !operator.ask(ListCampaigns).await?.is_empty(),
             has_rewards: !operator.ask(ListRewardAccounts(String::new(), PAGE)).await?.is_empty(),
@@ -58,6 +67,12 @@ impl Gap {
         print_line(
             "- Links mailed before that still work, except sign-in links. Links mailed after that do not work.",
         )?;
+        if self.is_rotated {
+            print_line(&format!(
+                "- The secret was rotated since: `unionhall secret rotate{flags}` goes on with that, and makes no new one. After a leak the \
+                 service then mails those again whose links no longer work, and partners have to rotate the secrets of their webhook endpoints."
+            ))?;
+        }
         self.report_keys(flags)?;
         self.report_endpoints(flags)?;
         print_line(

@@ -118,7 +118,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     bar.end();
     let (gap, members) = with_live_records(&task.store, async |operator| {
         let members = operator.member_count().await?;
-        Ok((Gap::look(&operator, made_at, held, again.keys.clone(), now).await?, members))
+        Ok((Gap::look(&operator, made_at, held, again.keys.clone(), secret.as_ref(), now).await?, members))
     })?;
     let done = Restored { task, database, members, secret: found, gap, again, logs, owner };
     done.report()
@@ -137,7 +137,7 @@ fn repeat(
     block_on(&one_thread()?, async {
         let store = open_records(&Records::Sqlite(copy.to_owned()), data, Prepare::Expect, WRITE_BATCH).await?;
         let operator = Operator::new(store, Mode::Live);
-        let done = logs.repeat(&operator, secret, Some(made_at), "restore", now).await;
+        let done = logs.repeat(&operator, secret, Some(made_at), made_at, "restore", now).await;
         operator.close().await?;
         again = done?;
         Ok(())

@@ -76,12 +76,12 @@ async fn resume(
     let secret = secret::known(&task.store, Mode::Live, task.secret.given()?, operator).await?;
     let logs = ErasureLogs::find(&task.store.data, &task.erasures)?;
     let taken_at = operator.ask(FindLatestRecord).await?.unwrap_or(now).min(now);
-    let again = logs.repeat(operator, Some(&secret), None, "resume", now).await?;
+    let again = logs.repeat(operator, Some(&secret), None, taken_at, "resume", now).await?;
     logs.keep()?;
     let act = act("resume", format!("records of {taken_at}"), now);
     let resume = Resume { taken_at, generation: PayoutGeneration::from_random(&random::bytes()?), act };
     let held = store.resume(&resume, resume.id_gap()).await?;
-    let gap = Gap::look(operator, taken_at, held, again.keys.clone(), now).await?;
+    let gap = Gap::look(operator, taken_at, held, again.keys.clone(), Some(&secret), now).await?;
     let members = operator.member_count().await?;
     let members = if members == 1 { "1 member".to_owned() } else { format!("{members} members") };
     print_line(&format!("The records, whose newest is of {taken_at}, can be served again: {members}."))?;

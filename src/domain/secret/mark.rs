@@ -34,6 +34,14 @@ pub fn tombstones_of(generation: u32) -> (String, String) {
     (begin.clone(), format!("{begin}{AROUND_NUMBER}"))
 }
 
+/// The generation of the secret that made the mark of an address; none of another text.
+pub fn generation_of(mark: &str) -> Option<u32> {
+    match mark.strip_prefix(AROUND_NUMBER) {
+        None => (mark.len() == LENGTH).then_some(1),
+        Some(rest) => rest.split_once(AROUND_NUMBER)?.0.parse().ok(),
+    }
+}
+
 fn number(generation: u32) -> String {
     match generation {
         1 => String::new(),
@@ -162,6 +170,7 @@ mod tests {
             let inside: Vec<_> = all.iter().filter(|(_, text)| begin <= **text && **text < end).collect();
             assert_eq!(inside.len(), 1, "{generation}");
             assert_eq!(inside[0].0, generation);
+            assert_eq!(generation_of(inside[0].1.strip_prefix(PREFIX).unwrap()), Some(generation));
         }
     }
 }

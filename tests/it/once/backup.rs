@@ -386,12 +386,13 @@ fn new_identity(file: &Path) -> String {
     recipient
 }
 
-/// Every address and code, the secret, and what begins a database or a plain backup.
+/// Every address and code, the partner and its key, the secret, and what begins a database or a plain backup.
 fn told_by_the_records(folder: &Path, secret: &str) -> Vec<String> {
     let database = Connection::open(folder.join("data/unionhall.db")).unwrap();
-    let mut statement = database.prepare("SELECT email FROM people UNION SELECT code FROM people").unwrap();
+    let all = "SELECT email FROM people UNION SELECT code FROM people UNION SELECT id FROM api_keys UNION SELECT name FROM partners";
+    let mut statement = database.prepare(all).unwrap();
     let mut told: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
-    assert_eq!(told.len(), 40);
+    assert_eq!(told.len(), 42);
     told.extend([secret, "SQLite format 3", "unionhall backup", "CREATE TABLE", "@example.com"].map(str::to_owned));
     told
 }
@@ -401,18 +402,85 @@ fn found_in(bytes: &[u8], texts: &[String]) -> usize {
     texts.iter().filter(found).count()
 }
 
+/// What tools find that carve a disk: of what they know the pieces that are there, pages of SQLite at any place, and what looks like an
+/// address, as `strings` shows it.
+#[derive(Debug, PartialEq)]
+struct Carved {
+    pieces: usize,
+    pages: usize,
+    addresses: usize,
+}
+
+const NOTHING: Carved = Carved { pieces: 0, pages: 0, addresses: 0 };
+
+/// Long enough that no piece is anywhere by chance.
+const PIECE: usize = 8;
+
+impl Carved {
+    fn of(bytes: &[u8], known: &BTreeSet<Vec<u8>>) -> Self {
+        let pieces: BTreeSet<_> = bytes.windows(PIECE).map(<[u8]>::to_ascii_lowercase).collect();
+        let is_address = |at: &usize| bytes[*at] == b'@' && is_address(&bytes[..*at], &bytes[at + 1..]);
+        Self {
+            pieces: known.intersection(&pieces).count(),
+            pages: bytes.windows(4096).filter(|page| is_page(page)).count(),
+            addresses: (0..bytes.len()).filter(is_address).count(),
+        }
+    }
+}
+
+fn pieces(texts: &[String], keys: &[Vec<u8>]) -> BTreeSet<Vec<u8>> {
+    let texts = texts.iter().map(String::as_bytes).chain(keys.iter().map(Vec::as_slice));
+    texts.flat_map(|text| text.windows(PIECE)).map(<[u8]>::to_ascii_lowercase).collect()
+}
+
+/// A page of a b-tree with some cells, by its header and where its cells are.
+fn is_page(page: &[u8]) -> bool {
+    let number = |at: usize| usize::from(u16::from_be_bytes([page[at], page[at + 1]]));
+    let header = match page[0] {
+        2 | 5 => 12,
+        10 | 13 => 8,
+        _ => return false,
+    };
+    let (free, cells, content) = (number(1), number(3), number(5));
+    let places: BTreeSet<_> = (0..cells.min(500)).map(|cell| number(header + 2 * cell)).collect();
+    (4..500).contains(&cells)
+        && free < page.len()
+        && content >= header + 2 * cells
+        && page[7] <= 60
+        && places.len() == cells
+        && places.iter().all(|place| (content..page.len()).contains(place))
+}
+
+fn is_address(before: &[u8], after: &[u8]) -> bool {
+    let is_word = |c: &&u8| c.is_ascii_alphanumeric() || b"-_+.".contains(c);
+    let domain: Vec<_> = after.iter().take_while(is_word).copied().collect();
+    let end = domain.iter().rposition(|c| *c == b'.').unwrap_or_default();
+    before.iter().rev().take_while(is_word).count() >= 4
+        && end >= 4
+        && domain[end..].iter().filter(|c| c.is_ascii_alphabetic()).count() >= 2
+}
+
 #[test]
 fn an_encrypted_backup_tells_nothing_and_each_recipient_opens_it() {
     let (home, secret) = backed_up();
     let folder = home.path();
     let [one, two, _other] = ["one", "two", "other"].map(|name| new_identity(&folder.join(name)));
+    let (before, in_data) = (names(folder), names(&folder.join("data")));
     let made = done(&run(folder, &["backup", "locked", "--recipient", &one, "--recipient", &two]));
     holds(&made, &["The installation's secret is in it. It is encrypted for 2 recipients", "1 member"]);
     assert_eq!(mode(&folder.join("locked")), 0o600);
+    let made_there: Vec<_> = names(folder).into_iter().filter(|name| !before.contains(name)).collect();
+    assert_eq!((made_there, names(&folder.join("data"))), (vec!["locked".to_owned()], in_data), "nothing beside it");
     let told = told_by_the_records(folder, &secret);
-    let locked = std::fs::read(folder.join("locked")).unwrap();
-    assert_eq!(found_in(&std::fs::read(folder.join("all")).unwrap(), &told), told.len(), "the search finds them");
+    let (plain, locked) = (std::fs::read(folder.join("all")).unwrap(), std::fs::read(folder.join("locked")).unwrap());
+    assert_eq!(found_in(&plain, &told), told.len(), "the search finds them");
     assert_eq!(found_in(&locked, &told), 0);
+    let database = Connection::open(folder.join("data/unionhall.db")).unwrap();
+    let keys = database.query_row("SELECT hash FROM api_keys", [], |row| row.get(0).map(|hash| vec![hash])).unwrap();
+    let known = pieces(&told, &keys);
+    let carved = Carved::of(&plain, &known);
+    assert!(carved.pieces == known.len() && carved.pages >= 20 && carved.addresses >= 20, "it finds them: {carved:?}");
+    assert_eq!(Carved::of(&locked, &known), NOTHING);
     // By the variable, and with what a plain file may not have.
     let both = format!("{one},{two}");
     let mut command = unionhall(folder);
@@ -731,6 +799,15 @@ fn erasures_are_found_in_the_folder_and_in_the_file_that_is_given() {
     ErasureLog::beside(&folder.join("quiet")).append(&mark("nobody@example.com"), "e", now).unwrap();
     let told = done(&run(folder, &["restore", "all", "--data", "quiet"]));
     assert!(told.contains("Nobody in these records was erased since"), "{told}");
+
+    // By a secret that replaced this one, and was lost in its turn.
+    let mark = mark("user7@example.com");
+    given.append(&format!("~002~{mark}"), "f", now).unwrap();
+    given.append(&format!("~002~{}", mark.replace(['a', 'b', 'c'], "d")), "g", now).unwrap();
+    given.append(&format!("~003~{mark}"), "h", now.minus(Duration::from_secs(7200))).unwrap();
+    let told = done(&run(folder, &["restore", "all", "--data", "later", "--erasures", "saved"]));
+    holds(&told, &["THE LOG OF ERASURES NAMES 2 PEOPLE by generation 2 of the secret, which is not here"]);
+    assert!(!told.contains("generation 3"), "{told}");
 
     let missing =
         "there is no log of erasures at not-there; give the right path, or leave out --erasures if nobody was";

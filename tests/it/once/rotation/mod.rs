@@ -305,6 +305,37 @@ async fn a_generation_is_retired_once_nothing_needs_it() {
     }
 }
 
+/// Records from before a rotation know nothing of it, and what followed from it is undone: it goes on where somebody reads of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rotation_that_restored_records_do_not_know_goes_on() {
+    let union = Rotated::start(Home::on_sqlite(tempfile::tempdir().unwrap()));
+    let waits = union.sign_up("ben@example.com").await;
+    union.server.execute("UPDATE sign_ups SET mailed_at = created_at");
+    union.server.execute("DELETE FROM outbox");
+    union.server.run(&["backup", "before", "--without-secret"]);
+    union.done(&["rotate", "--leaked", "--in", "0s"], &["Generation 2"]);
+    union.until_used(2).await;
+    assert_eq!(union.doctor()[0]["state"], "ok");
+    let Rotated { server, file, key } = union;
+    let home = server.stopped();
+    std::fs::rename(home.path().join("data"), home.path().join("lost")).unwrap();
+    let mut command = unionhall(home.path());
+    let restored = command.args(["restore", "before", "--secret-file"]).arg(&file).output().unwrap();
+    let said = String::from_utf8([restored.stdout, restored.stderr].concat()).unwrap();
+    assert!(restored.status.success(), "{said}");
+    holds(&said, &["The secret was rotated since: `unionhall secret rotate` goes on with that"]);
+    let union = Rotated { server: Rotated::serve(home, &file), file, key };
+    let [line] = &union.doctor()[..] else { panic!("{:?}", union.doctor()) };
+    assert_eq!(line["state"], "warn", "{line}");
+    holds(line["message"].as_str().unwrap(), &["generation 2: the records do not know it"]);
+    holds(line["fix"].as_str().unwrap(), &["`unionhall secret rotate`"]);
+    union.done(&["rotate"], &["It goes on.", "Generation 2"]);
+    wait_for!(async || union.server.number("SELECT count(*) FROM secret_generations WHERE done") == 1).await;
+    assert_eq!(union.server.number("SELECT count(*) FROM outbox"), 1, "mailed again");
+    assert_eq!(union.doctor()[0]["state"], "ok");
+    assert_eq!(union.opens(&union.link("confirm", Purpose::Confirm, waits)).await, 200);
+}
+
 /// The file was written, and the records know nothing of it yet.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rotation_that_was_killed_goes_on() {
