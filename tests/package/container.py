@@ -31,7 +31,7 @@ caddyfile = (root / "deploy/Caddyfile").read_text()
 upstreams = re.search(r"reverse_proxy ([0-9.: ]+)", caddyfile)[1].split()
 same([service["environment"]["UNIONHALL_LISTEN"] for service in nodes.values()], upstreams, "what Caddy asks")
 for name, service in nodes.items():
-    same(service["env_file"], "deploy/unionhall.env", name)
+    same(service["env_file"], ["deploy/unionhall.env", {"path": "existing.env", "required": False}], name)
     for variable in ("UNIONHALL_LISTEN", "UNIONHALL_METRICS_LISTEN"):
         same(service["environment"][variable].split(":")[0], address[name], f"{variable} of {name}")
         same(service["environment"][variable].split(":")[1], settings[variable].split(":")[1], f"port in {variable} of {name}")
@@ -90,6 +90,11 @@ with tempfile.TemporaryDirectory() as folder:
     environment = {name: str(sources.get(value, value)) for name, value in settings.items()} | nodes["node1"]["environment"]
     shown = subprocess.run([server, "settings", "--json"], env=environment, cwd=folder, stdout=subprocess.PIPE, check=True)
     known = {setting["variable"] for setting in json.loads(shown.stdout)["settings"]}
+    # What the page writes after the first start refuses a volume that is missing.
+    after_start = re.search(r"^\$ echo (\w+)=(\w+) >existing\.env$", page, re.MULTILINE)
+    empty = {"UNIONHALL_DATA": str(folder / "missing"), "UNIONHALL_LISTEN": "127.0.0.1:0", after_start[1]: after_start[2]}
+    refused = subprocess.run([server, "serve"], env=empty, cwd=folder, capture_output=True, text=True, timeout=60)
+    same((refused.returncode, "there are no records at" in refused.stderr, (folder / "missing").exists()), (1, True, False), "a missing volume")
     unknown = {name for name in re.findall(r"UNIONHALL_[A-Z_]+", dockerfile + page + (root / "compose.yaml").read_text())} - known
     same(unknown, set(), "settings that nobody knows")
 
