@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 
 use super::watch::{LOOKS_EVERY, SecretWatch};
@@ -438,8 +438,12 @@ async fn replace_lost(task: &ReplaceLost, operator: &Operator, now: Timestamp) -
     let file = task.shared.file()?;
     let _alone = lock(&file)?;
     let known = operator.ask(ListGenerations).await?;
-    let unread = || "put back a copy; if none is left, move this file away. Nothing was changed";
-    let found = if is_there(&file)? { Some(read_secret(&file).with_context(unread)?) } else { None };
+    let read = || {
+        read_secret(&file).map_err(|error| {
+            anyhow!("{error:#}. If no copy is left, move this file away, and say this again. Nothing was changed")
+        })
+    };
+    let found = if is_there(&file)? { Some(read()?) } else { None };
     if let Some(ring) = &found {
         match operator.ask(CompareSecret(held(ring))).await? {
             // Only what replaces a lost one is the first of its file and none of the first start.

@@ -398,7 +398,7 @@ async fn a_lost_secret_is_replaced_and_its_cost_is_told() {
         // What a full disk left of the file is no other secret, and nothing is made in its place unasked.
         let torn = union.ring().rotated(&"n".repeat(40), Timestamp::from_millis(0), None).unwrap().text();
         std::fs::write(&union.file, &torn.reveal()[..200]).unwrap();
-        let back = "put back a copy; if none is left, move this file away. Nothing was changed";
+        let back = "put back a copy. If no copy is left, move this file away, and say this again. Nothing was changed";
         union.refused(&["replace", "--lost"], &[back, "the generations in it are not as"]);
         union.refused(&["status"], &["the generations in it are not as"]);
         let Rotated { server, file, key } = union;
