@@ -79,7 +79,7 @@ impl CampaignAdmin {
         if step == CampaignStep::Open
             && let Some(missing) = before.draft.missing_review()
         {
-            return Ok(Err(RefusedStep::NotReviewed(missing)));
+            return Ok(Err(RefusedStep::NotReviewed(slug.clone(), missing)));
         }
         let (who, note) = (note.who.to_owned(), (note.note.to_owned(), note.mails));
         match self.store.run(StepCampaign { slug: slug.clone(), step: taken, who, note, now }).await? {

@@ -31,8 +31,8 @@ pub enum RefusedStep {
     Bad(CampaignSlug, BadStep),
     #[error("gather_until of {0} is {1}, which is over")]
     GatheringOver(CampaignSlug, LastDay),
-    #[error("{0}")]
-    NotReviewed(String),
+    #[error("{1}")]
+    NotReviewed(CampaignSlug, String),
     #[error("the supplier delivers to {needs} members at least, and {accepted} have accepted {slug} now")]
     TooFewAccepted { slug: CampaignSlug, needs: u32, accepted: u32 },
     #[error("the offer of {0} is not published: {sentence}", sentence = .1.sentence())]
@@ -42,7 +42,7 @@ pub enum RefusedStep {
 impl RefusedStep {
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::GatheringOver(slug, _) => Some(Remedy::EditCampaign(slug.clone())),
+            Self::GatheringOver(slug, _) | Self::NotReviewed(slug, _) => Some(Remedy::EditCampaign(slug.clone())),
             Self::NotPublished(_, NotPublished::Unsigned(points)) => {
                 Some(Remedy::SignOffer { outside: !points.outside.is_empty(), figures: !points.figures.is_empty() })
             }

@@ -70,7 +70,7 @@ pub fn write(remedy: &Remedy, mode: Mode) -> String {
             "`unionhall webhooks recover {id} --since DATE{test}` enables it and sends it what it missed"
         ),
         Remedy::RotateSecretAgain => "rotate again after 24 hours, or with --now, which ends the oldest at once".to_owned(),
-        Remedy::EditCampaign(slug) => format!("name a later day with `unionhall campaigns edit {slug} FILE`"),
+        Remedy::EditCampaign(slug) => format!("change it with `unionhall campaigns edit {slug} FILE`"),
         Remedy::OfferCampaign(slug) => format!("`unionhall campaigns offer {slug} FILE`"),
         Remedy::ActivateCampaign(slug) => format!("`unionhall campaigns activate {slug}`"),
         Remedy::SignOffer { outside, figures } => {

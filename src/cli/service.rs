@@ -6,7 +6,6 @@ use crate::domain::union::Union;
 use crate::domain::union::service::ServiceFacts;
 use crate::installation::FindServiceFacts;
 use crate::operator::Operator;
-use crate::store::Store;
 
 /// Where there is nothing that the service keeps: "the link is made from this command's own settings".
 pub(super) fn never_ran(what: &str) -> String {
@@ -23,12 +22,12 @@ pub(super) async fn facts(given: &ServiceSettings, operator: &Operator) -> anyho
 }
 
 /// The facts about the union for a process beside the service. `is_name_given` tells the default name from the same that was given.
-pub(super) async fn union_beside(
+pub(super) fn union_beside(
     settings: &UnionSettings,
     is_name_given: bool,
-    store: &Store,
+    kept: Option<ServiceFacts>,
 ) -> anyhow::Result<Union> {
-    let settings = match store.ask(FindServiceFacts).await? {
+    let settings = match kept {
         Some(kept) => settings.clone().or_kept(kept, is_name_given),
         None => {
             if settings.base_url.is_none() && settings.join_site.is_none() {

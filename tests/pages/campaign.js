@@ -158,6 +158,27 @@ export async function campaignWalk(page, tools) {
   await look(page, "memail");
   await go(page, mailed.find((one) => one.includes(`/campaigns/${slug}`)));
   await shows("Example Fiber");
+
+  step("an offer that is not for their state cannot be accepted");
+  const elsewhere = say("campaign.offer_elsewhere", { state: language === "es" ? "Oregón" : "Oregon" });
+  const publish = async (states) => {
+    records.prepare("UPDATE campaigns SET offer = ?").run(offer(states));
+    await to("offered");
+    for (const deadline = Date.now() + 60_000; ; ) {
+      const { campaigns } = await (await fetch(`${base}/campaigns.json`)).json();
+      if (campaigns[0].offer.states.length === states.length) break;
+      assert(Date.now() < deadline, "the pages know within a minute");
+      await new Promise((done) => setTimeout(done, 200));
+    }
+    await go(page, `/campaigns/${slug}`);
+  };
+  await publish(["CA"]);
+  await shows(elsewhere);
+  assert.equal(await button(say("campaign.accept")).count(), 0);
+  assert.equal(await button(say("campaign.pass")).count(), 1);
+  await look(page, "campaign-elsewhere");
+  await publish([]);
+  await shows(say("campaign.offer_fits"));
   await go(page, "/me");
   await shows("Example Fiber");
   await shows(say("campaign.part_in_offered"));

@@ -17,6 +17,7 @@ use crate::config::{
 use crate::domain::api_key::Mode;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
+use crate::installation::FindServiceFacts;
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
 use crate::mcp::{McpServer, stdio};
@@ -67,7 +68,7 @@ pub(super) fn run(settings: &McpSettings, is_name_given: bool) -> anyhow::Result
         }
         let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable.read()?);
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
-        let union = service::union_beside(&settings.union, is_name_given, &store).await?;
+        let union = service::union_beside(&settings.union, is_name_given, store.ask(FindServiceFacts).await?)?;
         let secret = secret::claim(&settings.store, given, &Operator::new(store.clone(), Mode::Live)).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.

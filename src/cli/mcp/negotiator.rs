@@ -13,6 +13,7 @@ use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
+use crate::installation::FindServiceFacts;
 use crate::limiter::memory::MemoryLimiter;
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
@@ -42,7 +43,7 @@ pub(in crate::cli) fn run(settings: &NegotiatorSettings, is_name_given: bool) ->
         // What can be wrong with the settings is told before anything is opened.
         settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
         let store = open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await?;
-        let union = service::union_beside(&settings.union, is_name_given, &store).await?;
+        let union = service::union_beside(&settings.union, is_name_given, store.ask(FindServiceFacts).await?)?;
         let clock = Clock::start();
         let log = Log::start(Level::Errors, Format::Text, clock, remedy::write, std::io::stderr())?;
         let app = App::new(Parts {

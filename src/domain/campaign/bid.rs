@@ -6,8 +6,11 @@ use serde::Serialize;
 use super::LastDay;
 use super::draft::{CampaignDraft, read_states};
 use super::file::{BadFile, FileReader};
+use super::mandate::{Mandate, Measure, in_money};
 use super::price::{Fee, LONGEST_MONTHS, PriceStep};
 use super::reckoning::{Cost, Reckoning, reckon};
+use crate::domain::figure::counted;
+use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
@@ -108,13 +111,14 @@ impl Bid {
     pub fn check(&self, campaign: &CampaignDraft, now: Timestamp) -> Result<(), BadFile> {
         let mut mistakes = Vec::new();
         match &campaign.benchmark {
-            None => mistakes.push(format!(
-                "the campaign has no benchmark, so nothing can be compared; write one into its file, then `campaigns edit {} FILE`",
-                campaign.slug
-            )),
+            None => mistakes.push(
+                "the campaign has no benchmark, so nothing can be compared; write one into the campaign first"
+                    .to_owned(),
+            ),
             Some(benchmark) => {
                 let uses_are_known = campaign.household.uses_a_year.is_some();
-                let differs = self.steps.first().and_then(|first| first.price.differs_from(&benchmark.price, uses_are_known));
+                let differs =
+                    self.steps.first().and_then(|first| first.price.differs_from(&benchmark.price, uses_are_known));
                 mistakes.extend(differs.map(|why| format!("price: it cannot be compared with the benchmark's; {why}")));
             }
         }
@@ -159,6 +163,46 @@ pub fn compared<'a>(bids: &'a [RecordedBid], campaign: &CampaignDraft) -> Vec<(&
         (bid.is_superseded, cost, if bid.is_superseded { u32::MAX - bid.number } else { bid.number })
     });
     all
+}
+
+/// Every point that a bid misses, a sentence each; none: it is within. Without a mandate it must save something.
+pub fn missed(mandate: Option<&Mandate>, bid: &Bid, reckoned: Reckoning, measure: Measure) -> Vec<String> {
+    let mut missed = Vec::new();
+    if let Some(Mandate { target_cents, walk_away_cents, rules }) = mandate {
+        let (most, what) = match measure {
+            Measure::Target => (*target_cents, "the target"),
+            Measure::WalkAway => (*walk_away_cents, "the most that the mandate allows"),
+        };
+        if reckoned.all_in_cents > most {
+            let [all_in, most] = [reckoned.all_in_cents, most].map(in_money);
+            missed.push(format!("it costs {all_in} a year with everything, and {what} is {most}"));
+        }
+        if bid.term_months > rules.longest_term_months {
+            let [term, most] =
+                [bid.term_months, rules.longest_term_months].map(|months| counted(months.into(), "month"));
+            missed.push(format!("its term is {term}, and the longest is {most}"));
+        }
+        if bid.exit_fee_cents > rules.most_exit_fee_cents {
+            let [fee, most] = [bid.exit_fee_cents, rules.most_exit_fee_cents].map(in_money);
+            missed.push(format!("leaving early costs {fee}, and the most is {most}"));
+        }
+        if bid.commission_cents > rules.most_commission_cents {
+            let [commission, most] = [bid.commission_cents, rules.most_commission_cents].map(in_money);
+            missed.push(format!("the union gets {commission} for each switch, and the most is {most}"));
+        }
+        let is_named = |name: &String| name.trim().to_lowercase() == bid.supplier.trim().to_lowercase();
+        if !rules.suppliers.is_empty() && !rules.suppliers.iter().any(is_named) {
+            missed.push(format!(
+                "{} is not one of the suppliers: {}",
+                quote(&bid.supplier),
+                rules.suppliers.join(", ")
+            ));
+        }
+    }
+    if reckoned.saving == 0 {
+        missed.push("it saves nothing against the benchmark".to_owned());
+    }
+    missed
 }
 
 #[cfg(test)]

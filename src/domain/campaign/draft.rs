@@ -1,4 +1,4 @@
-//! What `campaigns new` reads: what a campaign is about, until when it gathers, its texts, what it is measured by and what may be agreed to.
+//! The file of a campaign: what a campaign is about, until when it gathers, its texts, what it is measured by and what may be agreed to.
 
 use jiff::Span;
 use serde::Serialize;
@@ -157,10 +157,9 @@ impl CampaignDraft {
         (self.category.is_regulated() && self.reviewed.is_none()).then(|| {
             let topics = REVIEWED.map(|(_, topic)| topic).join(", ");
             format!(
-                "the law rules bills such as {}, and nobody has signed that they looked: write `reviewed = {{ by, on, note }}` into its \
-                 file, with a note on {topics}; then `unionhall campaigns edit {} FILE`",
-                self.category.slug(),
-                self.slug
+                "the law rules bills such as {}, and nobody has signed that they looked: `reviewed = {{ by, on, note }}` is missing, with \
+                 a note on {topics}",
+                self.category.slug()
             )
         })
     }

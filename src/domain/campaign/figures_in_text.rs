@@ -3,85 +3,39 @@
 use std::collections::BTreeSet;
 
 use super::LastDay;
-use super::offer::{Deal, Offer};
-use super::price::{FeeAmount, Price};
-
-/// Each that is none of the offer's numbers, with its place. An offer that was never reckoned has no numbers to compare with.
-pub(super) fn unknown(offer: &Offer) -> Vec<String> {
-    let Deal::Reckoned(deal) = &offer.deal else { return Vec::new() };
-    let mut known = Known::default();
-    let bid = &deal.bid;
-    for price in bid.steps.iter().map(|step| step.price).chain([deal.benchmark.price]) {
-        known.add_price(price);
-    }
-    for step in bid.steps.iter().skip(1) {
-        // "from month 13", and "for 12 months".
-        known.add_whole(step.from_month.into());
-        known.add_whole(u64::from(step.from_month) - 1);
-    }
-    for fee in &bid.fees {
-        match fee.amount {
-            FeeAmount::Cents(cents) => known.add_cents(cents),
-            FeeAmount::BasisPoints(part) => known.add_hundredths(part.into()),
-        }
-        known.add_those_of(&fee.name);
-    }
-    let reckoned = deal.reckoned();
-    known.add_cents(reckoned.all_in_cents);
-    known.add_cents(reckoned.typical_cents);
-    known.add_cents(reckoned.saving.saturating_mul(100));
-    known.add_whole(bid.term_months.into());
-    if bid.term_months % 12 == 0 {
-        known.add_whole((bid.term_months / 12).into());
-    }
-    known.add_cents(bid.exit_fee_cents);
-    known.add_cents(bid.commission_cents);
-    for count in [Some(deal.household.units), deal.household.uses_a_year, bid.needs_members].into_iter().flatten() {
-        known.add_whole(count.into());
-    }
-    let days = [Some(offer.terms.decide_by), offer.terms.open_until, Some(bid.valid_until), Some(deal.benchmark.date)];
-    days.into_iter().flatten().for_each(|day| known.add_day(day));
-    known.add_those_of(&bid.supplier);
-
-    let mut unknown = Vec::new();
-    for (language, text) in &offer.terms.texts {
-        for (field, text) in [("how", &text.how), ("details", &text.details)] {
-            for figure in text.iter().flat_map(|text| figures(text)).filter(|figure| !known.has(figure)) {
-                let Figure { text, is_money } = figure;
-                let dollar = if is_money { "$" } else { "" };
-                unknown
-                    .push(format!("text.{}.{field}: {dollar}{text} is none of the offer's numbers", language.code()));
-            }
-        }
-    }
-    unknown
-}
+use super::price::Price;
 
 /// The numbers of an offer, in hundredths.
 #[derive(Default)]
-struct Known {
+pub(super) struct Numbers {
     all: BTreeSet<u64>,
     /// Those that are amounts of money.
     money: BTreeSet<u64>,
 }
 
-impl Known {
-    fn add_hundredths(&mut self, hundredths: u64) {
+impl Numbers {
+    /// The figures of a text that are none of these.
+    pub(super) fn unknown_in<'a>(&self, text: &'a str) -> impl Iterator<Item = String> + use<'a, '_> {
+        let of_others = figures(text).filter(|figure| !self.has(figure));
+        of_others.map(|figure| format!("{}{}", if figure.is_money { "$" } else { "" }, figure.text))
+    }
+
+    pub(super) fn add_hundredths(&mut self, hundredths: u64) {
         self.all.insert(hundredths);
     }
 
     /// Cents are hundredths of a dollar.
-    fn add_cents(&mut self, cents: u64) {
+    pub(super) fn add_cents(&mut self, cents: u64) {
         self.add_hundredths(cents);
         self.money.insert(cents);
     }
 
-    fn add_whole(&mut self, number: u64) {
+    pub(super) fn add_whole(&mut self, number: u64) {
         self.add_hundredths(number.saturating_mul(100));
     }
 
     /// A basis point is a hundredth of a percent.
-    fn add_price(&mut self, price: Price) {
+    pub(super) fn add_price(&mut self, price: Price) {
         match price {
             Price::Flat { cents, .. } => self.add_cents(cents),
             Price::Loan { apr_basis_points: part, on_cents }
@@ -92,7 +46,7 @@ impl Known {
         }
     }
 
-    fn add_day(&mut self, day: LastDay) {
+    pub(super) fn add_day(&mut self, day: LastDay) {
         let number = |number: i32| u64::try_from(number).unwrap_or_default();
         for part in [i32::from(day.0.year()), day.0.month().into(), day.0.day().into()] {
             self.add_whole(number(part));
@@ -100,7 +54,7 @@ impl Known {
     }
 
     /// The figures of a name, such as "Fiber 300".
-    fn add_those_of(&mut self, name: &str) {
+    pub(super) fn add_those_of(&mut self, name: &str) {
         for figure in figures(name) {
             self.all.extend(readings(figure.text));
         }
@@ -162,7 +116,7 @@ mod tests {
     fn unknown_in(details: &str) -> Vec<String> {
         let mut offer = offer();
         offer.terms.texts[1].1.details = Some(details.to_owned());
-        unknown(&offer)
+        offer.unsigned(None).figures
     }
 
     #[test]

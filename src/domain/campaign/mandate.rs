@@ -1,15 +1,12 @@
-//! What a negotiator may agree to, as the operator wrote it into the campaign's file; and what a bid misses of it.
+//! What a negotiator may agree to, as the operator wrote it into the campaign's file.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::LastDay;
-use super::bid::Bid;
 use super::file::FileReader;
 use super::price::LONGEST_MONTHS;
-use super::reckoning::Reckoning;
-use crate::domain::figure::{counted, money};
-use crate::domain::text::quote;
+use crate::domain::figure::money;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mandate {
@@ -75,46 +72,6 @@ impl Mandate {
     }
 }
 
-/// Every point that a bid misses, a sentence each; none: it is within. Without a mandate it must save something.
-pub fn missed(mandate: Option<&Mandate>, bid: &Bid, reckoned: Reckoning, measure: Measure) -> Vec<String> {
-    let mut missed = Vec::new();
-    if let Some(Mandate { target_cents, walk_away_cents, rules }) = mandate {
-        let (most, what) = match measure {
-            Measure::Target => (*target_cents, "the target"),
-            Measure::WalkAway => (*walk_away_cents, "the most that the mandate allows"),
-        };
-        if reckoned.all_in_cents > most {
-            let [all_in, most] = [reckoned.all_in_cents, most].map(in_money);
-            missed.push(format!("it costs {all_in} a year with everything, and {what} is {most}"));
-        }
-        if bid.term_months > rules.longest_term_months {
-            let [term, most] =
-                [bid.term_months, rules.longest_term_months].map(|months| counted(months.into(), "month"));
-            missed.push(format!("its term is {term}, and the longest is {most}"));
-        }
-        if bid.exit_fee_cents > rules.most_exit_fee_cents {
-            let [fee, most] = [bid.exit_fee_cents, rules.most_exit_fee_cents].map(in_money);
-            missed.push(format!("leaving early costs {fee}, and the most is {most}"));
-        }
-        if bid.commission_cents > rules.most_commission_cents {
-            let [commission, most] = [bid.commission_cents, rules.most_commission_cents].map(in_money);
-            missed.push(format!("the union gets {commission} for each switch, and the most is {most}"));
-        }
-        let is_named = |name: &String| name.trim().to_lowercase() == bid.supplier.trim().to_lowercase();
-        if !rules.suppliers.is_empty() && !rules.suppliers.iter().any(is_named) {
-            missed.push(format!(
-                "{} is not one of the suppliers: {}",
-                quote(&bid.supplier),
-                rules.suppliers.join(", ")
-            ));
-        }
-    }
-    if reckoned.saving == 0 {
-        missed.push("it saves nothing against the benchmark".to_owned());
-    }
-    missed
-}
-
 pub(super) fn in_money(cents: u64) -> String {
     money(i64::try_from(cents).unwrap_or(i64::MAX))
 }
@@ -122,6 +79,7 @@ pub(super) fn in_money(cents: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::bid::tests::BID;
+    use super::super::bid::{Bid, missed};
     use super::super::draft::CampaignDraft;
     use super::super::tests::{DRAFT, MANDATE};
     use super::*;

@@ -3,12 +3,14 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::bid::{Bid, RecordedBid};
+use super::LastDay;
+use super::bid::{Bid, RecordedBid, missed};
 use super::draft::{Benchmark, CampaignDraft};
+use super::figures_in_text::Numbers;
 use super::file::{BadFile, FileReader, text_for};
-use super::mandate::{Mandate, Measure, missed};
+use super::mandate::{Mandate, Measure};
+use super::price::FeeAmount;
 use super::reckoning::{Household, Reckoning, reckon};
-use super::{LastDay, figures_in_text};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
@@ -202,7 +204,7 @@ impl Offer {
     pub fn unsigned(&self, mandate: Option<&Mandate>) -> Unsigned {
         let Deal::Reckoned(deal) = &self.deal else { return Unsigned::default() };
         let outside = missed(mandate, &deal.bid, deal.reckoned(), Measure::WalkAway);
-        Unsigned { outside, figures: figures_in_text::unknown(self) }
+        Unsigned { outside, figures: self.unknown_figures(deal) }
     }
 
     /// As it is kept.
@@ -228,6 +230,22 @@ impl Offer {
         };
         let terms = OfferTerms::read(&mut file);
         file.finish(|| Some(Self { terms: terms?, deal: deal? })).ok()
+    }
+
+    /// Figures in its texts that are none of its numbers, each with its place.
+    fn unknown_figures(&self, deal: &ReckonedDeal) -> Vec<String> {
+        let mut known = deal.numbers();
+        let OfferTerms { decide_by, open_until, texts, .. } = &self.terms;
+        [Some(*decide_by), *open_until].into_iter().flatten().for_each(|day| known.add_day(day));
+        let mut unknown = Vec::new();
+        for (language, text) in texts {
+            for (field, text) in [("how", &text.how), ("details", &text.details)] {
+                let figures = text.iter().flat_map(|text| known.unknown_in(text));
+                let place = format!("text.{}.{field}", language.code());
+                unknown.extend(figures.map(|figure| format!("{place}: {figure} is none of the offer's numbers")));
+            }
+        }
+        unknown
     }
 
     pub fn text(&self, language: Language) -> Option<&OfferText> {
@@ -362,6 +380,44 @@ impl ReckonedDeal {
 
     pub fn reckoned(&self) -> Reckoning {
         reckon(self.bid.cost(), self.benchmark.price, self.household)
+    }
+
+    /// Every number of it, in each form in which a sentence may have it.
+    fn numbers(&self) -> Numbers {
+        let mut known = Numbers::default();
+        let bid = &self.bid;
+        for price in bid.steps.iter().map(|step| step.price).chain([self.benchmark.price]) {
+            known.add_price(price);
+        }
+        for step in bid.steps.iter().skip(1) {
+            // "from month 13", and "for 12 months".
+            known.add_whole(step.from_month.into());
+            known.add_whole(u64::from(step.from_month) - 1);
+        }
+        for fee in &bid.fees {
+            match fee.amount {
+                FeeAmount::Cents(cents) => known.add_cents(cents),
+                FeeAmount::BasisPoints(part) => known.add_hundredths(part.into()),
+            }
+            known.add_those_of(&fee.name);
+        }
+        let reckoned = self.reckoned();
+        known.add_cents(reckoned.all_in_cents);
+        known.add_cents(reckoned.typical_cents);
+        known.add_cents(reckoned.saving.saturating_mul(100));
+        known.add_whole(bid.term_months.into());
+        if bid.term_months % 12 == 0 {
+            known.add_whole((bid.term_months / 12).into());
+        }
+        known.add_cents(bid.exit_fee_cents);
+        known.add_cents(bid.commission_cents);
+        for count in [Some(self.household.units), self.household.uses_a_year, bid.needs_members].into_iter().flatten() {
+            known.add_whole(count.into());
+        }
+        known.add_day(bid.valid_until);
+        known.add_day(self.benchmark.date);
+        known.add_those_of(&bid.supplier);
+        known
     }
 }
 

@@ -38,7 +38,7 @@ const LAYERS: &[Layer] = &[
     layer(
         "cli",
         "app campaigns clock config documents domain figures http installation keys lease_queue limiter log \
-         mail mcp membership operations operator outbound partners people private_files random reply rewards \
+         loopback mail mcp membership operations operator outbound partners people private_files random reply rewards \
          sandbox server store supervise",
         &["rusqlite::", "tokio_postgres::", "hyper::"],
     ),
