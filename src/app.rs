@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use crate::campaigns::Campaigns;
-use crate::campaigns::negotiator::Negotiator;
+use crate::campaigns::negotiator::{Negotiator, SEAT};
 use crate::domain::api_key::{KeyId, Mode};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
@@ -148,15 +148,20 @@ struct LastCheck {
 impl App {
     /// Each capability has the store for its own; operations and pages get none.
     pub fn new(parts: Parts) -> Arc<Self> {
-        Self::put_together(parts, None)
+        Self::put_together(parts, None, SEAT)
+    }
+
+    /// The same for `unionhall negotiator`: its notes are kept under the name of that seat.
+    pub fn for_seat(parts: Parts, seat: &str) -> Arc<Self> {
+        Self::put_together(parts, None, seat)
     }
 
     /// The same on the sandbox's records: test keys open it, and its mail arrives in those inboxes.
     pub fn sandbox(parts: Parts, inbox: Inbox) -> Arc<Self> {
-        Self::put_together(parts, Some(inbox))
+        Self::put_together(parts, Some(inbox), SEAT)
     }
 
-    fn put_together(parts: Parts, inbox: Option<Inbox>) -> Arc<Self> {
+    fn put_together(parts: Parts, inbox: Option<Inbox>, seat: &str) -> Arc<Self> {
         let mode = if inbox.is_some() { Mode::Test } else { Mode::Live };
         let Parts { union, secret, store, limiter, log, mail, webhooks, .. } = parts;
         let Parts { outbound, budget, disposable, erasures, retention, .. } = parts;
@@ -176,7 +181,7 @@ impl App {
             partners: Partners::new(store.clone()),
             own_pages: OwnPages::new(store.clone(), &secret, erasures.clone(), retention),
             campaigns: Campaigns::new(store.clone()),
-            negotiator: Negotiator::new(store.clone()),
+            negotiator: Negotiator::new(store.clone(), seat.to_owned()),
             secret: secret.clone(),
             form_throttle: FormThrottle::new(store.clone(), budget, &secret),
             sent_forms: Sealer::new(&secret, KeyPurpose::SentForm),

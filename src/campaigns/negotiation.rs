@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::campaigns::records::{find, hold};
-use crate::domain::campaign::record::OperatorMessage;
+use crate::domain::campaign::record::{NegotiationRound, OperatorMessage};
 use crate::domain::campaign::{CampaignSlug, CampaignState};
+use crate::domain::text::is_hidden;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Sql, Unit, Value, values};
 
@@ -49,6 +50,22 @@ pub(super) async fn wait(
     Ok(until
         .filter(|until| *until > now)
         .map(|until| NextHour { minutes: until.since(now).as_secs().div_ceil(60).max(1) }))
+}
+
+/// What an operator tells the negotiator, on one line or several.
+pub fn read_message(text: &str) -> Result<String, String> {
+    read_text(text, OperatorMessage::LONGEST)
+}
+
+/// A text of a round that an operator records.
+pub fn read_round_text(text: &str) -> Result<String, String> {
+    read_text(text, NegotiationRound::LONGEST)
+}
+
+fn read_text(text: &str, most: usize) -> Result<String, String> {
+    let text = text.trim();
+    let is_good = (1..=most).contains(&text.chars().count()) && !text.chars().any(|c| is_hidden(c) && c != '\n');
+    if is_good { Ok(text.to_owned()) } else { Err(format!("write 1 to {most} characters")) }
 }
 
 /// An operator tells the negotiator something. The oldest words make room for the newest.

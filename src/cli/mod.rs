@@ -168,9 +168,9 @@ enum Command {
     Mcp(Box<mcp::McpSettings>),
     /// Speak MCP over standard input and output to a negotiator on this machine: an assistant that negotiates with suppliers.
     ///
-    /// Four tools: listCampaigns, getDemandSheet, recordRound, proposeOffer. None reads an address of a member's or publishes
-    /// anything: `campaigns rounds` shows what was recorded, and `campaigns offer` publishes what was proposed. Works on the service's
-    /// own records, without a key.
+    /// Five tools: listCampaigns, getCampaign, recordRound, recordBid, proposeOffer. None reads an address of a member's or publishes
+    /// anything: `campaigns rounds` and `campaigns bids` show what was recorded, and `campaigns offer` publishes what was proposed. Works on
+    /// the service's own records, without a key. The audit log says what it read and recorded.
     Negotiator(Box<mcp::negotiator::NegotiatorSettings>),
     /// Check a catalog before it is served.
     #[command(subcommand)]

@@ -78,6 +78,9 @@ pub fn write(remedy: &Remedy, mode: Mode) -> String {
             let needed: Vec<_> = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| *flag).collect();
             format!("to publish it all the same, sign for it with {}", needed.join(" and "))
         }
+        Remedy::AnswerDraft(slug) => format!(
+            "read it with `unionhall campaigns drafts {slug}`, which says how to publish or to reject it"
+        ),
         Remedy::FinishBatch => "finish a batch without a file: `unionhall rewards batch new FILE`".to_owned(),
         Remedy::SettleBatch => "record the provider's answer: `unionhall rewards batch settle FILE`".to_owned(),
     }

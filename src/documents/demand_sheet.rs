@@ -6,7 +6,7 @@ use crate::domain::catalog::category::Category;
 use crate::domain::figure::{dollars, grouped};
 use crate::domain::time::Timestamp;
 use crate::domain::union::service::ServiceFacts;
-use crate::operations::negotiator::get_demand_sheet::{DemandReport, NOT_COUNTED};
+use crate::operations::negotiator::demand_report::{DemandReport, NOT_COUNTED};
 
 /// What every reader has to know about the figures.
 const ABOUT_COUNTS: &str = "Counts are rounded down to a multiple of 5. A state or another bill is named from 20 members. Being in does not oblige anyone to buy.";
@@ -17,8 +17,13 @@ const ABOUT_SAMPLE: &str =
 /// A heading, and the rows below it: a name and a count.
 type DemandTable = (&'static str, Vec<(String, String)>);
 
-/// What is sent to a supplier: who asks, for what, until when, and the counts.
-pub fn markdown(report: &DemandReport, service: &ServiceFacts, reply_by: Option<LastDay>) -> String {
+/// What is sent to a supplier: who asks, for what, until when, and the counts. Of the mandate it has nothing but the day.
+pub fn markdown(
+    report: &DemandReport,
+    service: &ServiceFacts,
+    benchmark: Option<&str>,
+    reply_by: Option<LastDay>,
+) -> String {
     let campaign = &report.campaign;
     let from = match &service.contact_email {
         Some(contact) => format!("{}, {}", escaped(&service.name), escaped(contact)),
@@ -31,6 +36,7 @@ pub fn markdown(report: &DemandReport, service: &ServiceFacts, reply_by: Option<
         ("Public page", service.campaign_page(&campaign.slug)),
     ];
     let day = |day: LastDay| Timestamp::from_millis(day.number() * 86_400_000).day();
+    asked.extend(benchmark.map(|benchmark| ("What is typical", escaped(benchmark))));
     asked.extend(reply_by.map(|until| ("Please reply by", day(until))));
     let mut text = format!("# {}\n\n", escaped(&campaign.title));
     asked.iter().for_each(|(what, said)| text.push_str(&format!("- **{what}:** {said}\n")));
@@ -131,14 +137,11 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::catalog::Catalog;
-    use crate::operations::Operation;
-    use crate::operations::negotiator::get_demand_sheet::BEING_COUNTED;
-    use crate::operations::negotiator::get_demand_sheet::GetDemandSheet;
+    use crate::operations::negotiator::demand_report::BEING_COUNTED;
 
     #[test]
     fn a_sheet_says_what_was_counted_and_no_more() {
-        let mut report = GetDemandSheet::example(&Catalog::sample()).answer;
+        let mut report = DemandReport::example();
         report.campaign.title = "Fast | <b>cheap</b>\n# now".to_owned();
         let service = ServiceFacts {
             name: "Example | Union".to_owned(),
@@ -146,12 +149,13 @@ mod tests {
             join_site: "https://union.example".to_owned(),
             contact_email: Some("hello@union.example".to_owned()),
         };
-        let markdown = |report: &DemandReport| super::markdown(report, &service, Some("2027-02-28".parse().unwrap()));
+        let markdown = |report: &DemandReport| super::markdown(report, &service, Some("$68 a month (survey_1)"), Some("2027-02-28".parse().unwrap()));
         let sheet = markdown(&report);
         for part in [
             "# Fast \\| \\<b\\>cheap\\</b\\> \\# now\n\n- **From:** Example \\| Union, hello@union.example\n",
             "- **What we ask for:** one price for all members who are in: Home Internet, in CA, OR\n",
-            "- **Public page:** https://union.example/campaigns/internet-2027\n- **Please reply by:** Feb 28, 2027\n",
+            "- **Public page:** https://union.example/campaigns/internet-2027\n- **What is typical:** $68 a month (survey\\_1)\n\
+             - **Please reply by:** Feb 28, 2027\n",
             "\n## Who is in\n\nCounted on Feb 1, 2027: at least 1,230 members were in,",
             "| state | members |\n|---|---:|\n| CA | 980 |\n| OR | 245 |\n\n| other bills",
             "| Mobile Plan | 610 |\n| other bills | fewer than 20 |\n",
@@ -175,8 +179,8 @@ mod tests {
             assert!(!sheet.contains("for all.") && !sheet.contains("other bills"), "{sheet}");
         }
         let unnamed = ServiceFacts { contact_email: None, ..service.clone() };
-        let sheet = super::markdown(&report, &unnamed, None);
-        assert!(sheet.contains("- **From:** Example \\| Union\n") && !sheet.contains("reply by"), "{sheet}");
+        let sheet = super::markdown(&report, &unnamed, None, None);
+        assert!(sheet.contains("- **From:** Example \\| Union\n") && !sheet.contains("reply by") && !sheet.contains("typical"), "{sheet}");
         report.not_counted = Some(BEING_COUNTED);
         assert!(text(&report).contains("Home Internet, in CA, OR. Members are being counted: "), "{}", text(&report));
     }

@@ -49,6 +49,7 @@ pub enum Remedy {
         outside: bool,
         figures: bool,
     },
+    AnswerDraft(CampaignSlug),
     FinishBatch,
     SettleBatch,
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::Operator;
+use crate::campaigns::drafts::ListWaitingDrafts;
 use crate::domain::remedy::Remedy;
 use crate::domain::time::{Timestamp, show_span};
 use crate::domain::union::Union;
@@ -155,6 +156,27 @@ pub async fn of_payouts(operator: &Operator, now: Timestamp) -> Vec<Finding> {
     let found = [(Vec::from_iter(settle), Remedy::SettleBatch), (Vec::from_iter(finish), Remedy::FinishBatch)];
     let found = found.into_iter().filter(|(messages, _)| !messages.is_empty());
     found.map(|(messages, fix)| Finding::warn(PAYOUTS, messages.join("; "), fix)).collect()
+}
+
+/// Drafts of an offer that wait for a person, a finding for each campaign.
+pub async fn of_drafts(operator: &Operator) -> Vec<Finding> {
+    const DRAFTS: &str = "drafts";
+    match operator.ask(ListWaitingDrafts).await {
+        Ok(waiting) => waiting
+            .into_iter()
+            .map(|(slug, drafts, since)| {
+                let message = match drafts {
+                    1 => format!("a draft of {slug}'s offer waits for you since {since}"),
+                    drafts => format!("{drafts} drafts of {slug}'s offer wait for you, the oldest since {since}"),
+                };
+                Finding::warn(DRAFTS, message, Remedy::AnswerDraft(slug))
+            })
+            .collect(),
+        Err(error) => {
+            let fix = error.remedy().unwrap_or(Remedy::CheckStore);
+            vec![Finding::of_error(DRAFTS, Grade::Fail, &error.into()).or_fix(fix)]
+        }
+    }
 }
 
 /// Whether the last backup is recent enough for records that people rely on. One failed backup does not make it old yet. The alert

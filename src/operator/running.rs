@@ -156,5 +156,6 @@ async fn of_records(
         });
     }
     found.extend(findings::of_payouts(operator, state.now).await);
+    found.extend(findings::of_drafts(operator).await);
     Ok(found)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 
-use super::{EditedCampaign, NewCampaign, PrintSample, PublishOffer, find, step};
+use super::{EditedCampaign, NewCampaign, PrintSample, PublishOffer, drafts, find, step};
 use crate::campaigns::{Edited, Made, TakenStep};
 use crate::cli::audit::act;
 use crate::cli::{files, print_line, with_live_records};
@@ -71,7 +71,10 @@ pub(super) fn edit(task: &EditedCampaign) -> anyhow::Result<()> {
 }
 
 pub(super) fn offer(task: &PublishOffer) -> anyhow::Result<()> {
-    let (text, name) = read(&task.file)?;
+    let (text, name) = match (&task.file, task.draft) {
+        (Some(file), _) => read(file)?,
+        (None, draft) => (drafts::waiting(&task.step, draft.unwrap_or_default())?, "the draft"),
+    };
     let mut proposal = Proposal::parse(&text).map_err(|bad| mistakes(name, &bad))?;
     proposal.bid = task.bid.or(proposal.bid);
     let (outside_mandate, figures_checked) = (task.outside_mandate.clone(), task.figures_checked.clone());

@@ -1,6 +1,7 @@
 //! `unionhall campaigns`
 
 mod bids;
+mod drafts;
 mod file;
 mod negotiation;
 mod show;
@@ -11,6 +12,7 @@ use clap::{Args, Subcommand};
 
 use super::ListArgs;
 use crate::campaigns::TakenStep;
+use crate::campaigns::negotiation::{read_message, read_round_text};
 use crate::campaigns::operator_step::{read_note, read_reason};
 use crate::config::{CatalogSettings, PostalSettings, ServiceSettings, StoreSettings};
 use crate::domain::campaign::record::CampaignDetails;
@@ -88,10 +90,19 @@ pub(super) enum CampaignsCommand {
     /// are in, out or have accepted who were not when the last was taken. Counts are rounded down to a multiple of 5, and a state or another
     /// bill is named from 20 members. Savings are calculated with the catalog's estimate.
     Demand(PrintDemand),
-    /// Show the rounds with suppliers that a negotiator recorded.
-    Rounds(NamedCampaign),
-    /// Print a negotiator's draft of an offer, as a file that `campaigns offer` takes; the newest, unless told otherwise.
-    Drafts(PrintDraft),
+    /// Record a round with a supplier by hand: what was asked, and answered.
+    ///
+    /// A negotiator does the same with its tool recordRound, and reads what you record. Terms that the supplier named go to `campaigns bid`.
+    Round(RecordRound),
+    /// Show the rounds with suppliers, blank one, or delete old ones.
+    Rounds(RoundsArgs),
+    /// Print a negotiator's draft of an offer, as a file that `campaigns offer` takes, or reject one.
+    ///
+    /// It is the newest, unless told otherwise. Beside it stands who proposed it, why it is outside the mandate if it is, and what became of
+    /// it. `campaigns offer SLUG --draft N` publishes one as it is.
+    Drafts(DraftsArgs),
+    /// Tell the negotiator something about a campaign: it reads it with the campaign, at its next call. The last 100 are kept.
+    Say(SayToNegotiator),
     /// Print a sample of a file: `unionhall campaigns sample | unionhall campaigns new -` makes a campaign of it.
     Sample(PrintSample),
 }
@@ -172,9 +183,12 @@ pub(super) struct PublishOffer {
     /// Publish it although its texts have figures that are none of its numbers. The history keeps the reason with the figures.
     #[arg(long, value_name = "REASON", value_parser = read_reason)]
     figures_checked: Option<String>,
+    /// Publish a negotiator's draft as it is, instead of a file; `campaigns drafts` shows them.
+    #[arg(long, value_name = "N", conflicts_with_all = ["file", "bid"])]
+    draft: Option<u32>,
     /// The file; `-` reads standard input.
-    #[arg(help_heading = None)]
-    file: String,
+    #[arg(help_heading = None, required_unless_present = "draft")]
+    file: Option<String>,
 }
 
 #[derive(Args)]
@@ -200,7 +214,7 @@ pub(super) struct PrintDemand {
     /// List the sheets that were kept, the newest first, at most 1,000.
     #[arg(long, conflicts_with = "markdown")]
     history: bool,
-    /// With --markdown: the last day on which the supplier can answer.
+    /// With --markdown: the last day on which the supplier can answer, instead of the mandate's `reply_by`.
     #[arg(long, value_name = "DAY", requires = "markdown")]
     reply_by: Option<LastDay>,
     #[command(flatten)]
@@ -212,12 +226,113 @@ pub(super) struct PrintDemand {
 }
 
 #[derive(Args)]
-pub(super) struct PrintDraft {
+pub(super) struct RecordRound {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
+    /// Who was spoken to: the company, and a role where there is one.
+    #[arg(long, value_name = "TEXT", value_parser = read_round_text)]
+    supplier: String,
+    /// What was asked or offered.
+    #[arg(long, value_name = "TEXT", value_parser = read_round_text)]
+    asked: String,
+    /// What the supplier answered.
+    #[arg(long, value_name = "TEXT", value_parser = read_round_text)]
+    answered: String,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(super) struct RoundsArgs {
+    #[command(subcommand)]
+    act: Option<RoundsCommand>,
+    /// The campaign's slug, as `campaigns list` shows it.
+    #[arg(required = true)]
+    slug: Option<CampaignSlug>,
+    /// As JSON, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Subcommand)]
+enum RoundsCommand {
+    /// Blank the texts of a round in which something stands that must not be kept, such as an address.
+    ///
+    /// When it was, who recorded it, who blanked it and why stays. It happens once and cannot be undone; backups made before still have the
+    /// texts.
+    Redact(RedactRoundArgs),
+    /// Delete all but the last rounds of a campaign.
+    Prune(PruneRoundsArgs),
+}
+
+#[derive(Args)]
+struct RedactRoundArgs {
+    /// The campaign's slug, as `campaigns list` shows it.
+    slug: CampaignSlug,
+    /// The round's number, as `campaigns rounds` shows it.
+    number: u32,
+    /// Why, without what is blanked.
+    #[arg(long, value_name = "TEXT", value_parser = read_reason)]
+    reason: String,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Args)]
+struct PruneRoundsArgs {
+    /// The campaign's slug, as `campaigns list` shows it.
+    slug: CampaignSlug,
+    /// How many to keep, the newest.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: u32,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Args)]
+pub(super) struct SayToNegotiator {
+    /// The campaign's slug, as `campaigns list` shows it.
+    slug: CampaignSlug,
+    /// What to tell it, in at most 1,000 characters.
+    #[arg(value_parser = read_message)]
+    text: String,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Subcommand)]
+enum DraftsCommand {
+    /// Reject a draft. The negotiator reads the reason; the draft stays.
+    Reject(RejectDraftArgs),
+}
+
+#[derive(Args)]
+struct RejectDraftArgs {
+    /// The campaign's slug, as `campaigns list` shows it.
+    slug: CampaignSlug,
+    /// The draft's number: 1 is the oldest.
+    number: u32,
+    /// Why, for the negotiator.
+    #[arg(long, value_name = "TEXT", value_parser = read_reason)]
+    reason: String,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(super) struct DraftsArgs {
+    #[command(subcommand)]
+    act: Option<DraftsCommand>,
+    /// The campaign's slug, as `campaigns list` shows it.
+    #[arg(required = true)]
+    slug: Option<CampaignSlug>,
     /// Which of them: 1 is the oldest.
     #[arg(long, value_name = "N", conflicts_with = "json")]
-    number: Option<usize>,
+    number: Option<u32>,
     /// All of them as a JSON array, for programs.
     #[arg(long)]
     json: bool,
@@ -252,8 +367,20 @@ pub(super) fn run(command: &CampaignsCommand) -> anyhow::Result<()> {
         CampaignsCommand::Close(task) => step::take(task, &TakenStep::Plain(CampaignStep::Close), "campaigns close"),
         CampaignsCommand::Cancel(task) => step::take(task, &TakenStep::Plain(CampaignStep::Cancel), "campaigns cancel"),
         CampaignsCommand::Demand(task) => negotiation::demand(task),
-        CampaignsCommand::Rounds(task) => negotiation::rounds(task),
-        CampaignsCommand::Drafts(task) => negotiation::drafts(task),
+        CampaignsCommand::Round(task) => negotiation::record_round(task),
+        CampaignsCommand::Rounds(task) => match (&task.act, &task.slug) {
+            (Some(RoundsCommand::Redact(task)), _) => negotiation::redact(task),
+            (Some(RoundsCommand::Prune(task)), _) => negotiation::prune(task),
+            (None, Some(slug)) => negotiation::rounds(task, slug),
+            // Clap asked for it.
+            (None, None) => Ok(()),
+        },
+        CampaignsCommand::Drafts(task) => match (&task.act, &task.slug) {
+            (Some(DraftsCommand::Reject(task)), _) => drafts::reject(task),
+            (None, Some(slug)) => drafts::print(task, slug),
+            (None, None) => Ok(()),
+        },
+        CampaignsCommand::Say(task) => negotiation::say(task),
         CampaignsCommand::Sample(task) => file::sample(task),
     }
 }

@@ -1,21 +1,27 @@
-//! What a negotiation needs and leaves: the demand sheet, the rounds, the drafts of an offer.
+//! What a negotiation needs and leaves: the demand sheet, the rounds, what the negotiator is told.
 
 use anyhow::bail;
-use serde_json::json;
 
-use super::{NamedCampaign, PrintDemand, PrintDraft, find, no_such};
-use crate::campaigns::drafts::ListOfferDrafts;
-use crate::campaigns::rounds::ListRounds;
+use super::{
+    PrintDemand, PruneRoundsArgs, RecordRound, RedactRoundArgs, RoundsArgs, SayToNegotiator, find, no_such,
+};
+use crate::campaigns::Noted;
+use crate::campaigns::negotiation::Tell;
+use crate::campaigns::rounds::{AddRound, ListRounds, PruneRounds, RedactRound, Redacted};
 use crate::campaigns::sheet::ListSheets;
+use crate::cli::audit::act;
 use crate::cli::{print_aside, print_json, print_line, print_table, service, with_live_records};
 use crate::clock::Clock;
 use crate::documents::demand_sheet;
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::contact;
 use crate::domain::campaign::demand::{DemandCell, count_words};
-use crate::domain::campaign::record::{NegotiationRound, OfferDraft, Redaction, TakenSheet};
-use crate::domain::figure::grouped;
+use crate::domain::campaign::wording::benchmark_words;
+use crate::domain::campaign::record::{NegotiationRound, Redaction, TakenSheet};
+use crate::domain::figure::{counted, grouped};
 use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
-use crate::operations::negotiator::get_demand_sheet::{BEING_COUNTED, DemandReport};
+use crate::operations::negotiator::demand_report::{BEING_COUNTED, DemandReport};
 
 pub(super) fn demand(task: &PrintDemand) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
@@ -42,7 +48,9 @@ pub(super) fn demand(task: &PrintDemand) -> anyhow::Result<()> {
             "Estimated savings are left out: those of the sample catalog are made up. Give your own with --catalog or UNIONHALL_CATALOG.",
         );
     }
-    print_line(demand_sheet::markdown(&report, &facts, task.reply_by).trim_end())
+    let benchmark = benchmark_words(&campaign.draft);
+    let reply_by = task.reply_by.or(campaign.draft.mandate.as_ref().and_then(|mandate| mandate.rules.reply_by));
+    print_line(demand_sheet::markdown(&report, &facts, benchmark.as_deref(), reply_by).trim_end())
 }
 
 /// The sheets that were kept.
@@ -78,8 +86,8 @@ fn sheets(task: &PrintDemand, now: Timestamp) -> anyhow::Result<()> {
     }
 }
 
-pub(super) fn rounds(task: &NamedCampaign) -> anyhow::Result<()> {
-    let (now, slug) = (Clock::start().now().time, &task.slug);
+pub(super) fn rounds(task: &RoundsArgs, slug: &CampaignSlug) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
     let rounds = with_live_records(&task.store, async |operator| {
         find(&operator, slug, now).await?;
         Ok(operator.ask(ListRounds(slug.clone())).await?)
@@ -88,12 +96,15 @@ pub(super) fn rounds(task: &NamedCampaign) -> anyhow::Result<()> {
         return print_json(&rounds);
     }
     if rounds.is_empty() {
-        return print_line(&format!("No round of {slug} is recorded. `unionhall negotiator` is where they come from."));
+        return print_line(&format!(
+            "No round of {slug} is recorded. `unionhall negotiator` and `unionhall campaigns round` record them."
+        ));
     }
     for round in &rounds {
         let NegotiationRound { number, at, supplier, asked, answered, redacted, .. } = round;
-        if let Some(Redaction { at, who, why }) = redacted {
-            print_line(&format!("{number}  blanked at {at} by {who}: {}", quote(why)))?;
+        if let Some(Redaction { at: blanked_at, who, why }) = redacted {
+            print_line(&format!("{number}  {at}  recorded by {}", round.by()))?;
+            print_line(&format!("  blanked at {blanked_at} by {who}: {}", quote(why)))?;
             continue;
         }
         print_line(&format!("{number}  {at}  {}, recorded by {}", quote(supplier), round.by()))?;
@@ -103,30 +114,80 @@ pub(super) fn rounds(task: &NamedCampaign) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One draft on standard output, as a file; whose it is beside it.
-pub(super) fn drafts(task: &PrintDraft) -> anyhow::Result<()> {
+pub(super) fn record_round(task: &RecordRound) -> anyhow::Result<()> {
     let (now, slug) = (Clock::start().now().time, &task.slug);
-    let drafts = with_live_records(&task.store, async |operator| {
-        find(&operator, slug, now).await?;
-        Ok(operator.ask(ListOfferDrafts(slug.clone())).await?)
-    })?;
-    if task.json {
-        let row = |(n, OfferDraft { at, client, file, .. }): (usize, &OfferDraft)| json!({ "number": n + 1, "at": at, "client": client, "file": file });
-        return print_json(&Vec::from_iter(drafts.iter().enumerate().map(row)));
+    let texts = [("--supplier", &task.supplier), ("--asked", &task.asked), ("--answered", &task.answered)];
+    let wrong: Vec<_> = texts.iter().filter_map(|(flag, text)| contact::refusal(flag, text)).collect();
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("; "));
     }
-    let count = drafts.len();
-    let number = task.number.unwrap_or(count);
-    let Some(OfferDraft { at, client, file, .. }) = number.checked_sub(1).and_then(|at| drafts.get(at)) else {
-        match count {
-            0 => bail!("{slug} has no draft of an offer; `unionhall negotiator` is where they come from"),
-            _ => bail!("{slug} has no draft {number}; they are numbered from 1 to {count}"),
-        }
+    let act = act("campaigns round", slug.to_string(), now);
+    let round = AddRound {
+        slug: slug.clone(),
+        client: None,
+        who: act.who.clone(),
+        supplier: task.supplier.clone(),
+        asked: task.asked.clone(),
+        answered: task.answered.clone(),
+        now,
     };
-    print_aside(&format!(
-        "Draft {number} of {count}, proposed at {at} by client {} (self-asserted). Read it, then publish it:",
-        quote(client)
-    ));
-    print_aside(&format!("  unionhall campaigns drafts {slug} --number {number} > offer.toml"));
-    print_aside(&format!("  unionhall campaigns offer {slug} offer.toml"));
-    print_line(file.trim_end())
+    let noted = with_live_records(&task.store, async |operator| {
+        find(&operator, slug, now).await?;
+        Ok(operator.audited(act).run(round).await?)
+    })?;
+    match noted {
+        Noted::Done(number) => print_line(&format!("Round {number} of {slug} is recorded.")),
+        Noted::NotNow(state) => {
+            bail!("{slug} is {}; rounds are recorded while a campaign is gathering or negotiating", state.name())
+        }
+        // Of a negotiator alone.
+        Noted::Later(_) | Noted::Full => bail!(
+            "{slug} has {} rounds, which is the most; `unionhall campaigns rounds prune {slug} --keep N` makes room",
+            NegotiationRound::MOST
+        ),
+        Noted::Unknown => bail!("there is no campaign {slug} anymore"),
+    }
+}
+
+pub(super) fn redact(task: &RedactRoundArgs) -> anyhow::Result<()> {
+    let (now, slug, number) = (Clock::start().now().time, &task.slug, task.number);
+    let act = act("campaigns rounds redact", format!("{slug}, round {number}"), now);
+    let redact = RedactRound { slug: slug.clone(), number, reason: task.reason.clone(), who: act.who.clone(), now };
+    let redacted = with_live_records(&task.store, async |operator| {
+        find(&operator, slug, now).await?;
+        Ok(operator.audited(act).run(redact).await?)
+    })?;
+    match redacted {
+        Redacted::Done => print_line(&format!("Round {number} of {slug} is blank. Backups made before still have its texts.")),
+        Redacted::Already(at) => bail!("round {number} of {slug} was blanked at {at}"),
+        Redacted::NoSuchRound => {
+            bail!("{slug} has no round {number}; `unionhall campaigns rounds {slug}` shows their numbers")
+        }
+        Redacted::Unknown => bail!("there is no campaign {slug} anymore"),
+    }
+}
+
+pub(super) fn prune(task: &PruneRoundsArgs) -> anyhow::Result<()> {
+    let (now, slug) = (Clock::start().now().time, &task.slug);
+    let act = act("campaigns rounds prune", format!("{slug}, keeping {}", task.keep), now);
+    let pruned = with_live_records(&task.store, async |operator| {
+        find(&operator, slug, now).await?;
+        Ok(operator.audited(act).run(PruneRounds { slug: slug.clone(), keep: task.keep }).await?)
+    })?;
+    let Some(pruned) = pruned else { bail!("there is no campaign {slug} anymore") };
+    print_line(&format!("{} of {slug} deleted.", counted(pruned, "round")))
+}
+
+pub(super) fn say(task: &SayToNegotiator) -> anyhow::Result<()> {
+    let (now, slug) = (Clock::start().now().time, &task.slug);
+    let act = act("campaigns say", slug.to_string(), now);
+    let tell = Tell { slug: slug.clone(), message: task.text.clone(), who: act.who.clone(), now };
+    let told = with_live_records(&task.store, async |operator| {
+        find(&operator, slug, now).await?;
+        Ok(operator.audited(act).run(tell).await?)
+    })?;
+    match told {
+        true => print_line(&format!("The negotiator reads it with {slug}, at its next call.")),
+        false => bail!("there is no campaign {slug} anymore"),
+    }
 }

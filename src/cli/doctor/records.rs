@@ -13,7 +13,7 @@ use crate::domain::remedy::Remedy;
 use crate::domain::time::Timestamp;
 use crate::installation::{FindLastBackup, FindLatestRecord};
 use crate::operator::Operator;
-use crate::operator::findings::{BACKUP, judge_backup, of_payouts};
+use crate::operator::findings::{BACKUP, judge_backup, of_drafts, of_payouts};
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 use crate::store::postgres::{self, Address, PostgresFacts, PostgresOpenError};
@@ -90,6 +90,7 @@ pub(super) async fn examine(
         });
     }
     found.extend(of_payouts(&operator, Clock::start().now().time).await);
+    found.extend(of_drafts(&operator).await);
     found.extend(of_sandbox(settings, &records).await);
     if let Err(error) = operator.close().await {
         found.push(of_store(RECORDS, error));

@@ -1,6 +1,7 @@
 //! Campaigns: one category, some states or all, one offer. What a campaign may do next, and the days that act by themselves.
 
 pub mod bid;
+pub mod contact;
 pub mod demand;
 pub mod draft;
 mod figures_in_text;

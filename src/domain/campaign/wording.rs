@@ -208,6 +208,14 @@ impl BidWords {
     }
 }
 
+/// The campaign's benchmark in English, for suppliers: one unit's price, its source with the address, and the day.
+pub fn benchmark_words(campaign: &CampaignDraft) -> Option<String> {
+    let Benchmark { price, source, url, date } = campaign.benchmark.as_ref()?;
+    let words = Language::English.words();
+    let own = price_words(&words.deal, &[PriceStep { from_month: 1, price: *price }], campaign.household);
+    Some(format!("{}, {url}", sourced(words, &own, (source, *date))))
+}
+
 fn dollars(amount: u64) -> String {
     format!("${}", grouped(amount))
 }

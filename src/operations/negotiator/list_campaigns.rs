@@ -2,6 +2,7 @@
 
 use jiff::civil::Date;
 
+use super::{begin, client_of};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignState, LastDay};
 use crate::domain::catalog::category::Category;
@@ -61,6 +62,9 @@ pub struct CampaignSummary {
     /// The supplier of the published offer; left out before there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supplier: Option<String>,
+    /// True: a person paused its negotiation; leave it alone. Left out otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
 }
 
 impl CampaignSummary {
@@ -80,6 +84,7 @@ impl CampaignSummary {
             accepted: campaign.counted_accepted().filter(|_| is_counted),
             next: campaign.next_date(now).map(|next| next.to_string()),
             supplier: offer.as_ref().map(|offer| offer.supplier().to_owned()),
+            paused: false,
         }
     }
 }
@@ -98,6 +103,7 @@ impl CampaignSummary {
             accepted: Some(0),
             next: None,
             supplier: None,
+            paused: false,
         }
     }
 }
@@ -126,12 +132,14 @@ impl Operation for ListCampaigns {
     fn description(_: &Union) -> String {
         "Lists the campaigns that are under way: what is negotiated, how far it is, how many members are in, and what the next \
          date does by itself. Use it first, to find the slug that every other tool takes.\n\n\
-         Work on those whose state is `gathering` or `negotiating`: only they take rounds and proposals."
+         Work on those whose state is `gathering` or `negotiating`: only they take rounds, bids and drafts."
             .to_owned()
     }
 
     async fn run(app: &App, caller: &Caller, input: CampaignListRequest) -> Result<CampaignSummaries, Error> {
+        let pauses = begin(app, None).await?;
         let campaigns = app.negotiator.list(caller.now).await.map_err(Error::unread)?;
+        app.negotiator.note_read(None, &client_of(caller), caller.now).await.map_err(Error::unsaved)?;
         let is_under_way = |campaign: &&CampaignRecord| {
             input.all || campaign.state.is_public() && campaign.state != CampaignState::Closed
         };
@@ -139,7 +147,12 @@ impl Operation for ListCampaigns {
         Ok(CampaignSummaries {
             ok: True,
             today: LastDay::of(caller.now),
-            campaigns: campaigns.map(|campaign| CampaignSummary::of(campaign, caller.now)).collect(),
+            campaigns: campaigns
+                .map(|campaign| CampaignSummary {
+                    paused: pauses.iter().any(|pause| pause.slug.as_ref() == Some(campaign.slug())),
+                    ..CampaignSummary::of(campaign, caller.now)
+                })
+                .collect(),
         })
     }
 

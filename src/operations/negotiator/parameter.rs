@@ -21,23 +21,41 @@ impl<'de> Deserialize<'de> for SlugParameter {
 
 inline_schema!(SlugParameter, json_schema!({ "type": "string", "minLength": 3, "maxLength": 60 }));
 
+/// Reads a text of 1 to so many characters.
+fn read_note<'de, D: Deserializer<'de>>(deserializer: D, most: usize) -> Result<String, D::Error> {
+    let text = text::without_nuls(text::read(deserializer, "a text")?);
+    let length = text.trim().chars().count();
+    match length {
+        0 => Err(D::Error::custom("the text is empty")),
+        length if length <= most => Ok(text.trim().to_owned()),
+        _ => Err(D::Error::custom(format!("the text has {length} characters; shorten it to {most}"))),
+    }
+}
+
 /// What a negotiator notes.
 #[derive(Clone)]
 pub struct NoteText(pub String);
 
 impl<'de> Deserialize<'de> for NoteText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = text::without_nuls(text::read(deserializer, "a text")?);
-        let length = text.trim().chars().count();
-        match length {
-            1..=NegotiationRound::LONGEST => Ok(Self(text.trim().to_owned())),
-            0 => Err(D::Error::custom("the text is empty")),
-            _ => Err(D::Error::custom(format!(
-                "the text has {length} characters; shorten it to {}",
-                NegotiationRound::LONGEST
-            ))),
-        }
+        read_note(deserializer, NegotiationRound::LONGEST).map(Self)
     }
 }
 
 inline_schema!(NoteText, json_schema!({ "type": "string", "minLength": 1, "maxLength": NegotiationRound::LONGEST }));
+
+/// A reason, in a sentence or two.
+#[derive(Clone)]
+pub(super) struct ReasonText(pub String);
+
+impl ReasonText {
+    const LONGEST: usize = 500;
+}
+
+impl<'de> Deserialize<'de> for ReasonText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_note(deserializer, Self::LONGEST).map(Self)
+    }
+}
+
+inline_schema!(ReasonText, json_schema!({ "type": "string", "minLength": 1, "maxLength": ReasonText::LONGEST }));

@@ -1,34 +1,36 @@
 //! `proposeOffer`
 
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use super::parameter::SlugParameter;
-use super::{client_of, noted};
+use super::parameter::{ReasonText, SlugParameter};
+use super::reckoned_bid::ReckonedBid;
+use super::{begin, client_of, no_campaign, noted, refused};
 use crate::campaigns::drafts::AddOfferDraft;
-use crate::campaigns::negotiator::SEAT;
 use crate::domain::campaign::BadFile;
-use crate::domain::campaign::offer::Proposal;
+use crate::domain::campaign::contact;
+use crate::domain::campaign::offer::{Offer, Proposal};
 use crate::domain::campaign::record::OfferDraft;
-use crate::operations::mistakes;
 use crate::operations::prelude::*;
 
-/// An offer to publish, as a supplier agreed to it.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// An offer to publish, made of a bid.
+#[derive(Deserialize)]
 pub struct ProposeOfferRequest {
-    /// The campaign's slug, from listCampaigns.
     pub slug: SlugParameter,
-    /// The deal. The fields are those of the file that `campaigns offer` takes.
-    #[schemars(with = "OfferFields")]
+    #[serde(default)]
+    exception: Option<ReasonText>,
+    #[serde(flatten)]
     offer: Map<String, Value>,
 }
 
-/// The fields of an offer, for the schema; the reader of the operator's files checks them.
+/// What is sent, for the schema; the reader of the operator's files checks it.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, rename_all = "camelCase", rename = "ProposeOfferRequest")]
 #[expect(dead_code, reason = "only its schema is used")]
 struct OfferFields {
-    /// The number of the bid, from recordBid or getCampaign. Its figures are reckoned; none is written here.
+    /// The campaign's slug, from listCampaigns.
+    slug: SlugParameter,
+    /// The number of the bid, from recordBid or getCampaign. Price, term and saving come from it.
     #[schemars(range(min = 1, max = 500))]
     bid: u32,
     /// Members decide until the end of this day, such as 2027-03-15. Not later than the bid is valid.
@@ -37,47 +39,90 @@ struct OfferFields {
     /// Who comes later may accept until the end of this day, once the deal runs. Leave it out if nobody may.
     #[schemars(extend("format" = "date"))]
     open_until: Option<String>,
-    /// Where members complain about the supplier: an email address, or a page that begins with https://.
+    /// Where members complain about the supplier: the supplier's email address, or a page that begins with https://.
     #[schemars(length(min = 1, max = 320))]
     complaints: String,
     text: OfferTexts,
+    /// Why a person should look at it although it misses points of the mandate, or has figures that the bid has not. Leave it out otherwise.
+    exception: Option<ReasonText>,
 }
 
-/// The texts for members, in every language.
+/// What members read beside the figures, in every language.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct OfferTexts {
     /// In English.
     en: OfferTextFields,
-    /// In Spanish.
+    /// In Spanish; the same as in English.
     es: OfferTextFields,
 }
 
-/// What members read of the deal, in one language.
+/// What members read, in one language.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct OfferTextFields {
+    /// What a member does to get the deal after accepting, or waits for. Ask the supplier.
+    #[schemars(length(min = 1, max = 1000))]
+    how: Option<String>,
     /// Whatever else belongs to the deal.
     #[schemars(length(min = 1, max = 2000))]
     details: Option<String>,
-    /// What a member does to get the deal after accepting, or waits for, such as "Example Fiber emails you a code." Ask the supplier.
-    #[schemars(length(min = 1, max = 1000))]
-    how: Option<String>,
 }
 
-impl ProposeOfferRequest {
-    /// The file for `campaigns offer` and the offer in it, if all of it is good.
-    fn proposal(&self) -> Result<Proposal, Error> {
-        Proposal::sent(&self.offer).map_err(|BadFile(wrong)| refused(&wrong))
+impl JsonSchema for ProposeOfferRequest {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ProposeOfferRequest".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        OfferFields::json_schema(generator)
     }
 }
 
-/// Everything that is wrong with an offer, each with its place in what was sent.
-fn refused(wrong: &[String]) -> Error {
-    let wrong: Vec<_> = wrong.iter().map(|mistake| format!("offer.{mistake}")).collect();
-    Error::InvalidSubmission { what: mistakes::list(&wrong), fields: vec!["offer".to_owned()] }
+/// The names that files have, and those of this tool.
+const NAMES: [(&str, &str); 2] = [("decide_by", "decideBy"), ("open_until", "openUntil")];
+
+/// A proposal as this tool takes it.
+pub(super) fn sent(proposal: &Proposal) -> Value {
+    let mut offer: Map<String, Value> = serde_json::from_str(&proposal.written()).unwrap_or_default();
+    for (in_file, here) in NAMES {
+        if let Some(value) = offer.remove(in_file) {
+            offer.insert(here.to_owned(), value);
+        }
+    }
+    offer.retain(|_, value| !value.is_null());
+    Value::Object(offer)
+}
+
+/// Names what is wrong as it was sent.
+fn refused_offer(wrong: Vec<String>) -> Error {
+    let named = wrong.into_iter().map(|mistake| NAMES.iter().fold(mistake, |text, (in_file, here)| text.replace(in_file, here)));
+    refused(&named.collect::<Vec<_>>(), "?")
+}
+
+impl ProposeOfferRequest {
+    fn proposal(&self) -> Result<Proposal, Error> {
+        let mut offer = self.offer.clone();
+        for (in_file, here) in NAMES {
+            if let Some(value) = offer.remove(here) {
+                offer.insert(in_file.to_owned(), value);
+            }
+        }
+        let mut wrong = Vec::new();
+        if !offer.contains_key("bid") {
+            wrong.push("bid: it is missing; write the number of a bid, which recordBid and getCampaign name".to_owned());
+        }
+        let read = Proposal::sent(&offer);
+        wrong.extend(read.as_ref().err().into_iter().flat_map(|BadFile(mistakes)| mistakes.clone()));
+        wrong.extend(contact::refusals("", &Value::Object(self.offer.clone()), "complaints"));
+        wrong.extend(self.exception.as_ref().and_then(|reason| contact::refusal("exception", &reason.0)));
+        match read {
+            Ok(proposal) if wrong.is_empty() => Ok(proposal),
+            _ => Err(refused_offer(wrong)),
+        }
+    }
 }
 
 impl ObjectInput for ProposeOfferRequest {
@@ -86,13 +131,15 @@ impl ObjectInput for ProposeOfferRequest {
     }
 }
 
-/// The proposal is kept for a person to read.
+/// The draft is kept for a person to read.
 #[derive(Serialize, JsonSchema)]
 pub struct OfferProposed {
     /// Always true.
     pub ok: True,
-    /// How many proposals this campaign has now; the newest is the last.
-    pub proposals: u32,
+    /// The draft's number. Tell the operator that it waits, and of which campaign.
+    pub draft: u32,
+    /// What members will read of the bid.
+    pub reckoned: Option<ReckonedBid>,
 }
 
 pub struct ProposeOffer;
@@ -113,50 +160,74 @@ impl Operation for ProposeOffer {
 
     fn description(_: &Union) -> String {
         format!(
-            "Writes down the terms that a supplier agreed to, as a draft of the campaign's offer. Use it once the supplier has \
-             confirmed every field; ask them for what is missing instead of guessing.\n\n\
-             It publishes nothing. A person reads the draft and publishes it, changed or not; only then do members see it and decide. Tell \
-             the operator that a draft waits, and of which campaign.\n\n\
-             A draft cannot be changed or deleted: to correct one, propose again. A campaign takes {} drafts, while it is gathering \
-             or negotiating. An error lists every field that is wrong, and what would be right.",
-            OfferDraft::MOST
+            "Proposes a recorded bid as the campaign's offer. Use it once the supplier has confirmed every figure of the bid, and how \
+             members get the deal.\n\n\
+             It publishes nothing. A person reads the draft and publishes or rejects it; only then do members decide. getCampaign says \
+             what became of it, and why.\n\n\
+             The bid must meet every point of the mandate, and `text` may name no figure that is none of the bid's. Otherwise the draft \
+             is refused with all that it misses, unless `exception` says why a person should look at it all the same.\n\n\
+             A draft cannot be changed or deleted: to correct one, propose again. A campaign takes {} drafts, {} an hour, while it is \
+             gathering or negotiating. No email address or phone number but in `complaints`.",
+            OfferDraft::MOST,
+            OfferDraft::AN_HOUR
         )
     }
 
     async fn run(app: &App, caller: &Caller, input: ProposeOfferRequest) -> Result<OfferProposed, Error> {
-        let (proposal, SlugParameter(slug)) = (input.proposal()?, input.slug);
+        let proposal = input.proposal()?;
+        let SlugParameter(slug) = input.slug;
+        begin(app, Some(&slug)).await?;
+        let found = app.negotiator.campaign(&slug, caller.now).await.map_err(Error::unread)?;
+        let Some(campaign) = found else { return Err(no_campaign(app, caller, &slug).await) };
+        let mut reckoned = None;
+        if campaign.state.gathers() {
+            let bids = app.negotiator.bids(&slug).await.map_err(Error::unread)?;
+            let offer = Offer::of(&campaign.draft, &bids, &proposal, caller.now)
+                .map_err(|BadFile(wrong)| refused_offer(wrong))?;
+            reckoned = offer.bid().and_then(|bid| ReckonedBid::of(bid, &campaign.draft));
+            // The figures alone: what else is missed is measured by the price that only people see.
+            let figures = offer.unsigned(None).figures;
+            let missed: Vec<_> = reckoned.iter().flat_map(|reckoned| reckoned.misses.clone()).chain(figures).collect();
+            if input.exception.is_none() && !missed.is_empty() {
+                let mut wrong: Vec<_> = missed.iter().map(|missed| format!("bid: {missed}")).collect();
+                wrong.push(
+                    "exception: it is missing; negotiate what is missed, or write why a person should look at it all the same".to_owned(),
+                );
+                return Err(refused_offer(wrong));
+            }
+        }
         let draft = AddOfferDraft {
             slug: slug.clone(),
             client: client_of(caller),
-            seat: SEAT.to_owned(),
+            seat: app.negotiator.seat.clone(),
             proposal,
-            exception: None,
+            exception: input.exception.map(|ReasonText(reason)| reason),
             now: caller.now,
         };
         let done = app.negotiator.propose(draft).await.map_err(Error::unsaved)?;
-        Ok(OfferProposed {
-            ok: True,
-            proposals: noted((app, caller), done, &slug, (OfferDraft::MOST, "drafts")).await?,
-        })
+        let bounds = (OfferDraft::MOST, OfferDraft::AN_HOUR, "drafts");
+        Ok(OfferProposed { ok: True, draft: noted((app, caller), done, &slug, bounds).await?, reckoned })
     }
 
     fn example(_: &Catalog) -> Example<OfferProposed> {
-        Example { request: Some(example_request()), answer: OfferProposed { ok: True, proposals: 1 } }
+        Example {
+            request: Some(example_request()),
+            answer: OfferProposed { ok: True, draft: 1, reckoned: Some(ReckonedBid::example()) },
+        }
     }
 }
 
 fn example_request() -> Value {
     json!({
         "slug": "internet-2027",
-        "offer": {
-            "bid": 1,
-            "decide_by": "2027-03-15",
-            "complaints": "help@fiber.example",
-            "text": {
-                "en": { "how": "Example Fiber emails you a code. Order with it on their page." },
-                "es": { "how": "Example Fiber te manda un código por correo. Haz tu pedido con él en su página." }
-            }
-        }
+        "bid": 1,
+        "decideBy": "2027-03-15",
+        "complaints": "help@fiber.example",
+        "text": {
+            "en": { "how": "Example Fiber emails you a code. Order with it on their page." },
+            "es": { "how": "Example Fiber te manda un código por correo. Haz tu pedido con él en su página." }
+        },
+        "exception": "They hold this price until Friday only, and the target is close."
     })
 }
 
@@ -168,19 +239,23 @@ mod tests {
     #[test]
     fn the_example_is_good_and_everything_wrong_is_told_at_once() {
         let good = example_request();
-        assert!(ProposeOfferRequest::decode(good.to_string().as_bytes()).is_ok());
+        let read = ProposeOfferRequest::decode(good.to_string().as_bytes());
+        let mut expected = good.as_object().unwrap().clone();
+        expected.retain(|name, _| !["slug", "exception"].contains(&name.as_str()));
+        assert_eq!(sent(&read.ok().and_then(|read| read.proposal().ok()).unwrap()), Value::Object(expected), "as it was sent");
         let mut bad = good.clone();
-        let offer = &mut bad["offer"];
-        offer["annual_saving"] = json!(900);
-        offer["decide_by"] = json!("next week");
-        offer["text"]["es"] = Value::Null;
+        bad["annual_saving"] = json!(900);
+        bad["decideBy"] = json!("next week");
+        bad["text"]["es"] = Value::Null;
+        bad["text"]["en"]["details"] = json!("Ask ana@fiber.example.");
         let Err(Error::InvalidSubmission { what, .. }) = ProposeOfferRequest::decode(bad.to_string().as_bytes()) else {
             panic!("{bad} is taken")
         };
         for part in [
-            "3 mistakes: (1) offer.annual_saving: it comes from the bid",
-            "offer.decide_by: write a day, such as 2027-01-31.",
-            "offer.text.es: it is missing; write its how and details.",
+            "4 mistakes: (1) annual_saving: it comes from the bid",
+            "decideBy: write a day, such as 2027-01-31.",
+            "text.es: it is missing; write its how and details.",
+            "text.en.details: it has an email address in it; ",
         ] {
             assert!(what.contains(part), "{part}: {what}");
         }

@@ -1,9 +1,9 @@
 //! `recordRound`
 
 use super::parameter::{NoteText, SlugParameter};
-use super::{client_of, noted};
-use crate::campaigns::negotiator::SEAT;
+use super::{begin, client_of, noted, refused};
 use crate::campaigns::rounds::AddRound;
+use crate::domain::campaign::contact;
 use crate::domain::campaign::record::NegotiationRound;
 use crate::operations::prelude::*;
 
@@ -21,7 +21,13 @@ pub struct RoundRequest {
     pub answered: NoteText,
 }
 
-impl ObjectInput for RoundRequest {}
+impl ObjectInput for RoundRequest {
+    fn check(&self) -> Result<(), Error> {
+        let texts = [("supplier", &self.supplier), ("asked", &self.asked), ("answered", &self.answered)];
+        let wrong: Vec<_> = texts.iter().filter_map(|(field, text)| contact::refusal(field, &text.0)).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(refused(&wrong, "?")) }
+    }
+}
 
 /// The round is recorded.
 #[derive(Serialize, JsonSchema)]
@@ -29,7 +35,7 @@ pub struct RoundRecorded {
     /// Always true.
     pub ok: True,
     /// The round's number.
-    pub rounds: u32,
+    pub round: u32,
 }
 
 pub struct RecordRound;
@@ -51,29 +57,30 @@ impl Operation for RecordRound {
     fn description(_: &Union) -> String {
         format!(
             "Records one exchange with a supplier: whom you spoke to, what you asked, what they answered. Call it after each \
-             exchange, also after a refusal. Operators alone read it.\n\n\
+             exchange, also after a refusal, and before you go on. Operators alone read it. Terms that a supplier named go to recordBid, too.\n\n\
              A round cannot be changed or deleted; correct a mistake with another one. Calling twice records two rounds. A campaign \
-             takes {} of them, while it is gathering or negotiating. Leave out what identifies a member.",
-            NegotiationRound::MOST
+             takes {} of them, {} an hour, while it is gathering or negotiating. No email address, no phone number, and nothing that \
+             identifies a member.",
+            NegotiationRound::MOST,
+            NegotiationRound::AN_HOUR
         )
     }
 
     async fn run(app: &App, caller: &Caller, input: RoundRequest) -> Result<RoundRecorded, Error> {
         let SlugParameter(slug) = input.slug;
+        begin(app, Some(&slug)).await?;
         let round = AddRound {
             slug: slug.clone(),
             client: Some(client_of(caller)),
-            who: SEAT.to_owned(),
+            who: app.negotiator.seat.clone(),
             supplier: input.supplier.0,
             asked: input.asked.0,
             answered: input.answered.0,
             now: caller.now,
         };
         let done = app.negotiator.record_round(round).await.map_err(Error::unsaved)?;
-        Ok(RoundRecorded {
-            ok: True,
-            rounds: noted((app, caller), done, &slug, (NegotiationRound::MOST, "rounds")).await?,
-        })
+        let bounds = (NegotiationRound::MOST, NegotiationRound::AN_HOUR, "rounds");
+        Ok(RoundRecorded { ok: True, round: noted((app, caller), done, &slug, bounds).await? })
     }
 
     fn example(_: &Catalog) -> Example<RoundRecorded> {
@@ -84,7 +91,7 @@ impl Operation for RecordRound {
                 "asked": "$45 a month for 300 Mbit/s, 12 months, no exit fee, for at least 1,230 households.",
                 "answered": "They can do $48 from 1,000 households on, and will write it down by Friday."
             })),
-            answer: RoundRecorded { ok: True, rounds: 2 },
+            answer: RoundRecorded { ok: True, round: 2 },
         }
     }
 }

@@ -371,22 +371,23 @@ const FIELDS: &[(&str, Put)] = &[
             "params": { "protocolVersion": "2025-11-25", "clientInfo": { "name": text, "version": "1" }, "capabilities": {} } });
             let said = format!("{n}: {text}");
             let round = json!({ "slug": CAMPAIGN, "supplier": said, "asked": said, "answered": said });
-            let texts =
-                json!({ "price": text, "exit_fee": text, "how": text, "details": text, "benchmark_price": text });
-            let offer = |supplier: &str, texts: Value| {
-                json!({ "slug": CAMPAIGN, "offer": {
-                    "supplier": supplier, "annual_saving": 240, "term_months": 12, "decide_by": "2099-03-15",
-                    "complaints": "help@fiber.example",
-                    "benchmark": { "price": "$68", "source": supplier, "date": "2026-11-01" }, "text": { "en": texts, "es": texts },
-                }})
+            let texts = json!({ "how": text, "details": text });
+            let bid = json!({ "slug": CAMPAIGN, "bid": {
+                "supplier": text, "price": { "cents": 4800, "per": "month" }, "fees": [{ "name": text, "cents": 5, "per": "month" }],
+                "term_months": 12, "exit_fee_cents": 0, "commission_cents": 0, "valid_until": "2099-03-31", "evidence": said,
+            }});
+            let offer = |texts: Value| {
+                json!({ "slug": CAMPAIGN, "bid": 1, "decideBy": "2099-03-15", "complaints": "help@fiber.example",
+                        "text": { "en": texts, "es": texts }, "exception": said })
             };
             let messages = [
                 begin,
                 tool_call("recordRound", round),
-                tool_call("proposeOffer", offer(text, texts)),
-                tool_call("proposeOffer", offer(text, json!({ text: text }))),
-                tool_call("getDemandSheet", json!({ "slug": text })),
-                tool_call("getDemandSheet", json!({ "slug": CAMPAIGN })),
+                tool_call("recordBid", bid),
+                tool_call("proposeOffer", offer(texts)),
+                tool_call("proposeOffer", offer(json!({ text: text }))),
+                tool_call("getCampaign", json!({ "slug": text })),
+                tool_call("getCampaign", json!({ "slug": CAMPAIGN })),
             ];
             let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
             let done = world.piped(&["negotiator"], &lines);
@@ -395,13 +396,13 @@ const FIELDS: &[(&str, Put)] = &[
                 .lines()
                 .map(|line| serde_json::from_str(line).unwrap())
                 .collect();
-            let is_noted = answers.len() == 6 && answers[1]["result"]["isError"] == false;
+            let is_noted = answers.len() == 7 && answers[1]["result"]["isError"] == false;
             world.expect(is_noted, || format!("the negotiator: {answers:?}"));
             // An offer is what members read: nothing hidden comes into its draft.
             let is_hidden =
                 text.chars().any(|c| is_unseen(c) && !['\n', '\u{2028}', '\u{2029}', '\u{180e}'].contains(&c));
             world
-                .expect(!is_hidden || answers.get(2).is_some_and(|answer| answer["result"]["isError"] == true), || {
+                .expect(!is_hidden || answers.get(3).is_some_and(|answer| answer["result"]["isError"] == true), || {
                     format!("a draft has {text:?}")
                 });
         }),
