@@ -37,6 +37,7 @@ mod once;
 mod open_store;
 mod openapi;
 mod operator;
+mod operator_campaigns;
 mod operator_overview;
 mod operator_page;
 mod own_page;

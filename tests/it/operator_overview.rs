@@ -95,7 +95,9 @@ async fn a_campaign_goes_from_step_to_step_on_the_page() {
     };
     assert!(step("open", &[("note", "by <b>vote</b>")]).await.contains("is gathering: members are asked until"));
     assert!(step("negotiate", &[]).await.contains("is negotiating."));
-    let offer = server.run(&["campaigns", "sample", "--offer"]).replace('\'', "''");
+    std::fs::write(server.data().with_file_name("bid.toml"), server.run(&["campaigns", "sample", "--bid"])).unwrap();
+    done(&server, &["campaigns", "bid", CAMPAIGN, "bid.toml"]);
+    let offer = format!("bid = 1\n{}", server.run(&["campaigns", "sample", "--offer"])).replace('\'', "''");
     let hostile = "<script>alert(1)</script>";
     server.execute(&format!(
         "INSERT INTO campaign_rounds (campaign_id, at, client, supplier, asked, answered) VALUES (1, 1, '{hostile}', '{hostile}', '{hostile}', '{hostile}')"

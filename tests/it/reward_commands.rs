@@ -84,10 +84,12 @@ pub(crate) async fn fill(server: Server) -> Server {
     let offer = server.run(&["campaigns", "sample", "--offer"]);
     let file = server.run(&["campaigns", "sample"]);
     write(&server, "campaign.toml", &file);
+    write(&server, "bid.toml", &server.run(&["campaigns", "sample", "--bid"]));
     write(&server, "offer.toml", &offer);
     done(&server, &["campaigns", "new", "campaign.toml"]);
     done(&server, &["campaigns", "open", CAMPAIGN, "--postal-address=12 Mill Street, Springfield, IL 62701"]);
-    done(&server, &["campaigns", "offer", CAMPAIGN, "offer.toml"]);
+    done(&server, &["campaigns", "bid", CAMPAIGN, "bid.toml"]);
+    done(&server, &["campaigns", "offer", CAMPAIGN, "--bid", "1", "offer.toml"]);
     let (now, begun, joined) = (days_ago(0), days_ago(40), days_ago(60));
     server.execute(&format!(
         "INSERT INTO participations (campaign_id, person_id, state, accepted_at, changed_at)

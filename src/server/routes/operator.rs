@@ -22,6 +22,11 @@ pub(super) fn routes() -> impl Iterator<Item = Route> {
         get("/operator/partners/{partner}", page!(partners::show)),
         get("/operator/campaigns", page!(campaigns::list)),
         get("/operator/campaigns/{slug}", page!(campaigns::show)).posted(page!(campaigns::step)),
+        get("/operator/new-campaign", page!(campaigns::show_new)).posted(page!(campaigns::make)),
+        get("/operator/campaigns/{slug}/edit", page!(campaigns::show_edit)).posted(page!(campaigns::edit)),
+        get("/operator/campaigns/{slug}/bid", page!(campaigns::show_bid_form)).posted(page!(campaigns::record_bid)),
+        get("/operator/campaigns/{slug}/offer", page!(campaigns::show_offer_form))
+            .posted(page!(campaigns::publish_offer)),
         get("/operator/rewards", page!(rewards::show)),
         get("/operator/rewards/batch", page!(rewards::show)).posted(page!(rewards::make_batch)),
         get("/operator/rewards/batches/{number}", page!(rewards::show)).posted(page!(rewards::download)),

@@ -88,6 +88,7 @@ pub async fn decide(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
                 fields: &[("act", "drop"), ("source", &source)],
                 about: "",
                 button: "Delete it",
+                ..Question::default()
             };
             // No more is deleted than they read.
             found.require_sure(&question, &fields)?;

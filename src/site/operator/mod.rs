@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod campaigns;
+mod form;
 pub(in crate::site) mod frame;
 pub mod mail;
 pub mod overview;

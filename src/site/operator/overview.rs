@@ -82,6 +82,7 @@ pub async fn switch_sign_ups(visit: Visit<'_>, request: Request<SentBody<'_>>) -
             fields: &[("sign-ups", "pause")],
             about: "",
             button: "Pause sign-ups",
+            ..Question::default()
         };
         found.require_sure(&question, &fields)?;
     }

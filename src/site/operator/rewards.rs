@@ -89,6 +89,7 @@ fn require_going_on(found: &OperatorVisit<'_>, batch: i64, fields: &[u8]) -> Pag
         fields: &[("go-on", &batch.to_string())],
         about: "",
         button: "Go on",
+        ..Question::default()
     };
     found.require_sure(&question, fields)
 }
@@ -180,8 +181,15 @@ async fn require_download(found: &OperatorVisit<'_>, batch: &BatchRecord, fields
     );
     let says = Vec::from_iter([has, first.to_owned()].into_iter().chain(not_in_file(&written)));
     let (title, action) = (format!("Download the file of batch {id}?"), format!("/operator/rewards/batches/{id}"));
-    let question =
-        Question { title: &title, says: &says, action: &action, fields: &[], about: "", button: "Download it" };
+    let question = Question {
+        title: &title,
+        says: &says,
+        action: &action,
+        fields: &[],
+        about: "",
+        button: "Download it",
+        ..Question::default()
+    };
     found.require_sure(&question, fields)
 }
 
@@ -251,6 +259,7 @@ pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
         fields: &[("answer", &text), ("paid-earlier", earlier)],
         about: "",
         button: "Record it",
+        ..Question::default()
     };
     found.require_sure(&question, &fields)?;
     let act = found.who.act("rewards batch settle", checked.outcomes(), now);

@@ -9,6 +9,7 @@ use hyper::{HeaderMap, Request, StatusCode, Uri};
 use ring::digest;
 
 use super::frame::{MessagePage, OperatorFrame, OperatorSection, render};
+use crate::campaigns::operator_step::read_reason;
 use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::operator::OPERATOR_SESSION_FOR;
@@ -242,21 +243,32 @@ impl<'a> OperatorVisit<'a> {
         answer(status, render(&MessagePage { frame: self.frame(), title, says, command: None, back }))
     }
 
-    /// Goes on where the operator is sure of this very question, as it is now. Else it is asked, which ends the visit: what they read
-    /// may no longer be so.
+    /// Goes on where the operator is sure of this very question, as it is now, and has given each reason that it asks for. Else it is asked,
+    /// which ends the visit: what they read may no longer be so.
     pub(in crate::site) fn require_sure(&self, question: &Question<'_>, sent: &[u8]) -> PageResult<()> {
         let (is_sure, mark) = (is_sure(sent), question.mark());
-        if is_sure && field_is(sent, "asked", &mark) {
+        let is_this = is_sure && field_is(sent, "asked", &mark);
+        let reasons = question.reasons.iter().map(|asked| {
+            let typed = field(sent, asked.name).unwrap_or_default();
+            let problem = read_reason(&typed).err().filter(|_| is_this);
+            TypedReason { asked, typed, problem }
+        });
+        let reasons: Vec<_> = reasons.collect();
+        let is_unsigned = reasons.iter().any(|reason| reason.problem.is_some());
+        if is_this && !is_unsigned {
             return Ok(());
         }
         let page = QuestionPage {
             frame: self.frame(),
             question,
-            is_changed: is_sure,
+            reasons,
+            is_unsigned,
+            is_changed: is_sure && !is_this,
             asked: &mark,
             back: self.section.path(),
         };
-        Err(self.page(render(&page)).into())
+        let status = if is_unsigned { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+        Err(answer(status, render(&page)).into())
     }
 
     /// What the store did, or the page that says that it could not and why.
@@ -276,11 +288,20 @@ impl<'a> OperatorVisit<'a> {
 struct QuestionPage<'a> {
     frame: OperatorFrame<'a>,
     question: &'a Question<'a>,
+    reasons: Vec<TypedReason<'a>>,
+    /// Whether one of them is missing.
+    is_unsigned: bool,
     /// Whether it is asked again, because what it is about has changed.
     is_changed: bool,
     /// Names what it is about.
     asked: &'a str,
     back: &'a str,
+}
+
+struct TypedReason<'a> {
+    asked: &'a AskedReason,
+    typed: String,
+    problem: Option<String>,
 }
 
 #[derive(Template)]
@@ -298,7 +319,13 @@ struct StaleFormPage<'a> {
 #[derive(Clone, Copy, Default)]
 pub(in crate::site) struct Question<'a> {
     pub title: &'a str,
+    /// What it is about, under headings.
+    pub facts: &'a [(String, Vec<(String, String)>)],
     pub says: &'a [String],
+    /// What the operator has to sign.
+    pub reasons: &'a [AskedReason],
+    /// Whether the form that led here can be opened again, as it was sent.
+    pub can_change: bool,
     pub action: &'a str,
     /// Hidden fields, which the form sends again.
     pub fields: &'a [(&'a str, &'a str)],
@@ -307,10 +334,18 @@ pub(in crate::site) struct Question<'a> {
     pub button: &'a str,
 }
 
+/// What may be done all the same if the operator says why.
+pub(in crate::site) struct AskedReason {
+    pub name: &'static str,
+    pub heading: &'static str,
+    pub label: &'static str,
+    pub points: Vec<String>,
+}
+
 impl Question<'_> {
     /// Differs where anything differs that it was asked about.
     fn mark(&self) -> String {
-        let Self { title, says, action, fields, about, button: _ } = *self;
+        let Self { title, facts, says, reasons, can_change: _, action, fields, about, button: _ } = *self;
         let mut context = digest::Context::new(&digest::SHA256);
         // Each with its length: no two lists of texts are the same bytes. Browsers send the ends of lines their own way.
         let mut add = |text: &str| {
@@ -319,8 +354,17 @@ impl Question<'_> {
             context.update(text.as_bytes());
         };
         [title, action, about].into_iter().for_each(&mut add);
-        add(&says.len().to_string());
-        says.iter().for_each(|line| add(line));
+        add(&facts.len().to_string());
+        for (heading, facts) in facts {
+            add(heading);
+            add(&facts.len().to_string());
+            facts.iter().for_each(|(name, fact)| [name, fact].into_iter().for_each(|text| add(text)));
+        }
+        add(&reasons.len().to_string());
+        for lines in reasons.iter().map(|reason| reason.points.as_slice()).chain([says]) {
+            add(&lines.len().to_string());
+            lines.iter().for_each(|line| add(line));
+        }
         fields.iter().for_each(|(name, value)| [name, value].into_iter().for_each(|text| add(text)));
         base32::encode::<26>(context.finish().as_ref()).into_iter().map(char::from).collect()
     }

@@ -97,6 +97,8 @@ fn in_sql(text: &str) -> String {
 const RESEND: [u8; 24] = [9; 24];
 const POSTMARK: &str = "hook:correct horse battery";
 const CAMPAIGN: &str = "internet-2099";
+const BENCHMARK: &str = "benchmark = { price = { cents = 6800, per = \"month\" }, source = \"survey\", url = \"https://survey.example\", \
+                         date = 2026-11-01 }";
 
 struct World {
     server: Watched,
@@ -121,7 +123,7 @@ impl World {
         ];
         let server = Watched::start(&variables, &flags);
         let key = server.key();
-        campaign_pages::open(&server, CAMPAIGN, "").await;
+        campaign_pages::open(&server, CAMPAIGN, BENCHMARK).await;
         server.run(&["operator", "add", "ana"]);
         Self { server, key, folder: tempfile::tempdir().unwrap(), faults: Mutex::default() }
     }
@@ -526,6 +528,32 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
                 step(&[("step", &text)]),
                 step(&[("step", "offer"), ("draft", &(n % 2 + 1).to_string()), ("note", &text)]),
             ]
+        }
+        "/operator/new-campaign" => {
+            let fields = [
+                "slug", "category", "gather_until", "text.en.title", "text.es.summary", "benchmark.source",
+                "reviewed.note",
+            ];
+            vec![here(), post(&fields.map(|name| (name, text.as_str())))]
+        }
+        "/operator/campaigns/{slug}/edit" => {
+            let at = format!("/operator/campaigns/{CAMPAIGN}/edit");
+            let fields =
+                ["text.en.title", "text.en.summary", "mandate.never", "seen"].map(|name| (name, text.as_str()));
+            vec![get(at.clone()), (at, post(&fields).1), get(format!("/operator/campaigns/{path}/edit"))]
+        }
+        "/operator/campaigns/{slug}/bid" => {
+            let at = format!("/operator/campaigns/{CAMPAIGN}/bid");
+            let fields = ["supplier", "steps.1.price.cents", "fees.1.name", "fees.1.unit", "states", "evidence"];
+            let fields = fields.map(|name| (name, text.as_str()));
+            vec![get(at.clone()), (at, post(&fields).1), get(format!("/operator/campaigns/{path}/bid"))]
+        }
+        "/operator/campaigns/{slug}/offer" => {
+            let at = format!("/operator/campaigns/{CAMPAIGN}/offer");
+            let fields =
+                ["bid", "decide_by", "complaints", "text.en.how", "text.es.details", "note", "outside-mandate"];
+            let fields = fields.map(|name| (name, text.as_str()));
+            vec![get(format!("{at}?bid={path}")), (at, post(&fields).1)]
         }
         "/operator/rewards/batch" => vec![post(&[("x", &text)])],
         "/operator/rewards/batches/{number}" => vec![

@@ -120,6 +120,7 @@ fn require_new(
         fields: &[("name", name.as_str()), ("form", &form)],
         about: "",
         button: "Make a new partner and issue its key",
+        ..Question::default()
     };
     found.require_sure(&question, fields)
 }
@@ -146,6 +147,7 @@ pub async fn revoke(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
         fields: &[("key", &text)],
         about: "",
         button: "Revoke it",
+        ..Question::default()
     };
     found.require_sure(&question, &fields)?;
     let key = found.acting("keys revoke", format!("key {id}")).run(RevokeKey(id, now)).await;

@@ -208,6 +208,7 @@ fn require_sure_to_suspend(found: &OperatorVisit<'_>, partner: &PartnerRecord, f
         fields: &[("act", "suspend"), ("partner", &id)],
         about: "",
         button: "Suspend it",
+        ..Question::default()
     };
     found.require_sure(&question, fields)
 }
@@ -227,6 +228,7 @@ fn require_sure_to_resume(found: &OperatorVisit<'_>, partner: &PartnerRecord, fi
         fields: &[("act", "resume"), ("partner", &id)],
         about: "",
         button: "Resume it",
+        ..Question::default()
     };
     found.require_sure(&question, fields)
 }

@@ -1,0 +1,175 @@
+//! Publishing an offer: a form that makes one of a bid, and the question that shows everything that members will read of it.
+
+use hyper::{Request, StatusCode};
+use serde_json::json;
+
+use super::step::{AskedStep, SentStep, take};
+use super::{HERE, missing, slug_of};
+use crate::campaigns::TakenStep;
+use crate::campaigns::bids::ListBids;
+use crate::campaigns::records::FindCampaign;
+use crate::domain::campaign::bid::RecordedBid;
+use crate::domain::campaign::offer::{Offer, Proposal, Publication, Unsigned};
+use crate::domain::campaign::record::{CampaignDetails, CampaignRecord};
+use crate::domain::campaign::wording::{BidWords, offer_facts};
+use crate::domain::campaign::{BadFile, CampaignStep};
+use crate::domain::language::Language;
+use crate::domain::time::Timestamp;
+use crate::http::request::body::SentBody;
+use crate::site::operator::form::{Form, FormField, FormPage, FormPart, Reads, Typed};
+use crate::site::operator::session::{AskedReason, OperatorVisit};
+use crate::site::view::operator::title;
+use crate::site::{PageResult, Visit, field, field_is};
+
+/// What a form calls the reasons that are signed.
+pub(super) const OUTSIDE: &str = "outside-mandate";
+pub(super) const FIGURES: &str = "figures-checked";
+
+/// The question about an offer: all that members will read, and what has to be signed.
+pub(super) fn asked(
+    campaign: &CampaignRecord,
+    bids: &[RecordedBid],
+    proposal: Proposal,
+    now: Timestamp,
+) -> Result<AskedStep, BadFile> {
+    let offer = Offer::of(&campaign.draft, bids, &proposal, now)?;
+    let Unsigned { outside, figures } = offer.unsigned(campaign.draft.mandate.as_ref());
+    let reasons = [
+        AskedReason {
+            name: OUTSIDE,
+            heading: "It is outside the mandate:",
+            label: "Why publish it all the same?",
+            points: outside,
+        },
+        AskedReason {
+            name: FIGURES,
+            heading: "Its texts have figures that are none of the offer's numbers:",
+            label: "Why are these figures right?",
+            points: figures,
+        },
+    ];
+    Ok(AskedStep {
+        facts: facts(&offer),
+        taken: TakenStep::Offer(Box::new(Publication { proposal, outside_mandate: None, figures_checked: None })),
+        command: "campaigns offer",
+        title: format!("Publish this offer of {}?", campaign.slug()),
+        says: vec!["Members accept or pass. A published offer cannot be changed.".to_owned()],
+        reasons: reasons.into_iter().filter(|reason| !reason.points.is_empty()).collect(),
+        button: "Publish it",
+    })
+}
+
+/// Everything that members will read, in each language.
+fn facts(offer: &Offer) -> Vec<(String, Vec<(String, String)>)> {
+    let days = (offer.terms.decide_by, offer.terms.open_until);
+    let of = |language: Language| {
+        let facts = offer_facts(offer, language, days, true);
+        let facts = facts.into_iter().map(|fact| (fact.label.to_string(), fact.value)).collect();
+        (language.words().site.language.to_string(), facts)
+    };
+    Language::ALL.map(of).into()
+}
+
+fn offer_form(typed: Typed) -> Form {
+    let days = vec![
+        FormField::day("decide_by", "Members decide by").hint("The last day, everywhere in the US."),
+        FormField::day("open_until", "Open to others until (optional)")
+            .hint("Who comes later may accept until then, once the deal runs."),
+        FormField::line("complaints", "Complaints go to").hint("An email address, or a page that begins with https://"),
+    ];
+    let mut parts = vec![FormPart::new("", "The offer", "", days)];
+    for language in Language::ALL {
+        let (code, name) = (language.code(), language.words().site.language.to_string());
+        let fields = vec![
+            FormField::lines(format!("text.{code}.how"), "How a member gets it (optional)", 3).of(name.clone()),
+            FormField::lines(format!("text.{code}.details"), "Details (optional)", 3).of(name.clone()),
+        ];
+        let hint = "Prices, fees and savings are shown from the bid. Leave them out here.";
+        parts.push(FormPart::new("", name, hint, fields));
+    }
+    let step = vec![
+        FormField::line("note", "Note (optional)")
+            .reads(Reads::Nothing)
+            .hint("For the history; only operators read it."),
+        FormField::check("no-mail", "Mail nobody about this step (it was taken before, and lost by a restore)")
+            .reads(Reads::Nothing),
+    ];
+    parts.push(FormPart::new("", "The step", "", step));
+    Form::new(parts, typed, "")
+}
+
+/// The form, for the bid that its address names.
+pub async fn show_form(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
+    let query = request.uri().query().unwrap_or_default();
+    let number = field(query.as_bytes(), "bid").unwrap_or_default();
+    let (file, bids) = read(&found).await?;
+    form_page(&found, &file, &bids, &number, &offer_form(Typed::default()))
+}
+
+/// What was typed: shown again with what is wrong with it, or asked about, or published.
+pub async fn publish(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
+    let (file, bids) = read(&found).await?;
+    let number = field(&fields, "bid").unwrap_or_default();
+    let mut form = offer_form(Typed::of(&fields));
+    if field_is(&fields, "change", "yes") {
+        return form_page(&found, &file, &bids, &number, &form);
+    }
+    let mut sent = form.sent();
+    sent.insert("bid".to_owned(), number.parse::<u32>().map_or_else(|_| json!(number), |number| json!(number)));
+    let proposal = Proposal::sent(&sent);
+    let asked = match proposal.and_then(|proposal| asked(&file.campaign, &bids, proposal, visit.now.time)) {
+        Ok(asked) => asked,
+        Err(bad) => {
+            form.mark(bad);
+            return form_page(&found, &file, &bids, &number, &form);
+        }
+    };
+    let action = format!("/operator/campaigns/{}/offer", file.campaign.slug());
+    let again: Vec<_> = [("bid", number.as_str())].into_iter().chain(form.again()).collect();
+    take(&found, &file, asked, SentStep { action: &action, again: &again, can_change: true, fields: &fields }).await
+}
+
+async fn read(found: &OperatorVisit<'_>) -> PageResult<(CampaignDetails, Vec<RecordedBid>)> {
+    let slug = slug_of(found)?;
+    let file = found.stored(found.operator().ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(found))?;
+    if let Err(bad) = file.campaign.state.after(CampaignStep::Offer) {
+        return Err(found.refuse(&format!("{slug}: {bad}.")).into());
+    }
+    Ok((file, found.stored(found.operator().ask(ListBids(slug)).await)?))
+}
+
+fn form_page(
+    found: &OperatorVisit<'_>,
+    file: &CampaignDetails,
+    bids: &[RecordedBid],
+    number: &str,
+    form: &Form,
+) -> PageResult {
+    let campaign = &file.campaign;
+    let named = bids.iter().find(|bid| bid.number.to_string() == number);
+    let Some((RecordedBid { number, bid, .. }, (words, _))) =
+        named.and_then(|bid| Some((bid, BidWords::of(&bid.bid, &campaign.draft)?)))
+    else {
+        let says = ["There is no bid of that number.".to_owned()];
+        return Ok(found.message(StatusCode::NOT_FOUND, "No such bid", &says));
+    };
+    let number = number.to_string();
+    let says = [format!(
+        "Bid {number} of {}: {}, typical {}; saves {}. It is valid until {}.",
+        bid.supplier, words.all_in, words.typical, words.saving, bid.valid_until
+    )];
+    let here = format!("/operator/campaigns/{}", campaign.slug());
+    let page = FormPage {
+        frame: found.frame(),
+        title: "Make an offer of this bid",
+        back: (&here, title(campaign)),
+        says: &says,
+        form,
+        action: &format!("{here}/offer"),
+        hidden: &[("bid", &number)],
+        button: "Go on…",
+    };
+    Ok(page.answer(found))
+}

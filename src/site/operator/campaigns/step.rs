@@ -1,0 +1,228 @@
+//! A step of a campaign: asked about with everything that it means, and taken once the operator is sure.
+
+use hyper::Request;
+
+use super::{HERE, missing, offer, slug_of};
+use crate::campaigns::TakenStep;
+use crate::campaigns::bids::ListBids;
+use crate::campaigns::drafts::ListOfferDrafts;
+use crate::campaigns::operator_step::{StepNote, read_note, terms_words};
+use crate::campaigns::records::FindCampaign;
+use crate::domain::campaign::offer::Proposal;
+use crate::domain::campaign::record::CampaignDetails;
+use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
+use crate::http::request::body::SentBody;
+use crate::site::operator::session::{AskedReason, OperatorVisit, Question};
+use crate::site::{PageResult, Visit, field, field_is};
+
+/// The steps that a button asks for; an offer is published from its draft or its bid.
+const BUTTON_STEPS: [(CampaignStep, &str, &str); 5] = [
+    (CampaignStep::Open, "open", "Open it to members…"),
+    (CampaignStep::Negotiate, "negotiate", "Begin to negotiate…"),
+    (CampaignStep::Activate, "activate", "The deal has started…"),
+    (CampaignStep::Close, "close", "Close it…"),
+    (CampaignStep::Cancel, "cancel", "Cancel it…"),
+];
+
+/// What a form can send, what its button says, and whether that ends the campaign; and what is in the way of the others.
+pub(super) fn steps(file: &CampaignDetails) -> (Vec<(&'static str, &'static str, bool)>, Vec<String>) {
+    let CampaignDetails { campaign, counts, .. } = file;
+    let mut in_the_way = Vec::new();
+    let needs_review = campaign.draft.category.is_regulated() && campaign.draft.reviewed.is_none();
+    if campaign.state == CampaignState::Draft && needs_review {
+        in_the_way.push(format!(
+            "It cannot be opened without its review: the law rules bills such as {}, and nobody has signed that they looked. Change it, and \
+             fill in the review.",
+            campaign.draft.category.label()
+        ));
+    }
+    let needs = campaign.offer.as_ref().and_then(|offer| offer.bid()).and_then(|bid| bid.needs_members);
+    let is_waiting = campaign.state == CampaignState::Offered && needs.is_some();
+    // Where not all of them are counted, the step itself tells.
+    let too_few = is_waiting && counts.is_whole() && needs.is_some_and(|needs| counts.accepted < needs.into());
+    in_the_way.extend(needs.filter(|_| is_waiting).map(|needs| {
+        let [needs, accepted] = [needs.into(), counts.accepted].map(crate::domain::figure::grouped);
+        format!("The deal can start once {needs} members have accepted. {accepted} have.")
+    }));
+    let is_possible = |step: &CampaignStep| match step {
+        CampaignStep::Open if needs_review => false,
+        CampaignStep::Activate if too_few => false,
+        step => campaign.state.after(*step).is_ok(),
+    };
+    let possible = BUTTON_STEPS.iter().filter(|(step, ..)| is_possible(step));
+    (possible.map(|(step, name, label)| (*name, *label, *step == CampaignStep::Cancel)).collect(), in_the_way)
+}
+
+/// A step that is asked about.
+pub(super) struct AskedStep {
+    pub taken: TakenStep,
+    pub command: &'static str,
+    pub title: String,
+    pub facts: Vec<(String, Vec<(String, String)>)>,
+    pub says: Vec<String>,
+    pub reasons: Vec<AskedReason>,
+    pub button: &'static str,
+}
+
+/// What a form sends beside the step.
+pub(super) struct SentStep<'a> {
+    pub action: &'a str,
+    /// What is sent again with the answer.
+    pub again: &'a [(&'a str, &'a str)],
+    /// Whether it came from a form that can be opened again.
+    pub can_change: bool,
+    pub fields: &'a [u8],
+}
+
+pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
+    let slug = slug_of(&found)?;
+    let [step, draft, note] = ["step", "draft", "note"].map(|name| field(&fields, name).unwrap_or_default());
+    let file = found.stored(found.operator().ask(FindCampaign(slug.clone())).await)?.ok_or_else(|| missing(&found))?;
+    let asked = match step.as_str() {
+        "offer" => of_draft(&found, &slug, &file, &draft).await?,
+        _ => plain_step(&found, &slug, &step)?,
+    };
+    let no_mail = if field_is(&fields, "no-mail", "yes") { "yes" } else { "" };
+    let again = [("step", step.as_str()), ("draft", &draft), ("note", &note), ("no-mail", no_mail)];
+    let action = format!("/operator/campaigns/{slug}");
+    take(&found, &file, asked, SentStep { action: &action, again: &again, can_change: false, fields: &fields }).await
+}
+
+/// Asks about a step, and takes it once the operator is sure.
+pub(super) async fn take(
+    found: &OperatorVisit<'_>,
+    file: &CampaignDetails,
+    asked: AskedStep,
+    sent: SentStep<'_>,
+) -> PageResult {
+    let (slug, state, now) = (file.campaign.slug(), file.campaign.state, found.visit.now.time);
+    let note = match read_note(&field(sent.fields, "note").unwrap_or_default()) {
+        Ok(note) => note,
+        Err(why) => return Ok(found.refuse(&format!("The note is not as it should be: {why}."))),
+    };
+    let mails = !field_is(sent.fields, "no-mail", "yes");
+    let AskedStep { mut taken, command, title, facts, mut says, reasons, button } = asked;
+    let after = match state.after(taken.step()) {
+        Ok(after) => after,
+        Err(bad) => return Ok(found.refuse(&format!("{slug}: {bad}."))),
+    };
+    says.insert(0, format!("It is {} now.", state.name()));
+    let concerns_nobody = state == CampaignState::Draft && taken.step() == CampaignStep::Cancel;
+    says.extend((after.mailed_about().is_some() && !concerns_nobody).then(|| match mails {
+        true => "Those whom it concerns are mailed, if they want such mail.".to_owned(),
+        false => "Nobody is mailed about it, as you asked.".to_owned(),
+    }));
+    // Each change of a campaign is in its history, and the question has every word of an offer.
+    let about = file.history.len().to_string();
+    let question = Question {
+        title: &title,
+        facts: &facts,
+        says: &says,
+        reasons: &reasons,
+        can_change: sent.can_change,
+        action: sent.action,
+        fields: sent.again,
+        about: &about,
+        button,
+    };
+    found.require_sure(&question, sent.fields)?;
+    if let TakenStep::Offer(publication) = &mut taken {
+        let reason = |name| field(sent.fields, name).filter(|_| reasons.iter().any(|asked| asked.name == name));
+        publication.outside_mandate = reason(offer::OUTSIDE);
+        publication.figures_checked = reason(offer::FIGURES);
+    }
+    let act = found.who.act(command, slug.to_string(), now);
+    let who = act.who.clone();
+    let said = StepNote { who: &who, note: &note, mails };
+    let admin = found.operator().audited(act).campaigns();
+    Ok(match found.stored(admin.take_step(slug, taken, said, now).await)? {
+        Ok(done) => found.done_at(
+            &format!("/operator/campaigns/{slug}"),
+            "Done",
+            &done.words(mails, now, found.access.write_remedy),
+        ),
+        Err(refused) => found.refuse(&found.sentence(refused.to_string(), refused.remedy())),
+    })
+}
+
+/// The draft of that number, to be published as it is.
+async fn of_draft(
+    found: &OperatorVisit<'_>,
+    slug: &CampaignSlug,
+    file: &CampaignDetails,
+    draft: &str,
+) -> PageResult<AskedStep> {
+    let drafts = found.stored(found.operator().ask(ListOfferDrafts(slug.clone())).await)?;
+    let number = draft.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let Some(draft) = number.and_then(|at| drafts.get(at)) else {
+        return Err(found.refuse(&format!("{slug} has no such draft of an offer.")).into());
+    };
+    let bids = found.stored(found.operator().ask(ListBids(slug.clone())).await)?;
+    let proposal = Proposal::parse(&draft.file);
+    let asked = proposal.and_then(|proposal| offer::asked(&file.campaign, &bids, proposal, found.visit.now.time));
+    Ok(asked.map_err(|BadFile(mistakes)| {
+        found.refuse(&format!("The draft cannot be published: {}.", mistakes.join("; ")))
+    })?)
+}
+
+fn plain_step(found: &OperatorVisit<'_>, slug: &CampaignSlug, step: &str) -> PageResult<AskedStep> {
+    let union = &found.visit.app().union;
+    let plain = |step, command, title: &str, says: &[&str], button| AskedStep {
+        taken: TakenStep::Plain(step),
+        command,
+        title: format!("{title} {slug}?"),
+        facts: Vec::new(),
+        says: says.iter().map(|&line| line.to_owned()).collect(),
+        reasons: Vec::new(),
+        button,
+    };
+    Ok(match step {
+        "open" if union.postal_address.is_none() => {
+            let why = "The postal address is unset, and mail about a campaign must name one. Set UNIONHALL_POSTAL_ADDRESS for the service.";
+            return Err(found.refuse(why).into());
+        }
+        "open" => plain(
+            CampaignStep::Open,
+            "campaigns open",
+            "Open",
+            &["Everybody sees it, and members are asked whether they are in."],
+            "Open it",
+        ),
+        "negotiate" => plain(
+            CampaignStep::Negotiate,
+            "campaigns negotiate",
+            "Begin to negotiate",
+            &["It no longer waits for its day. Members can still count themselves in or out."],
+            "Begin to negotiate",
+        ),
+        "activate" => {
+            let terms = union.catalog.referral;
+            let mut says = vec![
+                "The deal has started: members who accepted take part from now on.".to_owned(),
+                format!("These referral terms are copied for good: {}.", terms_words(&terms)),
+            ];
+            if union.catalog.is_sample() {
+                says.push("They are the sample catalog's, and made up. They cannot be changed later.".to_owned());
+            }
+            let (title, button) = (format!("Has the deal of {slug} started?"), "It has started");
+            let plain = plain(CampaignStep::Activate, "campaigns activate", "", &[], button);
+            AskedStep { taken: TakenStep::Activate(terms), title, says, ..plain }
+        }
+        "close" => plain(
+            CampaignStep::Close,
+            "campaigns close",
+            "Close",
+            &["Nobody can accept anymore, and its page shows the result. This cannot be undone."],
+            "Close it",
+        ),
+        "cancel" => plain(
+            CampaignStep::Cancel,
+            "campaigns cancel",
+            "Cancel",
+            &["Nobody can take part anymore. This cannot be undone."],
+            "Cancel it",
+        ),
+        _ => return Err(found.refuse("The form names no step of a campaign.").into()),
+    })
+}
