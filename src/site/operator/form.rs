@@ -69,6 +69,8 @@ pub(in crate::site) struct FormField {
     empty: Option<Value>,
     /// Whether a new row begins with it.
     pub begins_row: bool,
+    /// Whether it has a row of its own.
+    pub is_wide: bool,
 }
 
 pub(in crate::site) enum Input {
@@ -106,7 +108,18 @@ impl FormField {
     pub(in crate::site) fn new(name: impl Into<String>, label: impl Into<String>, input: Input, reads: Reads) -> Self {
         let name = name.into();
         let (path, label) = (name.clone(), label.into());
-        Self { name, path, label, of: String::new(), hint: "", input, reads, empty: None, begins_row: false }
+        Self {
+            name,
+            path,
+            label,
+            of: String::new(),
+            hint: "",
+            input,
+            reads,
+            empty: None,
+            begins_row: false,
+            is_wide: false,
+        }
     }
 
     pub(in crate::site) fn line(name: impl Into<String>, label: impl Into<String>) -> Self {
@@ -114,7 +127,7 @@ impl FormField {
     }
 
     pub(in crate::site) fn lines(name: impl Into<String>, label: impl Into<String>, rows: usize) -> Self {
-        Self::new(name, label, Input::Lines(rows), Reads::Text)
+        Self::new(name, label, Input::Lines(rows), Reads::Text).wide()
     }
 
     pub(in crate::site) fn day(name: impl Into<String>, label: impl Into<String>) -> Self {
@@ -158,6 +171,10 @@ impl FormField {
         Self { empty: Some(value.into()), ..self }
     }
 
+    pub(in crate::site) fn wide(self) -> Self {
+        Self { is_wide: true, ..self }
+    }
+
     pub(in crate::site) fn first(self) -> Self {
         Self { begins_row: true, ..self }
     }
@@ -185,10 +202,6 @@ impl FormField {
     fn called(&self) -> String {
         let label = self.label.trim_end_matches(" (optional)");
         if self.of.is_empty() { label.to_owned() } else { format!("{label} ({})", self.of) }
-    }
-
-    pub(in crate::site) fn is_wide(&self) -> bool {
-        matches!(self.input, Input::Lines(_) | Input::Check)
     }
 
     pub(in crate::site) fn is_number(&self) -> bool {

@@ -334,11 +334,14 @@ pub(in crate::site) struct Question<'a> {
     pub button: &'a str,
 }
 
-/// What may be done all the same if the operator says why.
+/// What is done only if the operator says why.
 pub(in crate::site) struct AskedReason {
     pub name: &'static str,
+    /// Above the points; neither may be there.
     pub heading: &'static str,
     pub label: &'static str,
+    /// Who reads it.
+    pub hint: &'static str,
     pub points: Vec<String>,
 }
 

@@ -544,8 +544,10 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
         }
         "/operator/campaigns/{slug}/bid" => {
             let at = format!("/operator/campaigns/{CAMPAIGN}/bid");
-            let fields = ["supplier", "steps.1.price.cents", "fees.1.name", "fees.1.unit", "states", "evidence"];
-            let fields = fields.map(|name| (name, text.as_str()));
+            let fields = ["supplier", "steps.1.price.cents", "fees.1.name", "fees.1.unit", "evidence"];
+            // Codes are taken apart at spaces, and what people do write is known as a whole here.
+            let codes = ("states", if text == KIND { "ZZ" } else { text.as_str() });
+            let fields: Vec<_> = fields.map(|name| (name, text.as_str())).into_iter().chain([codes]).collect();
             vec![get(at.clone()), (at, post(&fields).1), get(format!("/operator/campaigns/{path}/bid"))]
         }
         "/operator/campaigns/{slug}/offer" => {
@@ -555,6 +557,28 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
             let fields = fields.map(|name| (name, text.as_str()));
             vec![get(format!("{at}?bid={path}")), (at, post(&fields).1)]
         }
+        "/operator/campaigns/{slug}/draft"
+        | "/operator/campaigns/{slug}/redact"
+        | "/operator/campaigns/{slug}/negotiator" => {
+            let at = route.replace("{slug}", CAMPAIGN);
+            let ask = [("number", "1"), ("act", "pause")];
+            let give = [("number", "1"), ("act", "pause"), ("sure", "yes"), ("asked", &text), ("reason", &text)];
+            vec![
+                (at.clone(), post(&[("number", &text), ("act", &text)]).1),
+                (at.clone(), post(&ask).1),
+                (at, post(&give).1),
+            ]
+        }
+        "/operator/campaigns/{slug}/round" => {
+            let at = format!("/operator/campaigns/{CAMPAIGN}/round");
+            let fields = ["supplier", "asked", "answered"].map(|name| (name, text.as_str()));
+            vec![get(at.clone()), (at, post(&fields).1)]
+        }
+        "/operator/campaigns/{slug}/say" => {
+            let at = format!("/operator/campaigns/{CAMPAIGN}/say");
+            vec![get(at.clone()), (at, post(&[("message", &text)]).1)]
+        }
+        "/operator/negotiator" => vec![post(&[("act", &text)]), post(&[("act", "pause"), ("reason", &text)])],
         "/operator/rewards/batch" => vec![post(&[("x", &text)])],
         "/operator/rewards/batches/{number}" => vec![
             (format!("/operator/rewards/batches/{path}"), post(&[("x", &text)]).1),

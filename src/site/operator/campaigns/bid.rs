@@ -129,7 +129,7 @@ fn bid_form(benchmark: &Benchmark, typed: Typed) -> Form {
         FormField::check("new_customers_only", "Only for new customers of the supplier"),
     ];
     let words = vec![
-        FormField::line("supplier", "Supplier"),
+        FormField::line("supplier", "Supplier").wide(),
         FormField::lines("evidence", "The supplier's own words (optional)", 5),
     ];
     let price_hint = match benchmark.price {

@@ -50,7 +50,7 @@ fn campaign_form(typed: Typed, state: Option<CampaignState>) -> Form {
     for language in Language::ALL {
         let (code, name) = (language.code(), language.words().site.language.to_string());
         let fields = vec![
-            FormField::line(format!("text.{code}.title"), "Title").of(name.clone()).first(),
+            FormField::line(format!("text.{code}.title"), "Title").of(name.clone()).wide(),
             FormField::lines(format!("text.{code}.summary"), "Summary", 3).of(name.clone()),
         ];
         parts.push(FormPart::new("", name, "", fields));
@@ -91,9 +91,10 @@ fn typical_price(typed: &Typed, is_fixed: bool) -> Vec<FormField> {
         "discount" => percent.at("benchmark.price.off_basis_points").empty(0),
         _ => percent.at("benchmark.price.percent"),
     }));
-    fields.push(fixed(FormField::line("benchmark.source", "Source").first().hint("Such as FCC urban rate survey")));
-    fields
-        .push(fixed(FormField::line("benchmark.url", "Where to look it up").hint("A page that begins with https://")));
+    fields.push(fixed(FormField::line("benchmark.source", "Source").wide().hint("Such as FCC urban rate survey")));
+    fields.push(fixed(
+        FormField::line("benchmark.url", "Where to look it up").wide().hint("A page that begins with https://"),
+    ));
     fields.push(fixed(FormField::day("benchmark.date", "As of").hint("A year old at the most.")));
     fields
 }
@@ -294,7 +295,7 @@ async fn changeable(found: &OperatorVisit<'_>) -> PageResult<CampaignDetails> {
 fn edit_page(found: &OperatorVisit<'_>, file: &CampaignDetails, form: &Form) -> Answer {
     let here = format!("/operator/campaigns/{}", file.campaign.slug());
     let says: &[_] = match file.campaign.state {
-        CampaignState::Draft => &[],
+        CampaignState::Draft => &["Nobody sees it until you open it.".to_owned()],
         _ => &["Members see its texts. What they counted on stays as it is.".to_owned()],
     };
     let page = FormPage {

@@ -1,8 +1,10 @@
 //! `/operator/campaigns`: how far each campaign is, and everything about one: its next step, the bids of suppliers, and drafts of its offer
 //! with the rounds behind them. What is made and changed there is in the files beside.
 
+mod asked_step;
 mod bid;
 mod definition;
+mod negotiation;
 mod offer;
 mod step;
 
@@ -12,21 +14,26 @@ use hyper::{Request, StatusCode};
 use self::bid::{NO_BENCHMARK, ShownBid, shown};
 pub use self::bid::{record as record_bid, show_form as show_bid_form};
 pub use self::definition::{edit, make, show_edit, show_new};
+pub use self::negotiation::{
+    pause, pause_all, record_round, redact_round, reject_draft, say, show_round_form, show_words_form,
+};
 pub use self::offer::{publish as publish_offer, show_form as show_offer_form};
 pub use self::step::step;
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::OperatorVisit;
 use crate::campaigns::bids::ListBids;
 use crate::campaigns::drafts::ListOfferDrafts;
+use crate::campaigns::negotiation::ListMessages;
 use crate::campaigns::offer_facts::offer_facts;
 use crate::campaigns::operator_step::terms_words;
+use crate::campaigns::pause::ListPauses;
 use crate::campaigns::records::{FindCampaign, ListCampaigns};
 use crate::campaigns::rounds::ListRounds;
 use crate::domain::campaign::demand::count_words;
 use crate::domain::campaign::mandate::Mandate;
 use crate::domain::campaign::offer::{Offer, Proposal};
 use crate::domain::campaign::record::{
-    CampaignDetails, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
+    CampaignDetails, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft, OperatorMessage, Pause,
 };
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
 use crate::domain::figure::{counted, money};
@@ -38,6 +45,9 @@ use crate::site::{PageResult, Visit};
 
 const HERE: OperatorSection = OperatorSection::Campaigns;
 
+/// Rounds that are shown, the newest.
+const MOST_ROUNDS: usize = 50;
+
 /// Steps of its history that are shown, the newest: it has one for each edit.
 const MOST_HISTORY: usize = 50;
 
@@ -46,6 +56,8 @@ const MOST_HISTORY: usize = 50;
 struct CampaignListPage<'a> {
     frame: OperatorFrame<'a>,
     campaigns: &'a [CampaignRecord],
+    /// Of all campaigns.
+    pause: Option<&'a Pause>,
     now: Timestamp,
 }
 
@@ -53,7 +65,9 @@ pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     let mut campaigns = found.stored(found.operator().ask(ListCampaigns).await)?;
     campaigns.sort_by_key(|campaign| (campaign.closed_at.is_some(), std::cmp::Reverse(campaign.id)));
-    let page = CampaignListPage { frame: found.frame(), campaigns: &campaigns, now: visit.now.time };
+    let pauses = found.stored(found.operator().ask(ListPauses).await)?;
+    let pause = pauses.iter().find(|pause| pause.slug.is_none());
+    let page = CampaignListPage { frame: found.frame(), campaigns: &campaigns, pause, now: visit.now.time };
     Ok(found.page(render(&page)))
 }
 
@@ -79,14 +93,19 @@ struct CampaignDetailsPage<'a> {
     /// Why none can be taken, if the campaign lacks something.
     lacks: Option<&'static str>,
     drafts: Vec<ShownDraft<'a>>,
-    rounds: &'a [NegotiationRound],
+    /// The newest first.
+    rounds: Vec<&'a NegotiationRound>,
+    takes_rounds: bool,
+    messages: &'a [OperatorMessage],
+    /// Of this campaign, and of all.
+    pause: Option<&'a Pause>,
+    pause_of_all: Option<&'a Pause>,
     mailings: &'a [MailingEntry],
     history: Vec<&'a HistoryEntry>,
     is_history_cut: bool,
 }
 
 struct ShownDraft<'a> {
-    number: usize,
     draft: &'a OfferDraft,
     facts: Vec<(String, String)>,
     /// How many rounds were recorded before it.
@@ -104,15 +123,17 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let drafts = found.stored(operator.ask(ListOfferDrafts(slug.clone())).await)?;
     let rounds = found.stored(operator.ask(ListRounds(slug.clone())).await)?;
     let bids = found.stored(operator.ask(ListBids(slug.clone())).await)?;
+    let messages = found.stored(operator.ask(ListMessages(slug.clone())).await)?;
+    let pauses = found.stored(operator.ask(ListPauses).await)?;
     let campaign = &file.campaign;
     let can_publish = campaign.state.after(CampaignStep::Offer).is_ok();
-    let drafts = drafts.iter().enumerate().rev().map(|(at, draft)| {
+    let drafts = drafts.iter().rev().map(|draft| {
         let read = Proposal::parse(&draft.file).and_then(|proposal| Offer::of(&campaign.draft, &bids, &proposal, now));
         let facts = read.as_ref().map(offer_facts).unwrap_or_default();
         let mistakes = read.err().map(|BadFile(mistakes)| mistakes).unwrap_or_default();
         let before = rounds.iter().filter(|round| round.at <= draft.at).count() as u64;
-        let (rounds, can_publish) = (counted(before, "round"), can_publish && mistakes.is_empty());
-        ShownDraft { number: at + 1, draft, facts, rounds, mistakes, can_publish }
+        let can_publish = can_publish && mistakes.is_empty() && draft.answer.is_none();
+        ShownDraft { draft, facts, rounds: counted(before, "round"), mistakes, can_publish }
     });
     let (steps, in_the_way) = step::steps(&file);
     let lacks = (campaign.state.gathers() && campaign.draft.benchmark.is_none()).then_some(NO_BENCHMARK);
@@ -130,7 +151,11 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         takes_bids: campaign.state.gathers() && lacks.is_none(),
         lacks,
         drafts: drafts.collect(),
-        rounds: &rounds,
+        rounds: rounds.iter().rev().take(MOST_ROUNDS).collect(),
+        takes_rounds: campaign.state.gathers(),
+        messages: &messages,
+        pause: pauses.iter().find(|pause| pause.slug.as_ref() == Some(&slug)),
+        pause_of_all: pauses.iter().find(|pause| pause.slug.is_none()),
         mailings: &file.mailings,
         history: file.history.iter().rev().take(MOST_HISTORY).collect(),
         is_history_cut: file.history.len() > MOST_HISTORY,
@@ -155,6 +180,8 @@ fn facts(file: &CampaignDetails) -> Vec<(&'static str, String)> {
         ("Members now", counts.words()),
         ("Published", campaign.published_words()),
     ];
+    let benchmark = campaign.draft.benchmark.as_ref();
+    facts.extend(benchmark.map(|typical| ("Typical price", format!("of {}, as of {}", typical.source, typical.date))));
     facts.extend(campaign.draft.mandate.as_ref().map(|mandate| ("Mandate", mandate_words(mandate))));
     facts.extend(
         campaign.draft.reviewed.as_ref().map(|review| ("Reviewed", format!("by {} on {}", review.by, review.on))),

@@ -3,7 +3,7 @@
 use hyper::{Request, StatusCode};
 use serde_json::json;
 
-use super::step::{AskedStep, SentStep, take};
+use super::asked_step::{AskedStep, FIGURES, OUTSIDE, SentStep, take};
 use super::{HERE, missing, slug_of};
 use crate::campaigns::TakenStep;
 use crate::campaigns::bids::ListBids;
@@ -21,9 +21,7 @@ use crate::site::operator::session::{AskedReason, OperatorVisit};
 use crate::site::view::operator::title;
 use crate::site::{PageResult, Visit, field, field_is};
 
-/// What a form calls the reasons that are signed.
-pub(super) const OUTSIDE: &str = "outside-mandate";
-pub(super) const FIGURES: &str = "figures-checked";
+const SIGNED: &str = "The history keeps it under your name.";
 
 /// The question about an offer: all that members will read, and what has to be signed.
 pub(super) fn asked(
@@ -39,12 +37,14 @@ pub(super) fn asked(
             name: OUTSIDE,
             heading: "It is outside the mandate:",
             label: "Why publish it all the same?",
+            hint: SIGNED,
             points: outside,
         },
         AskedReason {
             name: FIGURES,
             heading: "Its texts have figures that are none of the offer's numbers:",
             label: "Why are these figures right?",
+            hint: SIGNED,
             points: figures,
         },
     ];
@@ -75,7 +75,9 @@ fn offer_form(typed: Typed) -> Form {
         FormField::day("decide_by", "Members decide by").hint("The last day, everywhere in the US."),
         FormField::day("open_until", "Open to others until (optional)")
             .hint("Who comes later may accept until then, once the deal runs."),
-        FormField::line("complaints", "Complaints go to").hint("An email address, or a page that begins with https://"),
+        FormField::line("complaints", "Complaints go to")
+            .wide()
+            .hint("An email address, or a page that begins with https://"),
     ];
     let mut parts = vec![FormPart::new("", "The offer", "", days)];
     for language in Language::ALL {
@@ -89,6 +91,7 @@ fn offer_form(typed: Typed) -> Form {
     }
     let step = vec![
         FormField::line("note", "Note (optional)")
+            .wide()
             .reads(Reads::Nothing)
             .hint("For the history; only operators read it."),
         FormField::check("no-mail", "Mail nobody about this step (it was taken before, and lost by a restore)")

@@ -2,17 +2,18 @@
 
 use hyper::Request;
 
+use super::asked_step::{AskedStep, SentStep, take};
 use super::{HERE, missing, offer, slug_of};
 use crate::campaigns::TakenStep;
 use crate::campaigns::bids::ListBids;
 use crate::campaigns::drafts::ListOfferDrafts;
-use crate::campaigns::operator_step::{StepNote, read_note, terms_words};
+use crate::campaigns::operator_step::terms_words;
 use crate::campaigns::records::FindCampaign;
 use crate::domain::campaign::offer::Proposal;
 use crate::domain::campaign::record::CampaignDetails;
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
 use crate::http::request::body::SentBody;
-use crate::site::operator::session::{AskedReason, OperatorVisit, Question};
+use crate::site::operator::session::OperatorVisit;
 use crate::site::{PageResult, Visit, field, field_is};
 
 /// The steps that a button asks for; an offer is published from its draft or its bid.
@@ -53,27 +54,6 @@ pub(super) fn steps(file: &CampaignDetails) -> (Vec<(&'static str, &'static str,
     (possible.map(|(step, name, label)| (*name, *label, *step == CampaignStep::Cancel)).collect(), in_the_way)
 }
 
-/// A step that is asked about.
-pub(super) struct AskedStep {
-    pub taken: TakenStep,
-    pub command: &'static str,
-    pub title: String,
-    pub facts: Vec<(String, Vec<(String, String)>)>,
-    pub says: Vec<String>,
-    pub reasons: Vec<AskedReason>,
-    pub button: &'static str,
-}
-
-/// What a form sends beside the step.
-pub(super) struct SentStep<'a> {
-    pub action: &'a str,
-    /// What is sent again with the answer.
-    pub again: &'a [(&'a str, &'a str)],
-    /// Whether it came from a form that can be opened again.
-    pub can_change: bool,
-    pub fields: &'a [u8],
-}
-
 pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let slug = slug_of(&found)?;
@@ -89,63 +69,6 @@ pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     take(&found, &file, asked, SentStep { action: &action, again: &again, can_change: false, fields: &fields }).await
 }
 
-/// Asks about a step, and takes it once the operator is sure.
-pub(super) async fn take(
-    found: &OperatorVisit<'_>,
-    file: &CampaignDetails,
-    asked: AskedStep,
-    sent: SentStep<'_>,
-) -> PageResult {
-    let (slug, state, now) = (file.campaign.slug(), file.campaign.state, found.visit.now.time);
-    let note = match read_note(&field(sent.fields, "note").unwrap_or_default()) {
-        Ok(note) => note,
-        Err(why) => return Ok(found.refuse(&format!("The note is not as it should be: {why}."))),
-    };
-    let mails = !field_is(sent.fields, "no-mail", "yes");
-    let AskedStep { mut taken, command, title, facts, mut says, reasons, button } = asked;
-    let after = match state.after(taken.step()) {
-        Ok(after) => after,
-        Err(bad) => return Ok(found.refuse(&format!("{slug}: {bad}."))),
-    };
-    says.insert(0, format!("It is {} now.", state.name()));
-    let concerns_nobody = state == CampaignState::Draft && taken.step() == CampaignStep::Cancel;
-    says.extend((after.mailed_about().is_some() && !concerns_nobody).then(|| match mails {
-        true => "Those whom it concerns are mailed, if they want such mail.".to_owned(),
-        false => "Nobody is mailed about it, as you asked.".to_owned(),
-    }));
-    // Each change of a campaign is in its history, and the question has every word of an offer.
-    let about = file.history.len().to_string();
-    let question = Question {
-        title: &title,
-        facts: &facts,
-        says: &says,
-        reasons: &reasons,
-        can_change: sent.can_change,
-        action: sent.action,
-        fields: sent.again,
-        about: &about,
-        button,
-    };
-    found.require_sure(&question, sent.fields)?;
-    if let TakenStep::Offer(publication) = &mut taken {
-        let reason = |name| field(sent.fields, name).filter(|_| reasons.iter().any(|asked| asked.name == name));
-        publication.outside_mandate = reason(offer::OUTSIDE);
-        publication.figures_checked = reason(offer::FIGURES);
-    }
-    let act = found.who.act(command, slug.to_string(), now);
-    let who = act.who.clone();
-    let said = StepNote { who: &who, note: &note, mails };
-    let admin = found.operator().audited(act).campaigns();
-    Ok(match found.stored(admin.take_step(slug, taken, said, now).await)? {
-        Ok(done) => found.done_at(
-            &format!("/operator/campaigns/{slug}"),
-            "Done",
-            &done.words(mails, now, found.access.write_remedy),
-        ),
-        Err(refused) => found.refuse(&found.sentence(refused.to_string(), refused.remedy())),
-    })
-}
-
 /// The draft of that number, to be published as it is.
 async fn of_draft(
     found: &OperatorVisit<'_>,
@@ -158,6 +81,9 @@ async fn of_draft(
     let Some(draft) = number.and_then(|at| drafts.get(at)) else {
         return Err(found.refuse(&format!("{slug} has no such draft of an offer.")).into());
     };
+    if let Some(answer) = &draft.answer {
+        return Err(found.refuse(&format!("Draft {} was {}.", draft.number, answer.words())).into());
+    }
     let bids = found.stored(found.operator().ask(ListBids(slug.clone())).await)?;
     let proposal = Proposal::parse(&draft.file);
     let asked = proposal.and_then(|proposal| offer::asked(&file.campaign, &bids, proposal, found.visit.now.time));
