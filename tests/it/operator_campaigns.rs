@@ -205,7 +205,7 @@ async fn an_offer_is_published_of_a_bid_and_what_is_unusual_is_signed() {
     );
     let sure = with(&good, &[("sure", "yes"), ("outside-mandate", "the board agreed")]);
     let unsigned = page(&act(&mut ana, &form, &sure).await, 400, "Nothing was done");
-    holds(&unsigned, &["Why are these figures right?: write the reason", "value=\"the board agreed\""]);
+    holds(&unsigned, &["Why are these figures right? – write the reason", "value=\"the board agreed\""]);
     assert_eq!(server.rows("SELECT state FROM campaigns")[0][0], "gathering");
     let stale = asked_form(&mut ana, &form, &good).await;
     let signed = with(&sure, &[("figures-checked", "weeks, not dollars")]);
@@ -396,7 +396,7 @@ async fn a_person_answers_the_negotiator() {
     let reject = format!("{HERE}/draft");
     page(&act(&mut ana, &reject, &[("number", "2")]).await, 200, "Reject draft 2 of internet-sample?");
     let unsaid = [("number", "2"), ("sure", "yes"), ("reason", " ")];
-    page(&act(&mut ana, &reject, &unsaid).await, 400, "Why?: write the reason");
+    page(&act(&mut ana, &reject, &unsaid).await, 400, "Why? – write the reason");
     assert_eq!(server.number("SELECT count(*) FROM campaign_draft_answers"), 0);
     let sure = [("number", "2"), ("sure", "yes"), ("reason", "too <i>dear</i>")];
     page(&act(&mut ana, &reject, &sure).await, 200, "Draft 2 of internet-sample is rejected.");

@@ -160,7 +160,7 @@ export async function operatorFigures(page, tools, open) {
   await heading(page, "Publish this offer of internet-2099?");
   await shows("Te mandan una clave.");
   await send("Publish it", 400);
-  await shows("Why publish it all the same?: write the reason");
+  await shows("Why publish it all the same? – write the reason");
   await look(page, "operator-offer-question");
   await go(page, () => page.getByRole("link", { name: "No, go back" }).click());
 
