@@ -149,7 +149,9 @@ mod tests {
             join_site: "https://union.example".to_owned(),
             contact_email: Some("hello@union.example".to_owned()),
         };
-        let markdown = |report: &DemandReport| super::markdown(report, &service, Some("$68 a month (survey_1)"), Some("2027-02-28".parse().unwrap()));
+        let markdown = |report: &DemandReport| {
+            super::markdown(report, &service, Some("$68 a month (survey_1)"), Some("2027-02-28".parse().unwrap()))
+        };
         let sheet = markdown(&report);
         for part in [
             "# Fast \\| \\<b\\>cheap\\</b\\> \\# now\n\n- **From:** Example \\| Union, hello@union.example\n",
@@ -180,7 +182,12 @@ mod tests {
         }
         let unnamed = ServiceFacts { contact_email: None, ..service.clone() };
         let sheet = super::markdown(&report, &unnamed, None, None);
-        assert!(sheet.contains("- **From:** Example \\| Union\n") && !sheet.contains("reply by") && !sheet.contains("typical"), "{sheet}");
+        assert!(
+            sheet.contains("- **From:** Example \\| Union\n")
+                && !sheet.contains("reply by")
+                && !sheet.contains("typical"),
+            "{sheet}"
+        );
         report.not_counted = Some(BEING_COUNTED);
         assert!(text(&report).contains("Home Internet, in CA, OR. Members are being counted: "), "{}", text(&report));
     }

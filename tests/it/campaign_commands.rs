@@ -440,12 +440,18 @@ async fn the_negotiator_reads_notes_and_publishes_nothing() {
     holds(&error(&answers[6]), &["asked: the text has 4001 characters", "answered: the text is empty"]);
     assert_eq!(content(&answers[7])["round"], 1);
     let wrong = error(&answers[8]);
-    holds(&wrong, &["bid: it is missing", "supplier: it comes from the bid", "decideBy: it is missing", "text.en: it is missing"]);
+    holds(
+        &wrong,
+        &["bid: it is missing", "supplier: it comes from the bid", "decideBy: it is missing", "text.en: it is missing"],
+    );
     assert_eq!(answers[9]["error"]["code"], -32602, "no tool of anybody else");
     // What it read is in the audit log, once a minute.
     let reads = "SELECT command, about FROM audit WHERE command IN ('negotiator list', 'negotiator read') ORDER BY id";
     let client = "client \"Desk Negotiator\" (self-asserted)";
-    let expected = [["negotiator list", client], ["negotiator read", "internet-sample, client \"Desk Negotiator\" (self-asserted)"]];
+    let expected = [
+        ["negotiator list", client],
+        ["negotiator read", "internet-sample, client \"Desk Negotiator\" (self-asserted)"],
+    ];
     assert_eq!(server.rows(reads), expected);
 
     // By the hour, of one campaign.
@@ -453,7 +459,10 @@ async fn the_negotiator_reads_notes_and_publishes_nothing() {
     let answers = negotiate(&server, &many);
     assert_eq!(content(&answers[28])["round"], 30);
     assert_eq!(error(&answers[29]), "A campaign takes 30 rounds an hour. Ask again in 60 minutes.");
-    done(&server, &["campaigns", "round", slug, "--supplier", "Other Net", "--asked", "31", "--answered", "By phone: no."]);
+    done(
+        &server,
+        &["campaigns", "round", slug, "--supplier", "Other Net", "--asked", "31", "--answered", "By phone: no."],
+    );
     let rounds = server.json(&["campaigns", "rounds", slug, "--json"]);
     assert_eq!((rounds.as_array().unwrap().len(), &rounds[1]["client"]), (31, &json!("unnamed")));
     assert_eq!((&rounds[0]["who"], &rounds[30]["client"]), (&json!("the negotiator"), &Value::Null));
@@ -511,10 +520,14 @@ async fn what_a_person_alone_may_know_never_reaches_the_seat() {
     );
     let reckoned = &content(&answers[1])["reckoned"];
     assert_eq!((&reckoned["allIn"], &reckoned["within"]), (&json!("$816 a year"), &json!(false)));
-    let misses = ["it costs $816 a year with everything, and the target is $576", "it saves nothing against the benchmark"];
+    let misses =
+        ["it costs $816 a year with everything, and the target is $576", "it saves nothing against the benchmark"];
     assert_eq!(reckoned["misses"], json!(misses));
     let reckoned = &content(&answers[2])["reckoned"];
-    assert_eq!((&reckoned["allInCents"], &reckoned["misses"][0]), (&json!(66_000), &json!("it costs $660 a year with everything, and the target is $576")));
+    assert_eq!(
+        (&reckoned["allInCents"], &reckoned["misses"][0]),
+        (&json!(66_000), &json!("it costs $660 a year with everything, and the target is $576"))
+    );
     assert_eq!(content(&answers[3])["reckoned"]["misses"].as_array().unwrap().len(), 4);
     let refused_draft = error(&answers[5]);
     holds(
@@ -528,7 +541,10 @@ async fn what_a_person_alone_may_know_never_reaches_the_seat() {
     let order_of = |list: &Value| Vec::from_iter(list.as_array().unwrap().iter().map(|one| one["number"].clone()));
     assert_eq!(order_of(&read["bids"]), [4, 2, 3, 1], "the cheapest first");
     assert_eq!((&read["bids"][2]["bid"]["evidence"], &read["rounds"][0]["answered"]), (&json!(order), &json!(order)));
-    assert_eq!((&read["drafts"][0]["became"], &read["drafts"][0]["exception"]), (&json!("waiting"), &json!("Nobody else serves Oregon.")));
+    assert_eq!(
+        (&read["drafts"][0]["became"], &read["drafts"][0]["exception"]),
+        (&json!("waiting"), &json!("Nobody else serves Oregon."))
+    );
     let mut proposed = offer(slug, 4);
     proposed.as_object_mut().unwrap().remove("slug");
     assert_eq!(read["drafts"][1]["offer"], proposed, "in full");
@@ -536,7 +552,10 @@ async fn what_a_person_alone_may_know_never_reaches_the_seat() {
     // A person decides.
     let found = Diagnosis::of(server.command());
     let waiting = found.of_check("drafts")[0];
-    holds(waiting["message"].as_str().unwrap(), &["2 drafts of internet-sample's offer wait for you, the oldest since "]);
+    holds(
+        waiting["message"].as_str().unwrap(),
+        &["2 drafts of internet-sample's offer wait for you, the oldest since "],
+    );
     let told = refused(&server, &["campaigns", "drafts", "reject", slug, "3", "--reason", "no"]);
     assert_eq!(told, "internet-sample has no draft 3; it has 2, numbered from 1");
     let said = done(&server, &["campaigns", "drafts", "reject", slug, "1", "--reason", "Oregon can wait"]);
@@ -563,7 +582,15 @@ async fn what_a_person_alone_may_know_never_reaches_the_seat() {
 
 /// What a seat is told when nothing is right.
 fn early_and_late(server: &Server, slug: &str) -> Vec<Value> {
-    negotiate(server, &[bidding(slug, &json!({})), tool_call("proposeOffer", json!({ "slug": slug })), proposal(slug), round(slug, "", "")])
+    negotiate(
+        server,
+        &[
+            bidding(slug, &json!({})),
+            tool_call("proposeOffer", json!({ "slug": slug })),
+            proposal(slug),
+            round(slug, "", ""),
+        ],
+    )
 }
 
 #[test]
@@ -581,7 +608,10 @@ fn a_pause_stops_every_tool_at_its_next_call() {
     for answer in negotiate(&server, &calls("internet-sample")) {
         let told = error(&answer);
         assert!(told.starts_with("A person paused the negotiation of internet-sample at "), "{told}");
-        assert!(told.ends_with(": stop, write to no supplier, and wait until the operator tells you to go on."), "{told}");
+        assert!(
+            told.ends_with(": stop, write to no supplier, and wait until the operator tells you to go on."),
+            "{told}"
+        );
         assert!(!told.contains("complaint"), "{told}");
     }
     let answers = negotiate(&server, &[tool_call("listCampaigns", json!({})), reading("other-sample")]);
@@ -595,15 +625,29 @@ fn a_pause_stops_every_tool_at_its_next_call() {
         assert!(error(&answer).starts_with("A person paused all negotiations at "), "{answer}");
     }
     let said = done(&server, &["negotiator", "resume"]);
-    holds(&said, &["The negotiation of all campaigns goes on.\nStill paused, since ", ": the negotiation of internet-sample: \"a complaint\""]);
-    assert_eq!(done(&server, &["negotiator", "resume", "internet-sample"]), "The negotiation of internet-sample goes on.\n");
-    assert_eq!(done(&server, &["negotiator", "resume", "other-sample"]), "The negotiation of other-sample was not paused.\n");
+    holds(
+        &said,
+        &[
+            "The negotiation of all campaigns goes on.\nStill paused, since ",
+            ": the negotiation of internet-sample: \"a complaint\"",
+        ],
+    );
+    assert_eq!(
+        done(&server, &["negotiator", "resume", "internet-sample"]),
+        "The negotiation of internet-sample goes on.\n"
+    );
+    assert_eq!(
+        done(&server, &["negotiator", "resume", "other-sample"]),
+        "The negotiation of other-sample was not paused.\n"
+    );
     assert!(refused(&server, &["negotiator", "resume", "none-such"]).starts_with("there is no campaign none-such; "));
     let answers = negotiate(&server, &[reading("internet-sample")]);
     assert_eq!(content(&answers[0])["ok"], true);
     let audited = server.rows("SELECT command, about FROM audit WHERE command LIKE 'negotiator %e' ORDER BY id");
     let expected = [
-        ["negotiator pause", "internet-sample"], ["negotiator pause", "all campaigns"], ["negotiator resume", "all campaigns"],
+        ["negotiator pause", "internet-sample"],
+        ["negotiator pause", "all campaigns"],
+        ["negotiator resume", "all campaigns"],
         ["negotiator resume", "internet-sample"],
     ];
     assert_eq!(audited, expected);
@@ -616,7 +660,11 @@ fn a_seat_has_its_name_and_notes_no_address() {
     let slug = "internet-sample";
     done(&server, &["campaigns", "open", slug, POSTAL]);
     let lines = |messages: &[Value]| messages.iter().map(|message| format!("{message}\n")).collect::<String>();
-    let seated = run_with(&server, &["negotiator", "--as", "Winter desk"], &lines(&[begin(), round(slug, "a", "b"), bidding(slug, &bid()), proposal(slug)]));
+    let seated = run_with(
+        &server,
+        &["negotiator", "--as", "Winter desk"],
+        &lines(&[begin(), round(slug, "a", "b"), bidding(slug, &bid()), proposal(slug)]),
+    );
     assert_eq!(seated.0, 0, "{}", seated.2);
     assert_eq!(server.json(&["campaigns", "rounds", slug, "--json"])[0]["who"], "Winter desk");
     assert_eq!(server.json(&["campaigns", "bids", slug, "--json"])[0]["who"], "Winter desk");
@@ -641,7 +689,8 @@ fn a_seat_has_its_name_and_notes_no_address() {
     assert_eq!(error(&answers[0]), format!("answered: it has a phone number in it; {rest}"));
     assert_eq!(error(&answers[1]), format!("bid.evidence: it has an email address in it; {rest}"));
     assert_eq!(error(&answers[2]), format!("text.es.details: it has a phone number in it; {rest}"));
-    let by_hand = ["campaigns", "round", slug, "--supplier", "Fiber", "--asked", "a", "--answered", "ana@fiber.example"];
+    let by_hand =
+        ["campaigns", "round", slug, "--supplier", "Fiber", "--asked", "a", "--answered", "ana@fiber.example"];
     assert!(refused(&server, &by_hand).starts_with("--answered: it has an email address in it; "));
 
     // What slipped in is blanked.
@@ -649,7 +698,10 @@ fn a_seat_has_its_name_and_notes_no_address() {
     assert_eq!(said, "Round 1 of internet-sample is blank. Backups made before still have its texts.\n");
     let told = refused(&server, &["campaigns", "rounds", "redact", slug, "1", "--reason", "again"]);
     assert!(told.starts_with("round 1 of internet-sample was blanked at "), "{told}");
-    assert!(refused(&server, &["campaigns", "rounds", "redact", slug, "2", "--reason", "x"]).starts_with("internet-sample has no round 2; "));
+    assert!(
+        refused(&server, &["campaigns", "rounds", "redact", slug, "2", "--reason", "x"])
+            .starts_with("internet-sample has no round 2; ")
+    );
     let answers = negotiate(&server, &[reading(slug)]);
     let blank = &content(&answers[0])["rounds"][0];
     assert_eq!((&blank["answered"], &blank["blanked"]), (&json!(""), &json!("a name")));

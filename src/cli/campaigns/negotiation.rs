@@ -2,9 +2,7 @@
 
 use anyhow::bail;
 
-use super::{
-    PrintDemand, PruneRoundsArgs, RecordRound, RedactRoundArgs, RoundsArgs, SayToNegotiator, find, no_such,
-};
+use super::{PrintDemand, PruneRoundsArgs, RecordRound, RedactRoundArgs, RoundsArgs, SayToNegotiator, find, no_such};
 use crate::campaigns::Noted;
 use crate::campaigns::negotiation::Tell;
 use crate::campaigns::rounds::{AddRound, ListRounds, PruneRounds, RedactRound, Redacted};
@@ -16,8 +14,8 @@ use crate::documents::demand_sheet;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::contact;
 use crate::domain::campaign::demand::{DemandCell, count_words};
-use crate::domain::campaign::wording::benchmark_words;
 use crate::domain::campaign::record::{NegotiationRound, Redaction, TakenSheet};
+use crate::domain::campaign::wording::benchmark_words;
 use crate::domain::figure::{counted, grouped};
 use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
@@ -158,7 +156,9 @@ pub(super) fn redact(task: &RedactRoundArgs) -> anyhow::Result<()> {
         Ok(operator.audited(act).run(redact).await?)
     })?;
     match redacted {
-        Redacted::Done => print_line(&format!("Round {number} of {slug} is blank. Backups made before still have its texts.")),
+        Redacted::Done => {
+            print_line(&format!("Round {number} of {slug} is blank. Backups made before still have its texts."))
+        }
         Redacted::Already(at) => bail!("round {number} of {slug} was blanked at {at}"),
         Redacted::NoSuchRound => {
             bail!("{slug} has no round {number}; `unionhall campaigns rounds {slug}` shows their numbers")

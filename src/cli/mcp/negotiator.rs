@@ -6,11 +6,11 @@ use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 
 use crate::app::{App, Parts};
+use crate::campaigns::negotiator::SEAT;
 use crate::campaigns::operator_step::read_reason;
 use crate::campaigns::pause::{ListPauses, PauseNegotiation, Paused, ResumeNegotiation, Resumed};
 use crate::cli::audit::act;
 use crate::cli::{block_on, open_store, print_line, remedy, service, with_live_records};
-use crate::campaigns::negotiator::SEAT;
 use crate::clock::Clock;
 use crate::config::{StoreSettings, UnionSettings};
 use crate::domain::base32;
@@ -20,8 +20,8 @@ use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
-use crate::installation::FindServiceFacts;
 use crate::domain::text::{is_hidden, quote};
+use crate::installation::FindServiceFacts;
 use crate::limiter::memory::MemoryLimiter;
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
@@ -95,11 +95,12 @@ fn pause(task: &PauseArgs) -> anyhow::Result<()> {
     let about = slug.as_ref().map_or_else(|| "all campaigns".to_owned(), ToString::to_string);
     let act = act("negotiator pause", about, now);
     let pause = PauseNegotiation { slug: slug.clone(), reason: task.reason.clone(), who: act.who.clone(), now };
-    let paused =
-        with_live_records(&task.store, async |operator| Ok(operator.audited(act).run(pause).await?))?;
+    let paused = with_live_records(&task.store, async |operator| Ok(operator.audited(act).run(pause).await?))?;
     let what = what(slug.as_ref());
     match paused {
-        Paused::Done => print_line(&format!("{what} is paused, from the negotiator's next call on.").replacen('t', "T", 1)),
+        Paused::Done => {
+            print_line(&format!("{what} is paused, from the negotiator's next call on.").replacen('t', "T", 1))
+        }
         Paused::Already(Pause { at, who, reason, .. }) => {
             bail!("{what} is paused already, since {at} by {who}: {}", quote(&reason))
         }

@@ -98,7 +98,9 @@ pub(super) fn sent(proposal: &Proposal) -> Value {
 
 /// Names what is wrong as it was sent.
 fn refused_offer(wrong: Vec<String>) -> Error {
-    let named = wrong.into_iter().map(|mistake| NAMES.iter().fold(mistake, |text, (in_file, here)| text.replace(in_file, here)));
+    let named = wrong
+        .into_iter()
+        .map(|mistake| NAMES.iter().fold(mistake, |text, (in_file, here)| text.replace(in_file, here)));
     refused(&named.collect::<Vec<_>>(), "?")
 }
 
@@ -112,7 +114,8 @@ impl ProposeOfferRequest {
         }
         let mut wrong = Vec::new();
         if !offer.contains_key("bid") {
-            wrong.push("bid: it is missing; write the number of a bid, which recordBid and getCampaign name".to_owned());
+            wrong
+                .push("bid: it is missing; write the number of a bid, which recordBid and getCampaign name".to_owned());
         }
         let read = Proposal::sent(&offer);
         wrong.extend(read.as_ref().err().into_iter().flat_map(|BadFile(mistakes)| mistakes.clone()));
@@ -242,7 +245,11 @@ mod tests {
         let read = ProposeOfferRequest::decode(good.to_string().as_bytes());
         let mut expected = good.as_object().unwrap().clone();
         expected.retain(|name, _| !["slug", "exception"].contains(&name.as_str()));
-        assert_eq!(sent(&read.ok().and_then(|read| read.proposal().ok()).unwrap()), Value::Object(expected), "as it was sent");
+        assert_eq!(
+            sent(&read.ok().and_then(|read| read.proposal().ok()).unwrap()),
+            Value::Object(expected),
+            "as it was sent"
+        );
         let mut bad = good.clone();
         bad["annual_saving"] = json!(900);
         bad["decideBy"] = json!("next week");

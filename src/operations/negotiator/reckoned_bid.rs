@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::domain::campaign::bid::Bid;
-use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::bid::missed;
+use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::mandate::Measure;
 use crate::domain::campaign::wording::BidWords;
 
