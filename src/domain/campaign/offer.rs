@@ -406,7 +406,7 @@ impl ReckonedDeal {
         known.add_cents(reckoned.typical_cents);
         known.add_cents(reckoned.saving.saturating_mul(100));
         known.add_whole(bid.term_months.into());
-        if bid.term_months % 12 == 0 {
+        if bid.term_months.is_multiple_of(12) {
             known.add_whole((bid.term_months / 12).into());
         }
         known.add_cents(bid.exit_fee_cents);
