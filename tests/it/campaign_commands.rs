@@ -84,6 +84,13 @@ fn sheet(accepted: u64) -> Value {
     })
 }
 
+/// The sample's benchmark is of the day on which it was printed.
+fn without_benchmark_day(text: &str) -> String {
+    let (first, rest) = text.split_once("urban rate survey, ").unwrap_or((text, ""));
+    let rest = rest.split("urban rate survey, ").map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
+    [first].into_iter().chain(rest).collect()
+}
+
 /// Speaks to the negotiator's server over standard input: an answer for each message.
 fn negotiate(server: &Server, messages: &[Value]) -> Vec<Value> {
     let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
@@ -152,7 +159,7 @@ async fn every_command_of_the_page_answers_as_it_says() {
     let mut wrong = String::new();
     for (command, expected) in transcripts(PAGE) {
         // What happens between two commands of the page.
-        if command.contains("campaigns rounds") {
+        if command.ends_with("campaigns rounds internet-sample") {
             let rounds = [
                 begin(),
                 round("internet-sample", "$45 a month for at least 10 households", "$55, or $50 for 24 months"),
@@ -171,8 +178,10 @@ async fn every_command_of_the_page_answers_as_it_says() {
         let answered = answer(&server, &command).replace(&format!(" {me} "), " root ");
         let answered = answered.replace(&format!("http://{}", server.address), "https://union.example");
         // How far a mailing is depends on the moment.
-        let lines =
-            |text: &str| -> Vec<_> { steady(text).into_iter().filter(|line| !line.starts_with("campaign_")).collect() };
+        let lines = |text: &str| -> Vec<_> {
+            let text = without_benchmark_day(text);
+            steady(&text).into_iter().filter(|line| !line.starts_with("campaign_")).collect()
+        };
         if lines(&answered) != lines(&expected) {
             wrong.push_str(&format!("$ {command}\n{answered}\n--- the page says\n{expected}\n"));
         }
@@ -298,7 +307,7 @@ fn files_are_checked_as_a_whole_and_what_members_counted_on_stays() {
     let edit = |text: &str| run_with(&server, &["campaigns", "edit", "internet-sample", "-"], text);
     let same = edit(&good);
     assert_eq!(same.1, "standard input says the same as internet-sample; nothing was changed.\n");
-    let moved = good.replace("category = \"internet\"", "category = \"mortgage\"");
+    let moved = good.replace("category = \"internet\"", "category = \"mobile_bills\"");
     assert_eq!(edit(&moved).1, "The draft internet-sample is changed.\n");
     let unset = refused(&server, &["campaigns", "open", "internet-sample"]);
     assert!(unset.starts_with("the postal address is unset, "), "{unset}");
@@ -317,7 +326,7 @@ fn files_are_checked_as_a_whole_and_what_members_counted_on_stays() {
 
     let (_, _, told) = edit(&good.replace("internet-sample", "another-one"));
     assert!(told.contains("has 2 mistakes:\n  slug: it stays \"internet-sample\""), "{told}");
-    assert!(told.contains("\n  category: it stays \"mortgage\" once members were asked\n"), "{told}");
+    assert!(told.contains("\n  category: it stays \"mobile_bills\" once members were asked\n"), "{told}");
     let better = moved.replace("Home internet: a sample", "A better title");
     assert_eq!(edit(&better).1, "internet-sample is changed. The pages show it within two seconds.\n");
     assert_eq!(shown(&server, "internet-sample")["title"], "A better title");
@@ -328,7 +337,7 @@ fn files_are_checked_as_a_whole_and_what_members_counted_on_stays() {
     assert_eq!(run_with(&server, &["campaigns", "bid", "internet-sample", "-"], &bid).0, 0);
     let publish = |text: &str| run_with(&server, &["campaigns", "offer", "internet-sample", "-", "--bid", "1"], text);
     let told = publish(&offer.replace(decide_by, &format!("decide_by = {past}"))).2;
-    assert!(told.contains("standard input has a mistake: decide_by: 2020-01-31 is over; "), "{told}");
+    assert!(told.contains("the offer of internet-sample is not published: decide_by: 2020-01-31 is over; "), "{told}");
     assert_eq!(publish(&offer).0, 0);
     assert!(publish(&offer).2.contains("waiting for members to decide about its offer"), "once");
     let shown = shown(&server, "internet-sample");
@@ -565,7 +574,8 @@ async fn what_a_person_alone_may_know_never_reaches_the_seat() {
     assert!(again.starts_with("draft 1 of internet-sample was rejected at "), "{again}");
     assert_eq!(run(&server, &["campaigns", "offer", slug]).0, 2, "a file or a draft");
     done(&server, &["campaigns", "offer", slug, "--draft", "2", "--note", "the best of three"]);
-    assert!(Diagnosis::of(server.command()).of_check("drafts").is_empty(), "nothing waits");
+    let found = Diagnosis::of(server.command());
+    assert!(found.lines.iter().all(|line| line["check"] != "drafts"), "nothing waits");
     let last = negotiate(&server, &[reading(slug)]);
     let read = content(&last[0]);
     let became = |n: usize| (&read["drafts"][n]["became"], &read["drafts"][n]["why"]);

@@ -201,33 +201,36 @@ async def negotiator(server):
         async with Client(stdio_client(parameters), mode=mode) as client:
             assert client.protocol_version == VERSIONS[mode], client.protocol_version
             tools = (await client.list_tools()).tools
-            names = ["listCampaigns", "getDemandSheet", "recordRound", "proposeOffer"]
+            names = ["listCampaigns", "getCampaign", "recordRound", "recordBid", "proposeOffer"]
             assert [tool.name for tool in tools] == names, tools
             for tool in tools:
                 hints = tool.annotations
                 assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
             assert slug in [campaign["slug"] for campaign in (await call(client, "listCampaigns"))["campaigns"]]
-            sheet = await call(client, "getDemandSheet", {"slug": slug})
-            assert sheet.pop("negotiation")["rounds"] == []
-            assert sheet == json.loads(operate(server, "demand", slug, "--json")), sheet
+            read = await call(client, "getCampaign", {"slug": slug})
+            sheet = json.loads(operate(server, "demand", slug, "--json"))
+            assert {name: read[name] for name in sheet} == sheet, read
+            assert read["rounds"] == [] and read["mandate"]["targetCents"] == 57600, read
+            assert "69600" not in json.dumps(read), read
             for n, answered in enumerate(("$55", "$48, agreed"), 1):
                 said = {"slug": slug, "supplier": "Example Fiber", "asked": "$45 a month", "answered": answered}
-                assert (await call(client, "recordRound", said))["rounds"] == n
-            offer = {
-                "supplier": "Example Fiber", "annual_saving": 240, "term_months": 12, "decide_by": "2099-03-15",
-                "complaints": "help@fiber.example",
-                "benchmark": {"price": "$68 a month", "source": "FCC urban rate survey", "date": "2026-11-01"},
-                "text": {
-                    "en": {"price": "$48 a month", "exit_fee": "None"},
-                    "es": {"price": "$48 al mes", "exit_fee": "Ninguno"},
-                },
+                assert (await call(client, "recordRound", said))["round"] == n
+            bid = {
+                "supplier": "Example Fiber", "price": {"cents": 4800, "per": "month"}, "term_months": 12, "exit_fee_cents": 0,
+                "commission_cents": 2500, "valid_until": "2099-03-31", "evidence": "We can do $48 a month.",
             }
-            message = await refused(client, "proposeOffer", {"slug": slug, "offer": {**offer, "annual_saving": 0}}, "invalid_submission")
-            assert message.startswith("offer.annual_saving: "), message
-            assert (await call(client, "proposeOffer", {"slug": slug, "offer": offer}))["proposals"] == 1
+            recorded = await call(client, "recordBid", {"slug": slug, "bid": bid})
+            assert recorded["number"] == 1 and recorded["reckoned"]["within"] is True, recorded
+            offer = {
+                "slug": slug, "bid": 1, "decideBy": "2099-03-15", "complaints": "help@fiber.example",
+                "text": {"en": {"how": "Order on their page."}, "es": {"how": "Haz tu pedido en su página."}},
+            }
+            message = await refused(client, "proposeOffer", {**offer, "decideBy": "soon"}, "invalid_submission")
+            assert message.startswith("decideBy: "), message
+            assert (await call(client, "proposeOffer", offer))["draft"] == 1
         assert len(json.loads(operate(server, "rounds", slug, "--json"))) == 2
         assert json.loads(operate(server, "show", slug, "--json"))["state"] == "gathering", "only a person publishes"
-        operate(server, "offer", slug, "-", file=operate(server, "drafts", slug))
+        operate(server, "offer", slug, "--draft", "1")
         assert json.loads(operate(server, "show", slug, "--json"))["offer"]["annualSaving"] == 240
 
 

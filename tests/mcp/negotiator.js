@@ -2,8 +2,8 @@
 //
 //     negotiator.js SERVER MODE     MODE is how the client finds the era: auto, legacy or 2026-07-28; sdk takes the client of old.
 //
-// Speaks to `SERVER negotiator` over standard input, on the records in UNION_DATA: it reads the demand sheet, records two rounds and
-// proposes an offer, and a person publishes it. The clients themselves hold every answer to the schema of its tool.
+// Speaks to `SERVER negotiator` over standard input, on the records in UNION_DATA: it reads the campaign, records two rounds and a bid,
+// and proposes an offer, and a person publishes it. The clients themselves hold every answer to the schema of its tool.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -33,35 +33,46 @@ const client = mode === "sdk" ? new old.Client(about) : new modern.Client(about,
 await client.connect(mode === "sdk" ? new OldTransport(program) : new StdioClientTransport(program));
 
 const { tools } = await client.listTools();
-assert.deepEqual(tools.map((tool) => tool.name), ["listCampaigns", "getDemandSheet", "recordRound", "proposeOffer"]);
+assert.deepEqual(tools.map((tool) => tool.name), ["listCampaigns", "getCampaign", "recordRound", "recordBid", "proposeOffer"]);
 const call = async (name, args) => {
   const result = await client.callTool({ name, arguments: args });
   assert(!result.isError, JSON.stringify(result));
   return result.structuredContent;
 };
 assert((await call("listCampaigns", {})).campaigns.some((campaign) => campaign.slug === slug));
-const { negotiation, ...sheet } = await call("getDemandSheet", { slug });
-assert.deepEqual(sheet, JSON.parse(operate(["demand", slug, "--json"])));
-assert.deepEqual(negotiation.rounds, []);
+const read = await call("getCampaign", { slug });
+const sheet = JSON.parse(operate(["demand", slug, "--json"]));
+assert.deepEqual(Object.fromEntries(Object.keys(sheet).map((name) => [name, read[name]])), sheet);
+assert.deepEqual([read.rounds, read.bids, read.mandate.targetCents], [[], [], 57600]);
+assert(!JSON.stringify(read).includes("69600"), "what only people see");
 for (const answered of ["$55", "$48, agreed"]) {
   await call("recordRound", { slug, supplier: "Example Fiber", asked: "$45 a month", answered });
 }
-const offer = {
+const bid = {
   supplier: "Example Fiber",
-  annual_saving: 240,
+  price: { cents: 4800, per: "month" },
   term_months: 12,
-  decide_by: "2099-03-15",
-  complaints: "help@fiber.example",
-  benchmark: { price: "$68 a month", source: "FCC urban rate survey", date: "2026-11-01" },
-  text: { en: { price: "$48 a month", exit_fee: "None" }, es: { price: "$48 al mes", exit_fee: "Ninguno" } },
+  exit_fee_cents: 0,
+  commission_cents: 2500,
+  valid_until: "2099-03-31",
+  evidence: "We can do $48 a month.",
 };
-const refused = await client.callTool({ name: "proposeOffer", arguments: { slug, offer: { ...offer, decide_by: "soon" } } });
-assert.match(JSON.parse(refused.content[0].text).error, /^offer\.decide_by: /);
-assert.equal((await call("proposeOffer", { slug, offer })).proposals, 1);
+const recorded = await call("recordBid", { slug, bid });
+assert.deepEqual([recorded.number, recorded.reckoned.within], [1, true]);
+const offer = {
+  slug,
+  bid: 1,
+  decideBy: "2099-03-15",
+  complaints: "help@fiber.example",
+  text: { en: { how: "Order on their page." }, es: { how: "Haz tu pedido en su página." } },
+};
+const refused = await client.callTool({ name: "proposeOffer", arguments: { ...offer, decideBy: "soon" } });
+assert.match(JSON.parse(refused.content[0].text).error, /^decideBy: /);
+assert.equal((await call("proposeOffer", offer)).draft, 1);
 await client.close();
 
 const [one, two] = JSON.parse(operate(["rounds", slug, "--json"]));
 assert.deepEqual([one.client, two.answered], ["checks", "$48, agreed"]);
 assert.equal(JSON.parse(operate(["show", slug, "--json"])).state, "gathering", "only a person publishes");
-operate(["offer", slug, "-"], operate(["drafts", slug]));
+operate(["offer", slug, "--draft", "1"]);
 assert.equal(JSON.parse(operate(["show", slug, "--json"])).state, "offered");

@@ -61,8 +61,11 @@ pub(super) fn print(task: &DraftsArgs, slug: &CampaignSlug) -> anyhow::Result<()
         }
     }
     // Kept on one line; an earlier version kept TOML.
-    let object: Option<Value> = serde_json::from_str(file).ok();
-    let pretty = object.and_then(|object| serde_json::to_string_pretty(&object).ok());
+    let object = serde_json::from_str::<serde_json::Map<String, Value>>(file).ok();
+    let pretty = object.and_then(|mut object| {
+        object.retain(|_, value| !value.is_null());
+        serde_json::to_string_pretty(&object).ok()
+    });
     print_line(pretty.as_deref().unwrap_or_else(|| file.trim_end()))
 }
 
