@@ -175,16 +175,16 @@ pub(super) struct PublishOffer {
     #[command(flatten)]
     step: StepArgs,
     /// The number of the bid to publish, as `campaigns bids` shows it; the file may name it instead.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = None)]
     bid: Option<u32>,
     /// Publish it although it misses points of the mandate. The history keeps the reason with the points.
-    #[arg(long, value_name = "REASON", value_parser = read_reason)]
+    #[arg(long, value_name = "REASON", help_heading = None, value_parser = read_reason)]
     outside_mandate: Option<String>,
     /// Publish it although its texts have figures that are none of its numbers. The history keeps the reason with the figures.
-    #[arg(long, value_name = "REASON", value_parser = read_reason)]
+    #[arg(long, value_name = "REASON", help_heading = None, value_parser = read_reason)]
     figures_checked: Option<String>,
     /// Publish a negotiator's draft as it is, instead of a file; `campaigns drafts` shows them.
-    #[arg(long, value_name = "N", conflicts_with_all = ["file", "bid"])]
+    #[arg(long, value_name = "N", help_heading = None, conflicts_with_all = ["file", "bid"])]
     draft: Option<u32>,
     /// The file; `-` reads standard input.
     #[arg(help_heading = None, required_unless_present = "draft")]

@@ -47,7 +47,7 @@ pub(in crate::cli) struct NegotiatorSettings {
     union: UnionSettings,
 
     /// The name of this seat: it stands on everything that is recorded here, and in the audit log.
-    #[arg(long = "as", value_name = "NAME", default_value = SEAT, value_parser = read_seat)]
+    #[arg(long = "as", value_name = "NAME", help_heading = None, default_value = SEAT, value_parser = read_seat)]
     seat: String,
 }
 
