@@ -415,10 +415,13 @@ async fn a_person_answers_the_negotiator() {
     holds(
         &refused,
         &[
-            "Supplier: write a text of 1 to 4000 characters", "What they were asked: write a text of 1 to 4000",
+            "Supplier: write 1 to 4000 characters", "What they were asked: write 1 to 4000 characters",
             "We can do <b>$48</b>.", "aU+202Eb",
         ],
     );
+    let named = [("supplier", "Example Fiber"), ("asked", "$45?"), ("answered", "Write to jo@fiber.example.")];
+    let refused = told(&page(&act(&mut ana, &round, &named).await, 400, "Nothing was saved"));
+    assert!(refused.contains("What they answered: it has an email address in it; leave that out"), "{refused}");
     let good =
         [("supplier", "Example Fiber"), ("asked", "$45?\r\nFor 12 months."), ("answered", "We can do <b>$48</b>.")];
     page(&act(&mut ana, &round, &good).await, 200, "Round 1 of internet-sample is recorded.");
@@ -435,11 +438,8 @@ async fn a_person_answers_the_negotiator() {
     // Words for it, and a pause here and of all.
     let say = format!("{HERE}/say");
     let long = "w".repeat(1001);
-    let refused = page(
-        &act(&mut ana, &say, &[("message", &long)]).await,
-        400,
-        "Your words: write a text of 1 to 1000 characters",
-    );
+    let refused =
+        page(&act(&mut ana, &say, &[("message", &long)]).await, 400, "Your words: write 1 to 1000 characters");
     assert!(refused.contains(&long), "{refused}");
     leads(&act(&mut ana, &say, &[("message", "Ask for <b>no</b> fee.")]).await, &format!("{HERE}#negotiator"));
     assert!(told(&page(&ana.get(HERE).await, 200, "no")).contains("Ask for <b>no</b> fee."));

@@ -4,14 +4,13 @@ use hyper::Request;
 
 use super::{HERE, missing, slug_of};
 use crate::campaigns::drafts::{RejectDraft, Rejected};
-use crate::campaigns::negotiation::{Noted, Tell};
+use crate::campaigns::negotiation::{Noted, Tell, read_message, read_round_text};
 use crate::campaigns::operator_step::read_reason;
 use crate::campaigns::pause::{PauseNegotiation, Paused, ResumeNegotiation, Resumed};
 use crate::campaigns::records::FindCampaign;
 use crate::campaigns::rounds::{AddRound, RedactRound, Redacted};
-use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OperatorMessage};
-use crate::domain::campaign::{BadFile, CampaignSlug};
-use crate::domain::text::is_hidden;
+use crate::domain::campaign::record::{CampaignRecord, NegotiationRound};
+use crate::domain::campaign::{BadFile, CampaignSlug, contact};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::site::operator::form::{Form, FormField, FormPage, FormPart, Typed};
@@ -153,25 +152,21 @@ async fn switch(found: &OperatorVisit<'_>, slug: Option<CampaignSlug>, action: &
     })
 }
 
-/// What a text of a note must be; everything wrong with them at once.
-fn read_texts(form: &Form, names: &[(&str, usize)]) -> Result<Vec<String>, BadFile> {
-    let (mut texts, mut mistakes) = (Vec::new(), Vec::new());
-    for (name, longest) in names {
-        let text = form.typed.get(name).trim();
-        let length = text.chars().count();
-        if !(1..=*longest).contains(&length) || text.chars().any(|c| is_hidden(c) && c != '\n') {
-            mistakes.push(format!("{name}: write a text of 1 to {longest} characters, without hidden ones"));
-        }
-        texts.push(text.to_owned());
-    }
+/// The texts of a round, or all that is wrong with them.
+fn read_round(typed: &Typed) -> Result<[String; 3], BadFile> {
+    let mut mistakes = Vec::new();
+    let texts = ["supplier", "asked", "answered"].map(|name| {
+        let text = read_round_text(typed.get(name)).map_err(|why| format!("{name}: {why}"));
+        let text = text.and_then(|text| contact::refusal(name, &text).map_or(Ok(text), Err));
+        text.unwrap_or_else(|mistake| {
+            mistakes.push(mistake);
+            String::new()
+        })
+    });
     if mistakes.is_empty() { Ok(texts) } else { Err(BadFile(mistakes)) }
 }
 
-const ROUND: [(&str, usize); 3] = [
-    ("supplier", NegotiationRound::LONGEST),
-    ("asked", NegotiationRound::LONGEST),
-    ("answered", NegotiationRound::LONGEST),
-];
+const ROUND: (&str, &str, &str) = ("Record a round", "round", "Record it");
 
 fn round_form(typed: Typed) -> Form {
     let fields = vec![
@@ -185,7 +180,7 @@ fn round_form(typed: Typed) -> Form {
 pub async fn show_round_form(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     let campaign = campaign_of(&found).await?;
-    Ok(note_page(&found, &campaign, ("Record a round", "round", "Record it"), &round_form(Typed::default())))
+    Ok(note_page(&found, &campaign, ROUND, &round_form(Typed::default())))
 }
 
 /// Records a round by hand.
@@ -193,12 +188,11 @@ pub async fn record_round(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
     let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let (campaign, now) = (campaign_of(&found).await?, visit.now.time);
     let mut form = round_form(Typed::of(&fields));
-    let [supplier, asked, answered] = match read_texts(&form, &ROUND).map(<[String; 3]>::try_from) {
-        Ok(Ok(texts)) => texts,
-        Ok(Err(_)) => return Ok(found.refuse("The form is not whole.")),
+    let [supplier, asked, answered] = match read_round(&form.typed) {
+        Ok(texts) => texts,
         Err(bad) => {
             form.mark(bad);
-            return Ok(note_page(&found, &campaign, ("Record a round", "round", "Record it"), &form));
+            return Ok(note_page(&found, &campaign, ROUND, &form));
         }
     };
     let slug = campaign.slug();
@@ -241,10 +235,10 @@ pub async fn say(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult
     let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
     let (campaign, now) = (campaign_of(&found).await?, visit.now.time);
     let mut form = words_form(Typed::of(&fields));
-    let message = match read_texts(&form, &[("message", OperatorMessage::LONGEST)]) {
-        Ok(texts) => texts.concat(),
-        Err(bad) => {
-            form.mark(bad);
+    let message = match read_message(form.typed.get("message")) {
+        Ok(message) => message,
+        Err(why) => {
+            form.mark(BadFile(vec![format!("message: {why}")]));
             return Ok(note_page(&found, &campaign, SAY, &form));
         }
     };
