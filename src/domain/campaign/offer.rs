@@ -100,7 +100,8 @@ impl Proposal {
 
     fn read(mut file: FileReader) -> Result<Self, BadFile> {
         for field in ["annual_saving", "supplier", "price", "benchmark", "term_months"] {
-            if file.has(field) {
+            // Not asked for: it is no field to be named among those there are.
+            if file.peek().has(field) {
                 file.wrong(field, TYPED);
                 file.skip(field);
             }
@@ -121,7 +122,7 @@ impl OfferTerms {
         let complaints = file.parsed("complaints", COMPLAINTS, complaint_address);
         let texts = file.texts("how and details", |text| {
             for field in ["price", "exit_fee", "benchmark_price"] {
-                if text.has(field) {
+                if text.peek().has(field) {
                     text.wrong(field, TYPED);
                     text.skip(field);
                 }

@@ -32,12 +32,12 @@ struct BidFields {
     /// The company, always spelled alike: a later bid of the same supplier takes the place of the earlier.
     #[schemars(length(min = 1, max = 100))]
     supplier: String,
-    /// Of one unit (line, traveler), in the form of the benchmark. Where it changes, send `steps` instead.
+    /// Of one unit (line, traveler), in the form of the benchmark; `per` is month, year or use. Where it changes, send `steps` instead.
     price: Option<Price>,
     /// The price from month 1 on, and each change.
     #[schemars(length(max = 12))]
     steps: Option<Vec<PriceStep>>,
-    /// Every fee that members cannot avoid, each with `cents`, or `basis_points` of the price, the balance or the bill. `per` may be once.
+    /// Every fee that members cannot avoid, each with `cents`, or `basis_points` of the price, the balance or the bill; `per` is once, month, year or use.
     #[schemars(length(max = 12))]
     fees: Option<Vec<Fee>>,
     /// How long members are bound; 0 if they are not.

@@ -13,7 +13,7 @@ use crate::operations::prelude::*;
 pub struct RoundRequest {
     /// The campaign's slug, from listCampaigns.
     pub slug: SlugParameter,
-    /// Who was spoken to: the company, and a name where there is one.
+    /// Who was spoken to: the company, and a role such as regional sales.
     pub supplier: NoteText,
     /// What you asked for or offered.
     pub asked: NoteText,
