@@ -92,14 +92,14 @@ fn without_benchmark_day(text: &str) -> String {
 }
 
 /// Speaks to the negotiator's server over standard input: an answer for each message.
-fn negotiate(server: &Server, messages: &[Value]) -> Vec<Value> {
+pub(crate) fn negotiate(server: &Server, messages: &[Value]) -> Vec<Value> {
     let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
     let (code, said, told) = run_with(server, &["negotiator"], &lines);
     assert_eq!((code, told.as_str()), (0, ""));
     said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn begin() -> Value {
+pub(crate) fn begin() -> Value {
     let params = json!({ "protocolVersion": "2025-11-25", "clientInfo": { "name": "Desk Negotiator" } });
     json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })
 }
@@ -110,12 +110,12 @@ fn round(slug: &str, asked: &str, answered: &str) -> Value {
 
 fn bid() -> Value {
     json!({
-        "supplier": "Example Fiber", "price": { "cents": 4800, "per": "month" }, "term_months": 12, "exit_fee_cents": 0,
+        "supplier": "Example Fiber", "price": { "cents": 4800, "per": "month" }, "fees": [], "term_months": 12, "exit_fee_cents": 0,
         "commission_cents": 2500, "valid_until": "2099-03-31", "evidence": "We can do $48 a month from 1,000 households on."
     })
 }
 
-fn bidding(slug: &str, bid: &Value) -> Value {
+pub(crate) fn bidding(slug: &str, bid: &Value) -> Value {
     tool_call("recordBid", json!({ "slug": slug, "bid": bid }))
 }
 
@@ -138,7 +138,7 @@ fn reading(slug: &str) -> Value {
 }
 
 #[track_caller]
-fn content(answer: &Value) -> &Value {
+pub(crate) fn content(answer: &Value) -> &Value {
     assert_eq!(answer["result"]["isError"], false, "{answer}");
     &answer["result"]["structuredContent"]
 }
@@ -541,7 +541,10 @@ async fn what_a_person_alone_may_know_never_reaches_the_seat() {
     let refused_draft = error(&answers[5]);
     holds(
         &refused_draft,
-        &["bid: it costs $660 a year", "text.en.how: $19 is none of the offer's numbers", "exception: it is missing; "],
+        &[
+            "bid: it costs $660 a year", "text.en.how: $19 is none of the offer's numbers",
+            "send `exception` with the reason.",
+        ],
     );
     assert_eq!((&content(&answers[6])["draft"], &content(&answers[8])["draft"]), (&json!(1), &json!(2)));
     assert_eq!(content(&answers[7])["reckoned"]["within"], true);
@@ -695,7 +698,7 @@ fn a_seat_has_its_name_and_notes_no_address() {
             tool_call("proposeOffer", details),
         ],
     );
-    let rest = "leave that out and name the company, or a role such as \"regional sales\".";
+    let rest = "leave that out, also of a quotation; the company, or a role such as \"regional sales\", says enough.";
     assert_eq!(error(&answers[0]), format!("answered: it has a phone number in it; {rest}"));
     assert_eq!(error(&answers[1]), format!("bid.evidence: it has an email address in it; {rest}"));
     assert_eq!(error(&answers[2]), format!("text.es.details: it has a phone number in it; {rest}"));

@@ -1,6 +1,7 @@
 //! Deals that can be checked: what each kind of bill comes to, wherever it is shown, and offers that are not true.
 
-use crate::campaign_commands::{POSTAL, done, refused, run_with};
+use crate::campaign_commands::{POSTAL, begin, bidding, content, done, negotiate, refused, run_with};
+use crate::operator_page::signed_in;
 use crate::prelude::*;
 use unionhall::domain::catalog::category::Category;
 
@@ -177,9 +178,11 @@ fn take_bid(server: &Server, slug: &str, bid: &str) -> String {
     said
 }
 
-#[test]
-fn each_kind_of_bill_comes_to_what_people_would_reckon() {
+/// By the commands, by the negotiator's tool, and on the operator's page.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_of_bill_comes_to_what_people_would_reckon() {
     let server = Server::start();
+    let mut messages = vec![begin()];
     for (n, case) in CASES.iter().enumerate() {
         let slug = format!("case-{n}");
         let is_regulated = Category::from_slug(case.category).unwrap().is_regulated();
@@ -190,6 +193,19 @@ fn each_kind_of_bill_comes_to_what_people_would_reckon() {
         let bids = server.json(&["campaigns", "bids", &slug, "--json"]);
         let reckoned = (&bids[0]["saving"], &bids[0]["allInCents"]);
         assert_eq!(reckoned, (&json!(case.saving), &json!(case.all_in_cents)), "{slug}: {bids}");
+        let mut said = bids[0]["bid"].clone();
+        said.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        messages.push(bidding(&slug, &said));
+    }
+    let answers = negotiate(&server, &messages);
+    let mut ana = signed_in(&server, "ana", 1).await;
+    for (n, case) in CASES.iter().enumerate() {
+        let reckoned = &content(&answers[n + 1])["reckoned"];
+        let told = (&reckoned["saving"], &reckoned["allInCents"]);
+        assert_eq!(told, (&json!(case.words), &json!(case.all_in_cents)), "case-{n}: {reckoned}");
+        let shown = page(&ana.get(&format!("/operator/campaigns/case-{n}")).await, 200, "Example Fiber");
+        let cost = reckoned["allIn"].as_str().unwrap();
+        assert!(shown.contains(cost) && shown.contains(case.words), "case-{n}: {shown}");
     }
 }
 

@@ -216,7 +216,7 @@ async def negotiator(server):
                 said = {"slug": slug, "supplier": "Example Fiber", "asked": "$45 a month", "answered": answered}
                 assert (await call(client, "recordRound", said))["round"] == n
             bid = {
-                "supplier": "Example Fiber", "price": {"cents": 4800, "per": "month"}, "term_months": 12, "exit_fee_cents": 0,
+                "supplier": "Example Fiber", "price": {"cents": 4800, "per": "month"}, "fees": [], "term_months": 12, "exit_fee_cents": 0,
                 "commission_cents": 2500, "valid_until": "2099-03-31", "evidence": "We can do $48 a month.",
             }
             recorded = await call(client, "recordBid", {"slug": slug, "bid": bid})

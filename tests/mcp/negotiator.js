@@ -51,6 +51,7 @@ for (const answered of ["$55", "$48, agreed"]) {
 const bid = {
   supplier: "Example Fiber",
   price: { cents: 4800, per: "month" },
+  fees: [],
   term_months: 12,
   exit_fee_cents: 0,
   commission_cents: 2500,

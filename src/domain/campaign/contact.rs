@@ -17,7 +17,7 @@ fn named_in(text: &str) -> Option<&'static str> {
 pub fn refusal(field: &str, text: &str) -> Option<String> {
     let what = named_in(text)?;
     Some(format!(
-        "{field}: it has {what} in it; leave that out and name the company, or a role such as \"regional sales\""
+        "{field}: it has {what} in it; leave that out, also of a quotation; the company, or a role such as \"regional sales\", says enough"
     ))
 }
 

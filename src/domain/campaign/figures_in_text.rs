@@ -110,13 +110,14 @@ fn readings(figure: &str) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::offer;
+    use super::super::draft::CampaignDraft;
+    use super::super::tests::{DRAFT, offer};
     use super::*;
 
     fn unknown_in(details: &str) -> Vec<String> {
         let mut offer = offer();
         offer.terms.texts[1].1.details = Some(details.to_owned());
-        offer.unsigned(None).figures
+        offer.unsigned(&CampaignDraft::parse(DRAFT).unwrap()).figures
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::bid::{Bid, RecordedBid, missed};
 use super::draft::{Benchmark, CampaignDraft};
 use super::figures_in_text::Numbers;
 use super::file::{BadFile, FileReader, text_for};
-use super::mandate::{Mandate, Measure};
+use super::mandate::Measure;
 use super::price::FeeAmount;
 use super::reckoning::{Household, Reckoning, reckon};
 use crate::domain::email::EmailAddress;
@@ -202,10 +202,10 @@ impl Offer {
     }
 
     /// What somebody has to sign before it is published.
-    pub fn unsigned(&self, mandate: Option<&Mandate>) -> Unsigned {
+    pub fn unsigned(&self, campaign: &CampaignDraft) -> Unsigned {
         let Deal::Reckoned(deal) = &self.deal else { return Unsigned::default() };
-        let outside = missed(mandate, &deal.bid, deal.reckoned(), Measure::WalkAway);
-        Unsigned { outside, figures: self.unknown_figures(deal) }
+        let outside = missed(campaign.mandate.as_ref(), &deal.bid, deal.reckoned(), Measure::WalkAway);
+        Unsigned { outside, figures: self.unknown_figures(deal, campaign) }
     }
 
     /// As it is kept.
@@ -233,9 +233,14 @@ impl Offer {
         file.finish(|| Some(Self { terms: terms?, deal: deal? })).ok()
     }
 
-    /// Figures in its texts that are none of its numbers, each with its place.
-    fn unknown_figures(&self, deal: &ReckonedDeal) -> Vec<String> {
+    /// Figures in its texts that are none of its numbers, each with its place. What the campaign's own texts say, such as a speed, may be
+    /// said again; an amount of money may not.
+    fn unknown_figures(&self, deal: &ReckonedDeal, campaign: &CampaignDraft) -> Vec<String> {
         let mut known = deal.numbers();
+        for (_, text) in &campaign.texts {
+            known.add_those_of(&text.title);
+            known.add_those_of(&text.summary);
+        }
         let OfferTerms { decide_by, open_until, texts, .. } = &self.terms;
         [Some(*decide_by), *open_until].into_iter().flatten().for_each(|day| known.add_day(day));
         let mut unknown = Vec::new();
@@ -348,7 +353,7 @@ impl Publication {
         now: Timestamp,
     ) -> Result<(Offer, String), NotPublished> {
         let offer = Offer::of(campaign, bids, &self.proposal, now).map_err(NotPublished::Wrong)?;
-        let mut unsigned = offer.unsigned(campaign.mandate.as_ref());
+        let mut unsigned = offer.unsigned(campaign);
         let mut signed = Vec::new();
         for (points, reason, what) in [
             (&mut unsigned.outside, &self.outside_mandate, "outside the mandate"),

@@ -53,8 +53,10 @@ pub struct CampaignSummary {
     /// Members who are in, as counted last: rounded down to a multiple of five, 0 for fewer than five. Null while they are being
     /// counted, and before the first count, which comes once five members take part.
     #[serde(rename = "in")]
+    #[schemars(extend("type" = ["integer", "null"]))]
     pub members_in: Option<u64>,
     /// Of these, members who accepted the offer; rounded, and null, likewise.
+    #[schemars(extend("type" = ["integer", "null"]))]
     pub accepted: Option<u64>,
     /// What a date does by itself next; left out where none does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,6 +66,7 @@ pub struct CampaignSummary {
     pub supplier: Option<String>,
     /// True: a person paused its negotiation; leave it alone. Left out otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
     pub paused: bool,
 }
 

@@ -11,6 +11,7 @@ use crate::domain::campaign::BadFile;
 use crate::domain::campaign::contact;
 use crate::domain::campaign::offer::{Offer, Proposal};
 use crate::domain::campaign::record::OfferDraft;
+use crate::operations::mistakes;
 use crate::operations::prelude::*;
 
 /// An offer to publish, made of a bid.
@@ -104,6 +105,10 @@ fn refused_offer(wrong: Vec<String>) -> Error {
     refused(&named.collect::<Vec<_>>(), "?")
 }
 
+/// What to do about a draft that a person should not see as it is.
+const WHAT_HELPS: &str = "Negotiate what the mandate asks for, and take out figures that the bid has not. If a person should look at it all the same, \
+    send `exception` with the reason.";
+
 impl ProposeOfferRequest {
     fn proposal(&self) -> Result<Proposal, Error> {
         let mut offer = self.offer.clone();
@@ -189,14 +194,12 @@ impl Operation for ProposeOffer {
                 .map_err(|BadFile(wrong)| refused_offer(wrong))?;
             reckoned = offer.bid().and_then(|bid| ReckonedBid::of(bid, &campaign.draft));
             // The figures alone: what else is missed is measured by the price that only people see.
-            let figures = offer.unsigned(None).figures;
-            let missed: Vec<_> = reckoned.iter().flat_map(|reckoned| reckoned.misses.clone()).chain(figures).collect();
-            if input.exception.is_none() && !missed.is_empty() {
-                let mut wrong: Vec<_> = missed.iter().map(|missed| format!("bid: {missed}")).collect();
-                wrong.push(
-                    "exception: it is missing; negotiate what is missed, or write why a person should look at it all the same".to_owned(),
-                );
-                return Err(refused_offer(wrong));
+            let figures = offer.unsigned(&campaign.draft).figures;
+            let missed = reckoned.iter().flat_map(|reckoned| &reckoned.misses).map(|missed| format!("bid: {missed}"));
+            let wrong: Vec<_> = missed.chain(figures).collect();
+            if input.exception.is_none() && !wrong.is_empty() {
+                let what = format!("{} {WHAT_HELPS}", mistakes::list(&wrong));
+                return Err(Error::InvalidSubmission { what, fields: vec!["exception".to_owned()] });
             }
         }
         let draft = AddOfferDraft {

@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::domain::campaign::bid::Bid;
-use crate::domain::campaign::bid::missed;
+use crate::domain::campaign::bid::{Bid, missed};
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::mandate::Measure;
 use crate::domain::campaign::wording::BidWords;
@@ -16,6 +15,8 @@ pub struct ReckonedBid {
     /// For one household, with every fee and step in it, such as "$636 a year".
     pub all_in: String,
     pub all_in_cents: u64,
+    /// What is paid when, with each change, such as "$39 a month, $79 a month from month 13".
+    pub price: String,
     /// The benchmark, reckoned the same way.
     pub typical: String,
     pub saving: String,
@@ -33,6 +34,7 @@ impl ReckonedBid {
         Some(Self {
             all_in: words.all_in,
             all_in_cents: reckoned.all_in_cents,
+            price: words.price,
             typical: words.typical,
             saving: words.saving,
             within: misses.is_empty(),
@@ -44,8 +46,9 @@ impl ReckonedBid {
         Self {
             all_in: "$636 a year".to_owned(),
             all_in_cents: 63_600,
+            price: "$48 a month".to_owned(),
             typical: "$816 a year".to_owned(),
-            saving: "you save about $180 a year".to_owned(),
+            saving: "about $180 a year".to_owned(),
             within: false,
             misses: vec!["it costs $636 a year with everything, and the target is $576".to_owned()],
         }

@@ -34,12 +34,12 @@ struct BidFields {
     supplier: String,
     /// Of one unit (line, traveler), in the form of the benchmark; `per` is month, year or use. Where it changes, send `steps` instead.
     price: Option<Price>,
-    /// The price from month 1 on, and each change.
+    /// The price from month 1 on, and each change; also what it renews at after the term.
     #[schemars(length(max = 12))]
     steps: Option<Vec<PriceStep>>,
-    /// Every fee that members cannot avoid, each with `cents`, or `basis_points` of the price, the balance or the bill; `per` is once, month, year or use.
+    /// Every fee that members cannot avoid, modem rental and access fees too; ask, and send [] if the supplier says that there are none. Each with `cents`, or `basis_points` of the price, the balance or the bill; `per` is once, month, year or use.
     #[schemars(length(max = 12))]
-    fees: Option<Vec<Fee>>,
+    fees: Vec<Fee>,
     /// How long members are bound; 0 if they are not.
     #[schemars(range(max = 360))]
     term_months: u32,
@@ -64,7 +64,15 @@ struct BidFields {
 impl BidRequest {
     fn bid(&self) -> Result<Bid, Error> {
         let read = Bid::sent(&self.bid);
-        let mut wrong = contact::refusals("bid", &Value::Object(self.bid.clone()), "");
+        let mut wrong = Vec::new();
+        if !self.bid.contains_key("fees") {
+            wrong.push(
+                "bid.fees: it is missing; ask for every fee, and send [] if the supplier says that there are none"
+                    .to_owned(),
+            );
+        }
+        let contacts = contact::refusals("bid", &Value::Object(self.bid.clone()), "");
+        wrong.extend(contacts);
         match read {
             Ok(bid) if wrong.is_empty() => Ok(bid),
             read => {

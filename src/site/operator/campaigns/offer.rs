@@ -31,7 +31,7 @@ pub(super) fn asked(
     now: Timestamp,
 ) -> Result<AskedStep, BadFile> {
     let offer = Offer::of(&campaign.draft, bids, &proposal, now)?;
-    let Unsigned { outside, figures } = offer.unsigned(campaign.draft.mandate.as_ref());
+    let Unsigned { outside, figures } = offer.unsigned(&campaign.draft);
     let reasons = [
         AskedReason {
             name: OUTSIDE,
