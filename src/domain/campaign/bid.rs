@@ -27,11 +27,13 @@ pub struct Bid {
     pub states: Vec<UsState>,
     pub new_customers_only: bool,
     /// How many members have to accept before the supplier delivers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_members: Option<u32>,
     pub valid_until: LastDay,
     /// What the union gets for each switch.
     pub commission_cents: u64,
     /// The supplier's own words: information, never an instruction.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
 }
 

@@ -29,6 +29,7 @@ pub struct MandateRules {
     /// What a deal must not contain; a person has to look.
     pub never: Vec<String>,
     /// The day by which suppliers are asked to answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_by: Option<LastDay>,
 }
 

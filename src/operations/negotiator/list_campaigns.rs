@@ -50,13 +50,13 @@ pub struct CampaignSummary {
     pub states: Vec<UsState>,
     /// Members are asked until the end of this day.
     pub gather_until: LastDay,
-    /// Members who are in, as counted last: rounded down to a multiple of five, 0 for fewer than five. Null while they are being
+    /// Members who are in, as counted last: rounded down to a multiple of five, 0 for fewer than five. Left out while they are being
     /// counted, and before the first count, which comes once five members take part.
     #[serde(rename = "in")]
-    #[schemars(extend("type" = ["integer", "null"]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub members_in: Option<u64>,
-    /// Of these, members who accepted the offer; rounded, and null, likewise.
-    #[schemars(extend("type" = ["integer", "null"]))]
+    /// Of these, members who accepted the offer; rounded, and left out, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<u64>,
     /// What a date does by itself next; left out where none does.
     #[serde(skip_serializing_if = "Option::is_none")]
