@@ -92,7 +92,7 @@ ALTER TABLE campaigns ADD COLUMN count_due BIGINT;
 UPDATE campaigns SET count_due = 0 WHERE state = 'closed'
     AND closed_at > coalesce((SELECT max(d.taken_at) FROM demand_sheets d WHERE d.campaign_id = campaigns.id), -1);
 DROP INDEX demand_sheets_unique;
-CREATE INDEX demand_sheets_by_campaign ON demand_sheets (campaign_id, id);
+CREATE INDEX demand_sheets_by_campaign ON demand_sheets (campaign_id, taken_at, id);
 -- What the last start of the service says of itself, for commands that print a link or the union's name; NULL before it.
 ALTER TABLE installation ADD COLUMN union_name TEXT COLLATE "C";
 ALTER TABLE installation ADD COLUMN base_url TEXT COLLATE "C";

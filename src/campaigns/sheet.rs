@@ -34,7 +34,7 @@ macro_rules! last_sheet {
             $column,
             " FROM demand_sheets last WHERE last.campaign_id = ",
             $campaign,
-            " ORDER BY last.id DESC LIMIT 1)"
+            " ORDER BY last.taken_at DESC, last.id DESC LIMIT 1)"
         )
     };
 }
@@ -230,7 +230,7 @@ impl Unit for ListSheets {
         let Some(draft) = sql.row(definition, values![slug], read).await? else { return Ok(Vec::new()) };
         let sheets =
             "SELECT taken_at, sheet FROM demand_sheets WHERE campaign_id = (SELECT id FROM campaigns WHERE slug = $1)
-                      ORDER BY id DESC LIMIT $2";
+                      ORDER BY taken_at DESC, id DESC LIMIT $2";
         let read = |row: &Row<'_>| {
             let demand = row.parsed("sheet", |text| DemandSheet::kept(text, &draft.states))?;
             Ok(TakenSheet { counted_at: row.get("taken_at")?, demand })

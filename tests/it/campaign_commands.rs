@@ -418,7 +418,7 @@ async fn the_negotiator_reads_notes_and_publishes_nothing() {
     }
     let mandate = json!({
         "targetCents": 57_600, "longestTermMonths": 12, "mostExitFeeCents": 0, "mostCommissionCents": 2500,
-        "suppliers": [], "never": ["automatic renewal at another price"], "replyBy": null
+        "suppliers": [], "never": ["automatic renewal at another price"]
     });
     assert_eq!(read["mandate"], mandate);
     assert_eq!(read["benchmark"]["price"], json!({ "cents": 6800, "per": "month" }));
