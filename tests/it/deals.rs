@@ -1,6 +1,7 @@
 //! Deals that can be checked: what each kind of bill comes to, wherever it is shown, and offers that are not true.
 
-use crate::campaign_commands::{POSTAL, begin, bidding, content, done, negotiate, refused, run_with};
+use crate::campaign_commands::{POSTAL, done, refused, run_with};
+use crate::negotiator::{begin, bidding, content, negotiate};
 use crate::operator_page::signed_in;
 use crate::prelude::*;
 use unionhall::domain::catalog::category::Category;

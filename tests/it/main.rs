@@ -33,6 +33,7 @@ mod mailserver;
 mod manners;
 mod mcp;
 mod metrics;
+mod negotiator;
 mod once;
 mod open_store;
 mod openapi;

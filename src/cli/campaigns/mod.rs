@@ -70,7 +70,7 @@ pub(super) enum CampaignsCommand {
     /// Publish a bid as the offer: members accept or pass until `decide_by`, and those who are in are mailed.
     ///
     /// What it costs and saves is reckoned from the bid and the campaign's benchmark. An offer that misses a point of the campaign's mandate,
-    /// or whose texts have figures that are none of its numbers, is refused until somebody signs for it with a reason.
+    /// or whose texts have figures that are neither its own nor in the campaign's texts, is refused until somebody signs for it with a reason.
     /// Possible while the campaign is gathering or negotiating. A published offer cannot be changed. Accepting ends by itself
     /// once the day `decide_by` has ended everywhere in the US; the campaign becomes active only by `campaigns activate`.
     #[command(after_long_help = OFFER_FORMAT)]

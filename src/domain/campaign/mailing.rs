@@ -112,6 +112,7 @@ impl MailingRoom {
 
 #[cfg(test)]
 mod tests {
+    use super::super::offer::Deal;
     use super::super::participation::ParticipationState::{Accepted, In, Out, Passed};
     use super::super::tests::{campaign, offered};
     use super::*;
@@ -155,6 +156,15 @@ mod tests {
         }
         assert!(CampaignMail::Opened.is_for(&campaign(CampaignState::Negotiating), &member(), NOW));
         assert!(!CampaignMail::Opened.is_for(&offered_now, &member(), NOW), "it gathers no more");
+        let mut west = offered_now.clone();
+        let Some(Deal::Reckoned(deal)) = west.offer.as_mut().map(|offer| &mut offer.deal) else {
+            panic!("it is reckoned")
+        };
+        deal.bid.states = vec![UsState::CA];
+        for (us_state, is_mailed) in [(None, true), (Some(UsState::CA), true), (Some(UsState::NY), false)] {
+            let to = MailingRecipient { us_state, ..with(Some(In)) };
+            assert_eq!(CampaignMail::Offer.is_for(&west, &to, NOW), is_mailed, "{us_state:?}");
+        }
         let late = "2027-03-16T10:00:00Z".parse().unwrap();
         assert!(!CampaignMail::Offer.is_for(&offered_now, &with(Some(In)), late), "nobody can accept anymore");
         assert!(CampaignMail::Offer.is_for(&offered(CampaignState::Active), &with(Some(In)), NOW), "activated early");

@@ -172,7 +172,7 @@ impl Operation for ProposeOffer {
              members get the deal.\n\n\
              It publishes nothing. A person reads the draft and publishes or rejects it; only then do members decide. getCampaign says \
              what became of it, and why.\n\n\
-             The bid must meet every point of the mandate, and `text` may name no figure that is none of the bid's. Otherwise the draft \
+             The bid must meet every point of the mandate, and `text` may name no figures but the bid's, and those that the campaign's own texts have. Otherwise the draft \
              is refused with all that it misses, unless `exception` says why a person should look at it all the same.\n\n\
              A draft cannot be changed or deleted: to correct one, propose again. A campaign takes {} drafts, {} an hour, while it is \
              gathering or negotiating. No email address or phone number but in `complaints`.",
