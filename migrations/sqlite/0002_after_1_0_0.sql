@@ -1,7 +1,3 @@
--- Mail that failed, for good or to be tried again, is found without a look at the rest of the outbox.
-CREATE INDEX outbox_given_up ON outbox (given_up_at) WHERE given_up_at IS NOT NULL;
-CREATE INDEX outbox_failed ON outbox (send_after)
-    WHERE last_error IS NOT NULL AND given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
 -- What the ids of payouts carry since the records were restored; NULL: they never were. '0': that was before there was this column, so ids
 -- of payouts may have been given out twice.
 ALTER TABLE installation ADD COLUMN payout_generation TEXT;
@@ -101,3 +97,110 @@ ALTER TABLE installation ADD COLUMN union_name TEXT;
 ALTER TABLE installation ADD COLUMN base_url TEXT;
 ALTER TABLE installation ADD COLUMN join_site TEXT;
 ALTER TABLE installation ADD COLUMN contact_email TEXT;
+-- Who counts for their referrer, by the terms of the catalog when it became active: who accepted, or of whom the supplier says that they
+-- switched. NULL: who accepted.
+ALTER TABLE campaigns ADD COLUMN counts_on TEXT CHECK (counts_on IN ('accepted', 'switched'));
+-- Goes up with each offer that members are asked about anew, and when an offer is withdrawn: acceptances with a lower number end.
+ALTER TABLE campaigns ADD COLUMN offer_number INTEGER NOT NULL DEFAULT 0;
+-- Of how many the supplier says that they switched: exactly; as everybody may know it, and since when; and how many changes that lacks.
+ALTER TABLE campaigns ADD COLUMN switched INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE campaigns ADD COLUMN switched_shown INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE campaigns ADD COLUMN switched_as_of INTEGER;
+ALTER TABLE campaigns ADD COLUMN switched_changes INTEGER NOT NULL DEFAULT 0;
+-- From when the hold of a participation runs, where the supplier's date is later than the acceptance.
+ALTER TABLE participations ADD COLUMN hold_from INTEGER;
+DROP INDEX participations_to_check;
+CREATE INDEX participations_to_check ON participations (campaign_id, coalesce(hold_from, accepted_at), id)
+    WHERE state = 'accepted' AND NOT hold_checked;
+-- Files that tell a supplier who accepted, and who does no longer.
+CREATE TABLE handover_batches (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    number      INTEGER NOT NULL, -- from 1, in its campaign
+    created_at  INTEGER NOT NULL,
+    who         TEXT NOT NULL,
+    filled_at   INTEGER,          -- everybody was looked at
+    closed_at   INTEGER,          -- its file begins to be written: nobody is taken out of it from now on
+    written_at  INTEGER
+) STRICT;
+CREATE UNIQUE INDEX handover_batches_unique ON handover_batches (campaign_id, number);
+-- What a member agreed to when they accepted an offer, whom the supplier is told of, and what it says. The reference stays with it: whoever
+-- accepts again after the supplier was told that they do no longer has another one.
+CREATE TABLE acceptances (
+    id                 INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id        INTEGER NOT NULL REFERENCES campaigns,
+    person_id          INTEGER,          -- NULL: erased. No foreign key to people, whose rows would be locked by each
+    reference          TEXT NOT NULL UNIQUE,
+    notice             TEXT NOT NULL, -- the hash of the sentence above the button
+    handover           TEXT NOT NULL CHECK (handover IN ('code', 'address')),
+    offer_number       INTEGER NOT NULL, -- of its campaign at that time
+    made_at            INTEGER NOT NULL, -- nothing that the supplier says is from before
+    accepted_at        INTEGER NOT NULL, -- when they last agreed to it
+    ended_at           INTEGER,
+    ended_why          TEXT CHECK (ended_why IN ('passed', 'left', 'erased', 'offer')),
+    batch_id           INTEGER REFERENCES handover_batches,
+    withdrawn_batch_id INTEGER REFERENCES handover_batches, -- tells the supplier that it ended
+    status             TEXT CHECK (status IN ('ordered', 'switched', 'rejected', 'cancelled')),
+    status_on          INTEGER,          -- the day that the supplier names
+    settled_at         INTEGER,
+    trouble_at         INTEGER           -- when the member said that it did not work
+) STRICT;
+CREATE UNIQUE INDEX acceptances_unique ON acceptances (campaign_id, person_id) WHERE ended_at IS NULL;
+CREATE INDEX acceptances_by_person ON acceptances (person_id);
+CREATE INDEX acceptances_to_end ON acceptances (campaign_id, offer_number, id) WHERE ended_at IS NULL;
+CREATE INDEX acceptances_to_hand_over ON acceptances (campaign_id, id) WHERE ended_at IS NULL AND batch_id IS NULL;
+CREATE INDEX acceptances_to_withdraw ON acceptances (campaign_id, id)
+    WHERE ended_at IS NOT NULL AND batch_id IS NOT NULL AND withdrawn_batch_id IS NULL;
+CREATE INDEX acceptances_by_batch ON acceptances (batch_id, reference) WHERE batch_id IS NOT NULL;
+CREATE INDEX acceptances_by_withdrawn_batch ON acceptances (withdrawn_batch_id, reference) WHERE withdrawn_batch_id IS NOT NULL;
+CREATE INDEX acceptances_by_status ON acceptances (campaign_id, status) WHERE status IS NOT NULL;
+CREATE INDEX acceptances_in_trouble ON acceptances (campaign_id, id) WHERE trouble_at IS NOT NULL;
+-- People who counted and do no longer. Until the worker has looked at them, no file of payouts is written.
+CREATE TABLE disqualifications (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    person_id   INTEGER NOT NULL,
+    why         TEXT NOT NULL CHECK (why IN ('passed', 'left', 'erased', 'offer', 'rejected', 'cancelled'))
+) STRICT;
+CREATE UNIQUE INDEX disqualifications_unique ON disqualifications (campaign_id, person_id);
+-- The day on which somebody ceased to count whose group was paid by then, and why.
+ALTER TABLE qualifications ADD COLUMN ended_on INTEGER;
+ALTER TABLE qualifications ADD COLUMN ended_why TEXT;
+-- Receipts are deleted after a while.
+CREATE INDEX campaign_mails_receipts ON campaign_mails (queued_at) WHERE kind = 'receipt';
+-- A receipt is a kind of mail, too.
+CREATE TABLE outbox_with_receipts (
+    id               INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: message ids are made from it
+    sign_up_id       INTEGER UNIQUE REFERENCES sign_ups,
+    sign_in_id       INTEGER UNIQUE REFERENCES sign_ins,
+    campaign_mail_id INTEGER UNIQUE REFERENCES campaign_mails,
+    kind             TEXT    NOT NULL CHECK (kind IN ('confirm', 'already_member', 'sign_in', 'campaign_opened', 'campaign_offer', 'campaign_result', 'receipt')),
+    recipient        TEXT    NOT NULL,                  -- as typed this time
+    lane             INTEGER NOT NULL DEFAULT 0,        -- the fair-queueing lane
+    priority         INTEGER NOT NULL DEFAULT 0,        -- -1: a reminder, 0: normal, 1: skips the source's budget, 2: skips all caps
+    created_at       INTEGER NOT NULL,
+    send_after       INTEGER NOT NULL,
+    attempts         INTEGER NOT NULL DEFAULT 0,        -- counts leases; a worker whose count is outdated lost its lease
+    first_attempt_at INTEGER,
+    leased_until     INTEGER NOT NULL DEFAULT 0,
+    leased_by        TEXT,
+    last_error       TEXT,                              -- never contains an address
+    held_at          INTEGER,                           -- held until the operator releases or drops it
+    held_suspended   INTEGER NOT NULL DEFAULT 0,        -- held because its partner is suspended: goes when that is lifted
+    given_up_at      INTEGER,
+    CHECK ((sign_up_id IS NOT NULL) + (sign_in_id IS NOT NULL) + (campaign_mail_id IS NOT NULL) = 1)
+) STRICT;
+INSERT INTO sqlite_sequence (name, seq) SELECT 'outbox_with_receipts', seq FROM sqlite_sequence WHERE name = 'outbox';
+INSERT INTO outbox_with_receipts SELECT * FROM outbox;
+DROP TABLE outbox;
+ALTER TABLE outbox_with_receipts RENAME TO outbox;
+CREATE INDEX outbox_due ON outbox (send_after) WHERE given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
+CREATE INDEX outbox_lanes ON outbox (lane, send_after) WHERE given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
+CREATE INDEX outbox_campaign_mail ON outbox (send_after) WHERE campaign_mail_id IS NOT NULL;
+-- What somebody decided about goes before the rest of its lane.
+CREATE INDEX outbox_decided ON outbox (lane, send_after) WHERE priority >= 1 AND given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
+CREATE INDEX outbox_held ON outbox (held_at) WHERE held_at IS NOT NULL;
+-- Mail that failed, for good or to be tried again, is found without a look at the rest of the outbox.
+CREATE INDEX outbox_given_up ON outbox (given_up_at) WHERE given_up_at IS NOT NULL;
+CREATE INDEX outbox_failed ON outbox (send_after)
+    WHERE last_error IS NOT NULL AND given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;

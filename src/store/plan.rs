@@ -21,6 +21,7 @@ const SMALL: &[&str] = &[
     "campaigns",
     "negotiation_pauses",
     "demand",
+    "handover_batches",
     "installation",
     "operator_sessions",
     "operators",
