@@ -173,3 +173,7 @@ CREATE INDEX campaign_mails_receipts ON campaign_mails (queued_at) WHERE kind = 
 ALTER TABLE outbox DROP CONSTRAINT outbox_kind_check;
 ALTER TABLE outbox ADD CONSTRAINT outbox_kind_check
     CHECK (kind IN ('confirm', 'already_member', 'sign_in', 'campaign_opened', 'campaign_offer', 'campaign_result', 'receipt'));
+-- Receipts go at once, before other mail about campaigns.
+CREATE INDEX outbox_receipts ON outbox (send_after) WHERE kind = 'receipt';
+-- That the offer was withdrawn, until another is published (JSON: by whom, when, and why in each language).
+ALTER TABLE campaigns ADD COLUMN withdrawn TEXT COLLATE "C";

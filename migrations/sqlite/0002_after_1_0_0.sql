@@ -204,3 +204,7 @@ CREATE INDEX outbox_held ON outbox (held_at) WHERE held_at IS NOT NULL;
 CREATE INDEX outbox_given_up ON outbox (given_up_at) WHERE given_up_at IS NOT NULL;
 CREATE INDEX outbox_failed ON outbox (send_after)
     WHERE last_error IS NOT NULL AND given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
+-- Receipts go at once, before other mail about campaigns.
+CREATE INDEX outbox_receipts ON outbox (send_after) WHERE kind = 'receipt';
+-- That the offer was withdrawn, until another is published (JSON: by whom, when, and why in each language).
+ALTER TABLE campaigns ADD COLUMN withdrawn TEXT;

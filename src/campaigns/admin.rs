@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::worker::count_after_step;
+use super::worker::{count_after_step, end_acceptances};
 use super::{Edited, Made, Stepped, TakenStep};
 use crate::campaigns::operator_step::{DoneStep, RefusedStep, StepNote};
 use crate::campaigns::records::{FindCampaign, ListCampaigns};
@@ -21,7 +21,7 @@ const COUNT_WAIT: Duration = Duration::from_secs(10);
 
 pub struct CampaignAdmin {
     /// If it is audited, the steps that follow from an act still run unaudited.
-    store: Store,
+    pub(super) store: Store,
     count_wait: Duration,
 }
 
@@ -86,6 +86,7 @@ impl CampaignAdmin {
             Stepped::Done(_) => {}
             Stepped::Refused(bad) => return Ok(Err(RefusedStep::Bad(slug.clone(), bad))),
             Stepped::NotPublished(why) => return Ok(Err(RefusedStep::NotPublished(slug.clone(), why))),
+            Stepped::OfferAsText => return Ok(Err(RefusedStep::OfferAsText(slug.clone()))),
             Stepped::TooFewAccepted { needs, accepted } => {
                 return Ok(Err(RefusedStep::TooFewAccepted { slug: slug.clone(), needs, accepted }));
             }
@@ -94,6 +95,9 @@ impl CampaignAdmin {
         let clock = Clock::start();
         let time = || now.plus(Duration::from_micros(clock.tick().as_micros()));
         let until = Instant::now() + self.count_wait;
+        // What is not done by then the worker does.
+        let _ended_or_not =
+            tokio::time::timeout(self.count_wait, end_acceptances(&self.store.unaudited(), &time)).await;
         // The step was taken. Where its count fails, what follows says that the worker counts.
         let _counted_or_not = count_after_step(&self.store.unaudited(), &before, until, time).await;
         match self.find(slug, now).await? {

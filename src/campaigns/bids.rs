@@ -37,7 +37,7 @@ impl Unit for AddBid {
         // One at a time, so that each gets a number of its own.
         sql.lock(&format!("negotiation of {}", self.slug)).await?;
         let Some(campaign) = hold(sql, &self.slug).await? else { return Ok(BidAdded::Unknown) };
-        if !campaign.state.gathers() {
+        if !campaign.state.takes_bids() {
             return Ok(BidAdded::NotNow(campaign.state));
         }
         if let Err(refused) = self.bid.check(&campaign.draft, self.now) {

@@ -1,5 +1,7 @@
 //! Mailings about campaigns: they go through people in the order of their ids, in batches, and put mail into the outbox.
 
+use std::time::Duration;
+
 use crate::campaigns::records::{campaign, campaigns};
 use crate::domain::campaign::mailing::{MailingPace, MailingRecipient};
 use crate::domain::campaign::participation::ParticipationState;
@@ -9,7 +11,7 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::choices::KeptChoices;
 use crate::domain::person::PersonState;
 use crate::domain::sign_up::PENDING_FOR;
-use crate::domain::time::Timestamp;
+use crate::domain::time::{DAY, Timestamp};
 use crate::domain::us_state::UsState;
 use crate::membership::records::joined_by;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
@@ -19,6 +21,34 @@ const LOOKED_AT_ONCE: u32 = 100;
 
 /// Rows that one step deletes. The second SQL statement of the step repeats this number.
 const FORGOTTEN_AT_ONCE: u32 = 500;
+
+/// How long after a receipt the same acceptance gets none again.
+const RECEIPT_EVERY: Duration = DAY;
+
+/// How long it is remembered that a receipt was mailed.
+const RECEIPTS_KEPT_FOR: Duration = DAY.saturating_mul(30);
+
+/// Puts the receipt for what somebody accepted into the outbox. Whoever withdraws and accepts again the same day had it already.
+pub(crate) async fn queue_receipt(
+    sql: &mut dyn Sql,
+    campaign: i64,
+    person: i64,
+    is_new: bool,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let once = "INSERT INTO campaign_mails (campaign_id, kind, person_id, queued_at) VALUES ($1, 'receipt', $2, $3)
+                ON CONFLICT (campaign_id, kind, person_id) DO UPDATE SET queued_at = excluded.queued_at
+                WHERE CAST($4 AS BOOLEAN) OR campaign_mails.queued_at <= $5 RETURNING id";
+    let again_after = now.minus(RECEIPT_EVERY);
+    let Some(mail) = sql.insert(once, values![campaign, person, now, is_new, again_after]).await? else {
+        return Ok(());
+    };
+    // One that still waits says what is true when it goes.
+    let put = "INSERT INTO outbox (campaign_mail_id, kind, recipient, created_at, send_after)
+               SELECT CAST($1 AS BIGINT), 'receipt', p.email, CAST($2 AS BIGINT), CAST($2 AS BIGINT)
+               FROM people p WHERE p.id = $3 AND p.state = 'member' ON CONFLICT (campaign_mail_id) DO NOTHING";
+    sql.execute(put, values![mail, now, person]).await.map(|_| ())
+}
 
 /// Columns of a person `p` with their part `part` in a campaign, as [`recipient`] reads them; `s` is the sign-up they joined by.
 macro_rules! recipient_columns {
@@ -74,6 +104,7 @@ struct Mailing {
     campaign: i64,
     kind: CampaignMail,
     after: i64,
+    started_at: Timestamp,
 }
 
 impl Unit for StepMailing {
@@ -127,7 +158,8 @@ impl Unit for StepMailing {
 impl StepMailing {
     /// Offers go first. Among the others, the mailing that has sent the least goes first, so that none waits for a large one.
     async fn next(&self, sql: &mut dyn Sql) -> Result<Option<(Mailing, CampaignRecord)>, Failure> {
-        let unfinished = "SELECT id, campaign_id, kind, after_id FROM campaign_mailings WHERE finished_at IS NULL
+        let unfinished =
+            "SELECT id, campaign_id, kind, after_id, started_at FROM campaign_mailings WHERE finished_at IS NULL
                           ORDER BY CASE WHEN kind = 'campaign_offer' THEN 0 ELSE 1 END, queued, id";
         let read = |row: &Row<'_>| {
             Ok(Mailing {
@@ -135,6 +167,7 @@ impl StepMailing {
                 campaign: row.get("campaign_id")?,
                 kind: row.parsed("kind", CampaignMail::from_name)?,
                 after: row.get("after_id")?,
+                started_at: row.get("started_at")?,
             })
         };
         for mailing in sql.rows(unfinished, values![], read).await? {
@@ -152,15 +185,18 @@ impl StepMailing {
     /// Puts the mail for a person into the outbox. False if they already got it or are gone by now.
     async fn queue(&self, sql: &mut dyn Sql, mailing: &Mailing, person: i64) -> Result<bool, Failure> {
         let once = "INSERT INTO campaign_mails (campaign_id, kind, person_id, queued_at) VALUES ($1, $2, $3, $4)
-                    ON CONFLICT DO NOTHING RETURNING id";
+                    ON CONFLICT (campaign_id, kind, person_id) DO UPDATE SET queued_at = excluded.queued_at
+                    WHERE campaign_mails.queued_at < $5 RETURNING id";
         let kind = mailing.kind.name();
-        let Some(mail) = sql.insert(once, values![mailing.campaign, kind, person, self.now]).await? else {
+        let values = values![mailing.campaign, kind, person, self.now, mailing.started_at];
+        let Some(mail) = sql.insert(once, values).await? else {
             return Ok(false);
         };
         // A person who is being erased at this moment leaves no address behind.
         let put = "INSERT INTO outbox (campaign_mail_id, kind, recipient, created_at, send_after)
                    SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT), p.email, CAST($3 AS BIGINT), CAST($3 AS BIGINT)
-                   FROM people p WHERE p.id = $4 AND p.state = 'member' FOR SHARE";
+                   FROM people p WHERE p.id = $4 AND p.state = 'member' FOR SHARE
+                   ON CONFLICT (campaign_mail_id) DO NOTHING";
         Ok(sql.execute(put, values![mail, kind, self.now, person]).await? == 1)
     }
 }
@@ -221,6 +257,11 @@ impl Unit for ForgetMails {
                          WHERE g.finished_at IS NOT NULL AND m.campaign_id = g.campaign_id AND m.kind = g.kind
                              AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.campaign_mail_id = m.id)
                          LIMIT 500)";
-        Ok(given_up + sql.execute(gone, values![]).await?)
+        let gone = given_up + sql.execute(gone, values![]).await?;
+        let receipts = "DELETE FROM campaign_mails WHERE id IN
+                            (SELECT m.id FROM campaign_mails m WHERE m.kind = 'receipt' AND m.queued_at <= $1
+                             AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.campaign_mail_id = m.id) LIMIT $2)";
+        let receipts = sql.execute(receipts, values![self.0.minus(RECEIPTS_KEPT_FOR), FORGOTTEN_AT_ONCE]).await?;
+        Ok(gone + receipts)
     }
 }

@@ -3,9 +3,11 @@
 //!
 //! It must never know HTTP, MCP or a command line.
 
+pub mod acceptances;
 pub mod admin;
 pub mod bids;
 pub mod drafts;
+pub mod handover;
 pub mod mailing;
 pub mod mailing_worker;
 pub mod negotiation;
@@ -26,6 +28,7 @@ pub mod worker;
 use std::sync::Arc;
 
 use self::public::{KeptPublic, PublicCampaigns};
+use crate::campaigns::acceptances::{Agreed, SayTrouble};
 pub use crate::campaigns::negotiation::Noted;
 use crate::campaigns::participation::PressButton;
 pub use crate::campaigns::participation::Pressed;
@@ -33,10 +36,13 @@ use crate::campaigns::records::RememberCampaign;
 pub use crate::campaigns::states::{Edited, Made, Stepped, TakenStep};
 use crate::clock::Moment;
 use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::acceptance::Reference;
 use crate::domain::campaign::participation::{Press, PressAnswers};
 use crate::domain::email::EmailAddress;
+use crate::domain::language::Language;
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
+use crate::random;
 use crate::store::{Store, StoreError};
 
 /// What the pages do with campaigns.
@@ -62,9 +68,22 @@ impl Campaigns {
         slug: &CampaignSlug,
         press: Press,
         said: PressAnswers,
+        (mark, language): (String, Language),
         now: Timestamp,
     ) -> Result<Pressed, StoreError> {
-        self.store.run(PressButton { session: session.clone(), slug: slug.clone(), press, said, now }).await
+        let agreed = Agreed { mark, language, reference: Reference::from_random(&random::bytes()?) };
+        self.store.run(PressButton { session: session.clone(), slug: slug.clone(), press, said, agreed, now }).await
+    }
+
+    /// A member says whether what they accepted works. False if they accepted nothing there.
+    pub async fn say_trouble(
+        &self,
+        session: &Nonce,
+        slug: &CampaignSlug,
+        works: bool,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.store.run(SayTrouble { session: session.clone(), slug: slug.clone(), works, now }).await
     }
 
     /// Remembers that a person who signed up with the form came from a campaign's page.

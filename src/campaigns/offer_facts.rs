@@ -1,5 +1,6 @@
 //! An offer as operators read it, with everything that members will read of it in each language.
 
+use crate::domain::campaign::acceptance::Handover;
 use crate::domain::campaign::offer::{Deal, Offer};
 use crate::domain::campaign::wording::offer_facts as facts_for;
 use crate::domain::language::Language;
@@ -12,6 +13,13 @@ pub fn offer_facts(offer: &Offer) -> Vec<(String, String)> {
         Deal::AsText(_) => {
             facts.push(("Not reckoned".to_owned(), "published by version 1.0.0, from its texts".to_owned()));
         }
+    }
+    if let Some(handover) = offer.terms.handover {
+        let what = match handover {
+            Handover::Code => "a code of each member who accepts",
+            Handover::Address => "the address and state of each member who accepts",
+        };
+        facts.push(("The supplier gets".to_owned(), what.to_owned()));
     }
     let days = (offer.terms.decide_by, offer.terms.open_until);
     for language in Language::ALL {

@@ -4,8 +4,9 @@ use crate::domain::api_key::Mode;
 use crate::domain::campaign::offer::NotPublished;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, LastDay};
+use crate::domain::campaign::wording::result_words;
 use crate::domain::catalog::ReferralTerms;
-use crate::domain::figure::{dollars, grouped};
+use crate::domain::figure::dollars;
 use crate::domain::language::Language;
 use crate::domain::remedy::{Remedy, WriteRemedy};
 use crate::domain::time::Timestamp;
@@ -35,6 +36,10 @@ pub enum RefusedStep {
     NotReviewed(CampaignSlug, String),
     #[error("the supplier delivers to {needs} members at least, and {accepted} have accepted {slug} now")]
     TooFewAccepted { slug: CampaignSlug, needs: u32, accepted: u32 },
+    #[error(
+        "the offer of {0} was published by version 1.0.0, which kept no acceptances one by one; its campaign can be closed or cancelled"
+    )]
+    OfferAsText(CampaignSlug),
     #[error("the offer of {0} is not published: {sentence}", sentence = .1.sentence())]
     NotPublished(CampaignSlug, NotPublished),
 }
@@ -69,6 +74,16 @@ impl DoneStep {
                 ),
                 mailed("the members it fits"),
             ],
+            CampaignState::Negotiating if before.state == CampaignState::Offered => vec![
+                format!(
+                    "The offer of {slug} is withdrawn, and it is negotiating again. Who accepted is in again; their acceptances end."
+                ),
+                mailed("those who are in or accepted"),
+                format!(
+                    "Tell the supplier who accepts no longer: {}.",
+                    write(&Remedy::HandOver(slug.clone()), Mode::Live)
+                ),
+            ],
             CampaignState::Negotiating => vec![
                 format!("{slug} is negotiating. Members can still count themselves in or out."),
                 format!("Once a supplier agrees: {}.", write(&Remedy::OfferCampaign(slug.clone()), Mode::Live)),
@@ -82,7 +97,15 @@ impl DoneStep {
                     )
                 });
                 let mut lines: Vec<_> = published.into_iter().collect();
-                lines.push(mailed("those who are in"));
+                let worse = after.offer.as_ref().zip(before.offer.as_ref()).map(|(new, old)| new.worse_than(old));
+                match worse.as_deref() {
+                    None => lines.push(mailed("those who are in")),
+                    Some([]) => lines.push(STANDS.to_owned()),
+                    Some(worse) => {
+                        lines.push(ends(worse));
+                        lines.push(mailed("those who are in or accepted the one before"));
+                    }
+                }
                 let activate = write(&Remedy::ActivateCampaign(slug.clone()), Mode::Live);
                 lines.push(format!("Once the deal has started: {activate}."));
                 lines
@@ -108,15 +131,11 @@ impl DoneStep {
                         return vec![counting, next.to_owned(), took_part()];
                     }
                     Some(result) if result.accepted == 0 => {
-                        "fewer than 5 members had accepted at the last count".to_owned()
+                        "fewer than 5 members had accepted at the last count.".to_owned()
                     }
-                    Some(result) => format!(
-                        "at least {} members had accepted at the last count, and save {}",
-                        grouped(result.accepted),
-                        result.saved_words(Language::English)
-                    ),
+                    Some(result) => result_words(result, Language::English),
                 };
-                vec![format!("{slug} is closed. Its page shows the result: {reached}."), took_part()]
+                vec![format!("{slug} is closed. Its page shows the result: {reached}"), took_part()]
             }
             CampaignState::Cancelled if before.was_public => {
                 vec![format!("{slug} is cancelled: nobody can take part anymore."), took_part()]
@@ -125,6 +144,14 @@ impl DoneStep {
             CampaignState::Draft => vec![format!("{slug} is {}.", after.state.name())],
         }
     }
+}
+
+/// What becomes of acceptances where an offer takes the place of another that is no better in anything.
+pub const STANDS: &str = "It is no worse than the one before in any field: acceptances stand, and nobody is mailed.";
+
+/// And where it is worse in something.
+pub fn ends(worse: &[String]) -> String {
+    format!("It may be worse than the one before: {}. Acceptances end, and members are asked anew.", worse.join("; "))
 }
 
 pub fn read_note(text: &str) -> Result<String, String> {

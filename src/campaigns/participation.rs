@@ -1,9 +1,14 @@
 //! Who takes part in a campaign: the buttons members press, and what leaving and erasing change.
 
-use crate::campaigns::qualify::qualify_before_change;
+use crate::campaigns::acceptances::{self, Agreed, NewAcceptance, acceptances_of, end_outdated};
+use crate::campaigns::mailing::queue_receipt;
+use crate::campaigns::qualify::disqualify;
 use crate::campaigns::records::hold;
 use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::acceptance::Ended;
+use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::{BadPress, ParticipationEntry, ParticipationState, Press, PressAnswers};
+use crate::domain::reward::Disqualified;
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::membership::answers::{answers_of, set_answers};
@@ -20,6 +25,7 @@ macro_rules! counted {
         )
     };
 }
+pub(crate) use counted;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressed {
@@ -30,11 +36,14 @@ pub enum Pressed {
 }
 
 /// A member presses a button of a campaign; a state that they say with it counts where they have named none before.
+#[derive(Clone)]
 pub struct PressButton {
     pub session: Nonce,
     pub slug: CampaignSlug,
     pub press: Press,
     pub said: PressAnswers,
+    /// What they agree to if they accept.
+    pub agreed: Agreed,
     pub now: Timestamp,
 }
 
@@ -49,9 +58,14 @@ impl Unit for PressButton {
         let Some(campaign) = campaign else { return Ok(Pressed::Unknown) };
         let find = "SELECT state FROM participations WHERE campaign_id = $1 AND person_id = $2 FOR UPDATE";
         let read = |row: &Row<'_>| row.parsed(0, ParticipationState::from_name);
+        if sql.row(find, values![campaign.id.0, member.person], read).await? == Some(ParticipationState::Accepted) {
+            end_outdated(sql, campaign.id.0, member.person, self.now).await?;
+        }
         let before = sql.row(find, values![campaign.id.0, member.person], read).await?;
         let us_state = member.answers.us_state.or(self.said.us_state);
-        let after = match campaign.press(before, self.press, PressAnswers { us_state, ..self.said }, self.now) {
+        let is_offer = |offer: &Offer| offer.mark(self.agreed.language) == self.agreed.mark;
+        let agrees = campaign.offer.as_ref().is_some_and(is_offer);
+        let after = match campaign.press(before, self.press, PressAnswers { us_state, agrees, ..self.said }, self.now) {
             Ok(after) => after,
             Err(refused) => return Ok(Pressed::Refused(refused)),
         };
@@ -60,30 +74,55 @@ impl Unit for PressButton {
             answers.us_state = us_state;
             set_answers(sql, &member, &answers, self.now).await?;
         }
-        if let Some(state) = after.filter(|_| after != before) {
-            if before == Some(ParticipationState::Accepted) {
-                qualify_before_change(sql, member.person, self.now).await?;
-            }
-            let write = concat!(
-                "INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
-                 VALUES ($1, $2, $3, $5, $6, $4)
-                 ON CONFLICT (campaign_id, person_id) DO UPDATE SET state = excluded.state,
-                     in_at = coalesce(excluded.in_at, participations.in_at),
-                     accepted_at = coalesce(excluded.accepted_at, participations.accepted_at), changed_at = excluded.changed_at,
-                     hold_checked = participations.hold_checked AND excluded.accepted_at IS NULL, counted = ",
-                counted!()
-            );
-            let at = |this| (state == this).then_some(self.now);
-            let (in_at, accepted_at) = (at(ParticipationState::In), at(ParticipationState::Accepted));
-            let values = values![campaign.id.0, member.person, state.name(), self.now, in_at, accepted_at];
-            sql.execute(write, values).await?;
+        let Some(state) = after.filter(|_| after != before) else { return Ok(Pressed::Done(after)) };
+        let (of, person) = (campaign.id.0, member.person);
+        let write = concat!(
+            "INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
+             VALUES ($1, $2, $3, $5, $6, $4)
+             ON CONFLICT (campaign_id, person_id) DO UPDATE SET state = excluded.state,
+                 in_at = coalesce(excluded.in_at, participations.in_at),
+                 accepted_at = coalesce(excluded.accepted_at, participations.accepted_at), changed_at = excluded.changed_at,
+                 hold_checked = participations.hold_checked AND excluded.accepted_at IS NULL,
+                 hold_from = CASE WHEN excluded.accepted_at IS NULL THEN participations.hold_from END, counted = ",
+            counted!()
+        );
+        let at = |this| (state == this).then_some(self.now);
+        let (in_at, accepted_at) = (at(ParticipationState::In), at(ParticipationState::Accepted));
+        sql.execute(write, values![of, person, state.name(), self.now, in_at, accepted_at]).await?;
+        if before == Some(ParticipationState::Accepted) {
+            disqualify(sql, of, person, Disqualified::Passed).await?;
+            acceptances::end(sql, person, Some(of), Ended::Passed, self.now).await?;
+        }
+        if state == ParticipationState::Accepted {
+            self.keep_acceptance(sql, of, person, campaign.offer.as_ref()).await?;
         }
         Ok(Pressed::Done(after))
     }
 }
 
-/// A person who leaves drops out of every campaign that is still running. They have at most one row per campaign.
+impl PressButton {
+    /// Keeps what somebody agreed to who accepts, and mails them a receipt.
+    async fn keep_acceptance(
+        &self,
+        sql: &mut dyn Sql,
+        campaign: i64,
+        person: i64,
+        offer: Option<&Offer>,
+    ) -> Result<(), Failure> {
+        let Some((offer, told)) = offer.and_then(|offer| Some((offer, offer.consent(self.agreed.language)?))) else {
+            return Ok(());
+        };
+        let Some(handover) = offer.terms.handover else { return Ok(()) };
+        let (reference, told, now) = (self.agreed.reference, &told, self.now);
+        let is_new = NewAcceptance { campaign, person, handover, told, reference, now }.keep(sql).await?;
+        queue_receipt(sql, campaign, person, is_new, now).await
+    }
+}
+
+/// A person who leaves drops out of every campaign that is still running, and out of what they accepted in others. They have at most one
+/// row per campaign.
 pub(crate) async fn end_participations(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<(), Failure> {
+    acceptances::end(sql, person, None, Ended::Left, now).await?;
     let end = concat!(
         "UPDATE participations SET state = CASE state WHEN 'in' THEN 'out' ELSE 'passed' END, changed_at = $2, counted = ",
         counted!(),
@@ -95,8 +134,9 @@ pub(crate) async fn end_participations(sql: &mut dyn Sql, person: i64, now: Time
 
 /// When a person is erased, all that stays of a participation is that there was one.
 pub(crate) async fn forget_times(sql: &mut dyn Sql, person: i64, day: Timestamp) -> Result<(), Failure> {
+    acceptances::forget(sql, person, day).await?;
     let forget = concat!(
-        "UPDATE participations SET in_at = NULL, accepted_at = NULL, changed_at = $2, counted = ",
+        "UPDATE participations SET in_at = NULL, accepted_at = NULL, hold_from = NULL, changed_at = $2, counted = ",
         counted!(),
         " WHERE person_id = $1"
     );
@@ -114,7 +154,18 @@ pub(crate) async fn participations_of(sql: &mut dyn Sql, person: i64) -> Result<
             in_at: row.get("in_at")?,
             accepted_at: row.get("accepted_at")?,
             changed_at: row.get("changed_at")?,
+            acceptances: Vec::new(),
         })
     };
-    sql.rows(list, values![person], read).await
+    let mut parts = sql.rows(list, values![person], read).await?;
+    for (campaign, acceptance) in acceptances_of(sql, person).await? {
+        if let Some(part) = parts.iter_mut().find(|part| part.campaign == campaign) {
+            // The worker may not have come to them yet.
+            if part.state == ParticipationState::Accepted && acceptance.ended_why == Some(Ended::Offer) {
+                part.state = ParticipationState::In;
+            }
+            part.acceptances.push(acceptance);
+        }
+    }
+    Ok(parts)
 }

@@ -51,12 +51,12 @@ impl PublicCampaigns {
 
     /// The campaigns a member sees, best match first: open ones where they live, starting with those about a bill they ticked, and then how
     /// the ones they took part in ended.
-    pub fn for_member(
-        &self,
+    pub fn for_member<'a>(
+        &'a self,
         us_state: Option<UsState>,
         ticked: CategorySet,
-        parts: &[ParticipationEntry],
-    ) -> Vec<(&CampaignRecord, Option<ParticipationState>)> {
+        parts: &'a [ParticipationEntry],
+    ) -> Vec<(&'a CampaignRecord, Option<&'a ParticipationEntry>)> {
         let fit = |campaign: &CampaignRecord, part: Option<ParticipationState>| {
             let is_over = matches!(campaign.state, CampaignState::Closed | CampaignState::Cancelled);
             let is_here = us_state.is_none() || campaign.draft.is_for(us_state);
@@ -70,8 +70,8 @@ impl PublicCampaigns {
         };
         let mut shown = Vec::new();
         for campaign in self.listed.iter().chain(&self.cancelled) {
-            let part = parts.iter().find(|part| part.campaign == *campaign.slug()).map(|part| part.state);
-            shown.extend(fit(campaign, part).map(|fit| (fit, campaign, part)));
+            let part = parts.iter().find(|part| part.campaign == *campaign.slug());
+            shown.extend(fit(campaign, part.map(|part| part.state)).map(|fit| (fit, campaign, part)));
         }
         shown.sort_by_key(|(fit, ..)| *fit);
         shown.into_iter().map(|(_, campaign, part)| (campaign, part)).collect()
@@ -125,7 +125,7 @@ struct Kept {
     at: Tick,
     /// When everything was last read. Changes that the version misses appear within a minute.
     read_at: Tick,
-    version: (i64, i64, i64),
+    version: [i64; 4],
     campaigns: Arc<PublicCampaigns>,
 }
 

@@ -5,7 +5,7 @@ use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::ParticipationState;
 use crate::domain::campaign::record::{
-    CampaignDetails, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, ParticipationCounts,
+    CampaignDetails, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, ParticipationCounts, SwitchedCount, Withdrawal,
 };
 use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
 use crate::domain::catalog::ReferralTerms;
@@ -38,7 +38,7 @@ pub(crate) use seen_campaign;
 macro_rules! campaigns {
     ($which:literal) => {
         concat!(
-            "SELECT c.id, c.definition, c.state, c.offer, c.created_at, c.active_at, c.closed_at, ",
+            "SELECT c.id, c.definition, c.state, c.offer, c.created_at, c.active_at, c.closed_at, c.withdrawn, c.switched_shown, c.switched_as_of, ",
             $crate::campaigns::records::terms_columns!(),
             ", ",
             $crate::campaigns::records::was_public!(),
@@ -60,14 +60,15 @@ pub(crate) use campaigns;
 pub struct FindCampaignsVersion;
 
 impl Unit for FindCampaignsVersion {
-    type Done = (i64, i64, i64);
+    type Done = [i64; 4];
     const HOW: How = How::Read;
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<(i64, i64, i64), Failure> {
-        // A count that ends without a sheet changes the last of these alone.
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<[i64; 4], Failure> {
+        // A count that ends without a sheet changes the third of these alone, and a supplier's answer the last.
         let version = "SELECT coalesce((SELECT max(id) FROM campaign_history), 0), coalesce((SELECT max(id) FROM demand_sheets), 0),
-                              (SELECT count(*) FROM campaigns WHERE count_due IS NOT NULL)";
-        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+                              (SELECT count(*) FROM campaigns WHERE count_due IS NOT NULL),
+                              coalesce((SELECT max(switched_as_of) FROM campaigns), 0)";
+        let read = |row: &Row<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]);
         Ok(sql.row(version, values![], read).await?.unwrap_or_default())
     }
 }
@@ -173,6 +174,7 @@ pub(crate) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
         state: row.parsed("state", CampaignState::from_name)?,
         draft,
         offer,
+        withdrawn: row.get::<Option<&str>>("withdrawn")?.and_then(Withdrawal::kept),
         was_public: row.get("was_public")?,
         created_at: row.get("created_at")?,
         active_at: row.get("active_at")?,
@@ -180,6 +182,10 @@ pub(crate) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
         terms: terms(row)?,
         sheet,
         is_counting: row.get("is_counting")?,
+        switched: match row.get::<Option<Timestamp>>("switched_as_of")? {
+            Some(as_of) => Some(SwitchedCount { members: row.get("switched_shown")?, as_of }),
+            None => None,
+        },
     })
 }
 

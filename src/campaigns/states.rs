@@ -1,13 +1,16 @@
 //! Making a campaign, editing it, and moving it from state to state.
 
+use std::collections::BTreeMap;
+
 use crate::campaigns::bids::bids_of;
 use crate::campaigns::drafts::mark_published;
 use crate::campaigns::records::find;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::{NotPublished, Offer, Publication};
-use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::campaign::{BadFile, BadStep, CampaignSlug, CampaignState, CampaignStep};
+use crate::domain::campaign::record::{CampaignRecord, HistoryEntry, Withdrawal};
+use crate::domain::campaign::{BadFile, BadStep, CampaignMail, CampaignSlug, CampaignState, CampaignStep};
 use crate::domain::catalog::ReferralTerms;
+use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Sql, Unit, values};
@@ -42,6 +45,8 @@ pub enum Stepped {
     Unknown,
     Refused(BadStep),
     NotPublished(NotPublished),
+    /// It has an offer of version 1.0.0, whose acceptances were not kept one by one.
+    OfferAsText,
     /// Its bid needs more members.
     TooFewAccepted {
         needs: u32,
@@ -106,7 +111,7 @@ impl Unit for EditCampaign {
         let until = self.draft.gather_until.number();
         sql.execute(change, values![campaign.id.0, &self.definition, until]).await?;
         let (id, state) = (campaign.id.0, campaign.state);
-        write_history(sql, id, &self.who, (Some(state), state), "edited", self.now).await?;
+        write_history(sql, id, &self.who, (Some(state), state), HistoryEntry::EDITED, self.now).await?;
         Ok(Edited::Done)
     }
 }
@@ -117,6 +122,8 @@ pub enum TakenStep {
     /// Without an offer or terms.
     Plain(CampaignStep),
     Offer(Box<Publication>),
+    /// With the reason in every language.
+    WithdrawOffer(BTreeMap<Language, String>),
     /// With the referral terms that are in the catalog now.
     Activate(ReferralTerms),
 }
@@ -126,6 +133,7 @@ impl TakenStep {
         match self {
             Self::Plain(step) => *step,
             Self::Offer(_) => CampaignStep::Offer,
+            Self::WithdrawOffer(_) => CampaignStep::WithdrawOffer,
             Self::Activate(_) => CampaignStep::Activate,
         }
     }
@@ -152,20 +160,44 @@ impl Unit for StepCampaign {
             Err(refused) => return Ok(Stepped::Refused(refused)),
         };
         let (id, mut note) = (campaign.id.0, self.note.0.clone());
+        let replaced = campaign.offer.as_ref().filter(|_| campaign.state == CampaignState::Offered);
+        let asks_anew = matches!(self.step, TakenStep::Offer(_) | TakenStep::WithdrawOffer(_));
+        if asks_anew && replaced.is_some_and(|offer| offer.bid().is_none()) {
+            return Ok(Stepped::OfferAsText);
+        }
+        let mut is_mailed = self.note.1;
         match &self.step {
             TakenStep::Plain(_) => {}
+            TakenStep::WithdrawOffer(reasons) => {
+                let supplier = replaced.map_or("", Offer::supplier).to_owned();
+                let withdrawal = Withdrawal { at: self.now, supplier, reasons: reasons.clone() };
+                let withdraw = "UPDATE campaigns SET offer = NULL, decide_by = NULL, open_until = NULL, withdrawn = $2,
+                                    offer_number = offer_number + 1 WHERE id = $1";
+                sql.execute(withdraw, values![id, &withdrawal.written()]).await?;
+                let reason = withdrawal.reason(Language::English).to_owned();
+                note = joined([note, format!("the offer of {} was withdrawn: {reason}", withdrawal.supplier)]);
+            }
             TakenStep::Offer(publication) => {
                 let bids = bids_of(sql, &self.slug).await?;
                 let (offer, signed) = match publication.offer(&campaign.draft, &bids, self.now) {
                     Ok(published) => published,
                     Err(refused) => return Ok(Stepped::NotPublished(refused)),
                 };
-                let publish = "UPDATE campaigns SET offer = $2, decide_by = $3, open_until = $4 WHERE id = $1";
+                // Who accepted one that is no worse has accepted this one too.
+                let stands = replaced.is_some_and(|replaced| offer.worse_than(replaced).is_empty());
+                let publish = "UPDATE campaigns SET offer = $2, decide_by = $3, open_until = $4, withdrawn = NULL,
+                                   offer_number = offer_number + $5 WHERE id = $1";
                 let terms = &offer.terms;
                 let (decide_by, open_until) = (terms.decide_by.number(), terms.open_until.map(|day| day.number()));
-                sql.execute(publish, values![id, &offer.written(), decide_by, open_until]).await?;
+                let (written, next) = (offer.written(), u32::from(!stands));
+                sql.execute(publish, values![id, &written, decide_by, open_until, next]).await?;
                 mark_published(sql, &self.slug, &publication.proposal, (&self.who, &note), self.now).await?;
-                note = [note, signed].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ");
+                let improved = replaced.map(|_| match stands {
+                    true => "no worse than the one before: acceptances stand",
+                    false => "worse than the one before in something: acceptances end, and members are asked anew",
+                });
+                note = joined([note, signed, improved.unwrap_or_default().to_owned()]);
+                is_mailed &= !stands;
             }
             TakenStep::Activate(terms) => {
                 if let Some(needs) = campaign.offer.as_ref().and_then(Offer::bid).and_then(|bid| bid.needs_members) {
@@ -179,7 +211,11 @@ impl Unit for StepCampaign {
                 sql.execute(copy, values![id, terms.reward_cents(), group_size, max_groups, hold_days]).await?;
             }
         }
-        go_to(sql, &campaign, to, &self.who, (&note, self.note.1), self.now).await?;
+        let news = match &self.step {
+            TakenStep::WithdrawOffer(_) => Some(CampaignMail::Offer),
+            _ => to.mailed_about(),
+        };
+        go_to(sql, &campaign, (to, news), &self.who, (&note, is_mailed), self.now).await?;
         Ok(Stepped::Done(to))
     }
 }
@@ -202,7 +238,7 @@ impl Unit for StepByDate {
         for slug in gathering {
             let Some(campaign) = hold_alone(sql, &slug).await? else { continue };
             if campaign.state == CampaignState::Gathering && campaign.draft.gather_until.is_over(self.0) {
-                go_to(sql, &campaign, CampaignState::Negotiating, BY_DATE, ("", true), self.0).await?;
+                go_to(sql, &campaign, (CampaignState::Negotiating, None), BY_DATE, ("", true), self.0).await?;
                 steps += 1;
             }
         }
@@ -217,10 +253,15 @@ async fn accepted_up_to(sql: &mut dyn Sql, campaign: i64, most: u32) -> Result<u
     Ok(sql.value(count, values![campaign, most]).await?.unwrap_or(0))
 }
 
+/// Sentences of a note.
+fn joined<const N: usize>(parts: [String; N]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ")
+}
+
 async fn go_to(
     sql: &mut dyn Sql,
     campaign: &CampaignRecord,
-    to: CampaignState,
+    (to, news): (CampaignState, Option<CampaignMail>),
     who: &str,
     (note, mails): (&str, bool),
     now: Timestamp,
@@ -233,8 +274,11 @@ async fn go_to(
     let count_due = step.filter(|_| to.begins_with_count());
     sql.execute(go, values![id, to.name(), at(to == CampaignState::Active), at(is_over), count_due]).await?;
     // No one hears about a cancelled draft.
-    if let Some(kind) = to.mailed_about().filter(|_| to == CampaignState::Gathering || campaign.was_public) {
-        let begin = "INSERT INTO campaign_mailings (campaign_id, kind, started_at, finished_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+    if let Some(kind) = news.filter(|_| to == CampaignState::Gathering || campaign.was_public) {
+        // Another offer, or that it was withdrawn, is mailed to those who were mailed before.
+        let begin = "INSERT INTO campaign_mailings (campaign_id, kind, started_at, finished_at) VALUES ($1, $2, $3, $4)
+                     ON CONFLICT (campaign_id, kind) DO UPDATE SET after_id = 0, queued = 0, started_at = excluded.started_at,
+                         finished_at = excluded.finished_at, ended_early = FALSE";
         let finished_at = (!mails).then_some(now);
         sql.execute(begin, values![id, kind.name(), now, finished_at]).await?;
     }
@@ -256,7 +300,7 @@ async fn write_history(
 }
 
 /// The campaign with a slug, locked for this unit alone until it ends.
-async fn hold_alone(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignRecord>, Failure> {
+pub(crate) async fn hold_alone(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignRecord>, Failure> {
     match sql.exists("SELECT 1 FROM campaigns WHERE slug = $1 FOR UPDATE", values![slug.as_str()]).await? {
         true => find(sql, slug).await,
         false => Ok(None),

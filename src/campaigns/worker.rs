@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::campaigns::acceptances::EndAcceptances;
 use crate::campaigns::records::ListCampaigns;
 use crate::campaigns::sheet::{CountPart, DueSheet, EndCount, KeepSheet, ListDueSheets};
 use crate::campaigns::states::StepByDate;
@@ -36,6 +37,7 @@ pub async fn run(store: Store, log: Log, clock: Clock, mut stop: watch::Receiver
 /// Does everything that is due now.
 pub async fn work(store: &Store, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
     while store.run(StepByDate(now())).await? > 0 {}
+    end_acceptances(store, &now).await?;
     let due = store.run(ListDueSheets(now())).await?;
     if due.is_empty() {
         return Ok(());
@@ -45,6 +47,16 @@ pub async fn work(store: &Store, now: impl Fn() -> Timestamp) -> Result<(), Stor
         if let Some(campaign) = campaigns.iter().find(|campaign| campaign.id == due.campaign) {
             take_sheet(store, campaign, due, None, &now).await?;
         }
+    }
+    Ok(())
+}
+
+/// Ends the acceptances of offers that have ended.
+pub async fn end_acceptances(store: &Store, now: &impl Fn() -> Timestamp) -> Result<(), StoreError> {
+    let mut begun = Instant::now();
+    while store.run(EndAcceptances(now())).await? {
+        pause_after_step(begun).await;
+        begun = Instant::now();
     }
     Ok(())
 }

@@ -57,6 +57,54 @@ pub(super) fn beside(path: &Path, what: &str) -> PathBuf {
     name.into()
 }
 
+/// A file that is not finished: it goes when the work ends. Whoever works on it holds its lock.
+pub(super) struct UnfinishedFile {
+    path: PathBuf,
+}
+
+impl UnfinishedFile {
+    /// A new one beside the file that is to be, which has addresses; `what` it is, in a word.
+    pub(super) fn beside(path: &Path, data: &Path, what: &str) -> std::io::Result<(Self, File)> {
+        // What cannot be removed is in nobody's way.
+        let _left = Self::remove_left(path, what);
+        let unfinished = Self { path: beside(path, what) };
+        loop {
+            let file = new_file_of(&unfinished.path, data)?;
+            // Another run may have taken it for one that was left, before it was locked. Some file systems know no locks.
+            if file.lock().is_err() || unfinished.path.exists() {
+                return Ok((unfinished, file));
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes those of runs that were killed.
+    fn remove_left(path: &Path, what: &str) -> std::io::Result<()> {
+        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { return Ok(()) };
+        for entry in std::fs::read_dir(folder_of(path))?.flatten() {
+            let other = entry.file_name().to_string_lossy().into_owned();
+            let rest = other.strip_prefix(&name).and_then(|rest| rest.strip_prefix(".part-"));
+            if rest.is_some_and(|rest| rest.ends_with(&format!("-{what}"))) {
+                let file = File::open(entry.path())?;
+                if file.try_lock().is_ok() {
+                    std::fs::remove_file(entry.path())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for UnfinishedFile {
+    fn drop(&mut self) {
+        // Put in its place, or never made.
+        let _gone = std::fs::remove_file(&self.path);
+    }
+}
+
 /// Puts a finished file where it belongs, and nothing there is overwritten.
 pub(super) fn put_in_place(unfinished: &Path, path: &Path) -> std::io::Result<()> {
     match std::fs::hard_link(unfinished, path) {

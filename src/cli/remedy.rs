@@ -72,6 +72,7 @@ pub fn write(remedy: &Remedy, mode: Mode) -> String {
         Remedy::RotateSecretAgain => "rotate again after 24 hours, or with --now, which ends the oldest at once".to_owned(),
         Remedy::EditCampaign(slug) => format!("change it with `unionhall campaigns edit {slug} FILE`"),
         Remedy::OfferCampaign(slug) => format!("`unionhall campaigns offer {slug} FILE`"),
+        Remedy::HandOver(slug) => format!("`unionhall campaigns handover {slug} FILE`"),
         Remedy::ActivateCampaign(slug) => format!("`unionhall campaigns activate {slug}`"),
         Remedy::SignOffer { outside, figures } => {
             let flags = [(*outside, "--outside-mandate REASON"), (*figures, "--figures-checked REASON")];

@@ -35,6 +35,16 @@ pub fn decode<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     (text.len() == (N * 8).div_ceil(5)).then_some(bytes)
 }
 
+/// The five bits that a character stands for.
+pub fn value(character: u8) -> Option<u8> {
+    ALPHABET.iter().position(|known| *known == character).map(|place| place as u8)
+}
+
+/// The character that stands for five bits.
+pub fn character(value: u8) -> u8 {
+    ALPHABET[usize::from(value & 31)]
+}
+
 /// Whether every byte is one that [`encode`] writes.
 pub fn is_canonical(text: &[u8]) -> bool {
     text.iter().all(|byte| ALPHABET.contains(byte))

@@ -44,6 +44,7 @@ pub enum Remedy {
     EditCampaign(CampaignSlug),
     OfferCampaign(CampaignSlug),
     ActivateCampaign(CampaignSlug),
+    HandOver(CampaignSlug),
     /// An offer that misses points of the mandate, or has figures that are none of its numbers.
     SignOffer {
         outside: bool,

@@ -1,13 +1,15 @@
-//! The letters about a campaign: it opened, an offer waits, what came of it. What the operator wrote is text in them, never markup.
+//! The letters about a campaign: it opened, an offer waits, what somebody accepted, what came of it. What the operator wrote is text in them, never markup.
 
 use askama::Template;
 
 use super::letter::{Body, Common, LetterFacts, rendered};
+use crate::domain::campaign::acceptance::Handover;
+use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::campaign::wording::{OfferFact, deal_facts, offer_facts};
+use crate::domain::campaign::wording::{OfferFact, deal_facts, offer_facts, result_words};
 use crate::domain::campaign::{CampaignMail, CampaignState, LastDay};
 use crate::domain::language::Phrase;
-use crate::domain::mail::MailKind;
+use crate::domain::mail::{MailKind, Receipt};
 use crate::domain::time::Timestamp;
 
 #[derive(Template)]
@@ -69,12 +71,22 @@ pub(super) fn body(
             mail.campaign_offer_next.as_str().to_owned(),
             &mail.campaign_offer_button,
         ),
+        (CampaignMail::Offer, None) => {
+            let withdrawn = campaign.withdrawn.as_ref().map(|withdrawn| {
+                let of_offer = words.handover.withdrawn.put("supplier", &withdrawn.supplier);
+                let of_offer = of_offer.put("date", words.date(withdrawn.at));
+                of_offer.put("reason", withdrawn.reason(letter.language)).plain()
+            });
+            let next = format!("{} {}", withdrawn.unwrap_or_default(), mail.campaign_withdrawn_next.as_str());
+            let why = mail.campaign_offer_why.as_str().to_owned();
+            (&mail.campaign_withdrawn_heading, why, Vec::new(), next, &mail.campaign_button)
+        }
         (CampaignMail::Result, _) => {
             let next = match (campaign.state, result) {
                 (CampaignState::Cancelled, _) => mail.campaign_cancelled.as_str().to_owned(),
                 (_, Some(result)) => {
-                    let filled = mail.campaign_result_reached.put("members", words.members(result.accepted));
-                    let reached = filled.put("saved", result.saved_words(letter.language)).plain();
+                    let reached = result_words(result, letter.language);
+                    let reached = mail.campaign_result_reached.put("result", reached).plain();
                     match result.offer.bid() {
                         Some(_) => reached,
                         None => format!("{reached} {}", words.deal.as_text.as_str()),
@@ -98,10 +110,80 @@ pub(super) fn body(
         ),
     };
     let news = &News { heading, why, title, summary, facts, next, button, page, unsubscribe };
-    let subject = MailKind::from(kind).subject_words(letter.language);
+    let subject = match (kind, &campaign.offer) {
+        (CampaignMail::Offer, None) => &mail.campaign_withdrawn_subject,
+        _ => MailKind::from(kind).subject_words(letter.language),
+    };
     let subject = subject.put("union", &letter.union.name).put("title", title).plain();
     let text = rendered(&CampaignLetterText { letter, news });
     Body { text, html: rendered(&CampaignLetterHtml { letter, subject: &subject, news }), subject }
+}
+
+#[derive(Template)]
+#[template(path = "mail/receipt.txt")]
+struct ReceiptText<'a> {
+    letter: &'a Common<'a>,
+    receipt: &'a ReceiptWords<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "mail/receipt.html")]
+struct ReceiptHtml<'a> {
+    letter: &'a Common<'a>,
+    subject: &'a str,
+    receipt: &'a ReceiptWords<'a>,
+}
+
+/// What a receipt says.
+struct ReceiptWords<'a> {
+    title: &'a str,
+    /// That it was accepted, and when.
+    accepted: String,
+    /// What it is called, and the code or reference.
+    code: (&'static str, String),
+    /// What is done with it, or what the supplier gets.
+    use_it: String,
+    facts: Vec<(&'static Phrase, String)>,
+    /// How one changes one's mind, until when, and what that ends.
+    change: String,
+    withdrawing: String,
+    page: &'a str,
+}
+
+/// What somebody accepted: nothing is promoted in it, and it cannot be switched off.
+pub(super) fn receipt(receipt: &Receipt, facts: &LetterFacts<'_>, page: &str) -> Body {
+    let letter = &facts.common(page);
+    let (words, campaign) = (letter.words, &receipt.campaign);
+    let (mail, handover) = (&words.mail, &words.handover);
+    let title = campaign.draft.text(letter.language).map_or("", |text| &*text.title);
+    let offer = campaign.offer.as_ref();
+    let supplier = offer.map_or("", Offer::supplier);
+    let gives_address = offer.is_some_and(|offer| offer.terms.handover == Some(Handover::Address));
+    let (label, use_it, withdrawing) = match gives_address {
+        true => (&handover.your_reference, &handover.address_waits, &handover.withdrawing_address),
+        false => (&handover.your_code, &handover.use_code, &handover.withdrawing),
+    };
+    let reference = receipt.reference.to_string();
+    let use_it = use_it.put("supplier", supplier).put("reference", &reference).plain();
+    let days = |offer: &Offer| (offer.terms.decide_by, offer.terms.open_until);
+    let mut facts = offer.map(|offer| offer_facts(offer, letter.language, days(offer), true)).unwrap_or_default();
+    // It is decided.
+    facts
+        .retain(|fact| ![&words.deal.decide_by, &words.deal.open_until].iter().any(|of| std::ptr::eq(*of, fact.label)));
+    let words = &ReceiptWords {
+        title,
+        accepted: mail.receipt_accepted.put("date", letter.words.date(receipt.accepted_at)).plain(),
+        code: (label.as_str(), reference),
+        use_it,
+        facts: named(facts),
+        change: mail.receipt_change.put("supplier", supplier).plain(),
+        withdrawing: withdrawing.put("supplier", supplier).plain(),
+        page,
+    };
+    let subject = MailKind::Receipt.subject_words(letter.language);
+    let subject = subject.put("union", &letter.union.name).put("title", title).plain();
+    let text = rendered(&ReceiptText { letter, receipt: words });
+    Body { text, html: rendered(&ReceiptHtml { letter, subject: &subject, receipt: words }), subject }
 }
 
 fn named(facts: Vec<OfferFact>) -> Vec<(&'static Phrase, String)> {

@@ -13,7 +13,7 @@ use super::report::mime::RETURN_PATH;
 use super::{OutgoingMail, ReadableMail, SendError, campaign, message};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
-use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind};
+use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind, Receipt};
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
@@ -40,8 +40,8 @@ impl Composer {
             MailAbout::SignUp(sign_up) => {
                 Some(format!("{site}/not-me/{}", self.tokens.token(Purpose::Decline, *sign_up)))
             }
-            // No one gets these without asking.
-            MailAbout::SignIn(_) => None,
+            // No one gets these without asking, or without accepting.
+            MailAbout::SignIn(_) | MailAbout::Receipt(_) => None,
             MailAbout::Campaign(news) => {
                 let token = self.tokens.person_token(Purpose::Unsubscribe(news.mail), news.person);
                 Some(format!("{site}/unsubscribe/{token}"))
@@ -51,7 +51,9 @@ impl Composer {
         let id = self.tokens.mail_id(mail.id.0);
         // Large providers report complaints by it: the kind of mail, and the lane of the requester.
         let source = match (&mail.about, &mail.partner) {
-            (MailAbout::Campaign(news), _) => news.campaign.slug().to_string(),
+            (MailAbout::Campaign(CampaignNews { campaign, .. }) | MailAbout::Receipt(Receipt { campaign, .. }), _) => {
+                campaign.slug().to_string()
+            }
             (_, Some(_)) => format!("lane{}", mail.lane.number()),
             (_, None) => "form".to_owned(),
         };
@@ -113,7 +115,9 @@ impl Composer {
         let token = match &mail.about {
             MailAbout::SignUp(sign_up) => Some(self.tokens.token(Purpose::Bounce, *sign_up)),
             MailAbout::SignIn(_) => None,
-            MailAbout::Campaign(news) => Some(self.tokens.person_token(Purpose::BounceOfPerson, news.person)),
+            MailAbout::Campaign(CampaignNews { person, .. }) | MailAbout::Receipt(Receipt { person, .. }) => {
+                Some(self.tokens.person_token(Purpose::BounceOfPerson, *person))
+            }
         };
         let (Some(domain), Some(token)) = (&self.bounces, token) else { return Ok(self.from.email.clone()) };
         let name = format!("{RETURN_PATH}{token}");
@@ -154,6 +158,10 @@ impl Composer {
             MailAbout::Campaign(CampaignNews { mail, campaign: news, .. }) => {
                 let page = format!("{}/campaigns/{}", union.join_site, news.slug());
                 campaign::body(*mail, news, &facts, (&page, decline_url))
+            }
+            MailAbout::Receipt(receipt) => {
+                let page = format!("{}/campaigns/{}", union.join_site, receipt.campaign.slug());
+                campaign::receipt(receipt, &facts, &page)
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Operator;
 use crate::domain::api_key::Mode;
+use crate::domain::campaign::acceptance::{AcceptanceEntry, SupplierReport};
 use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
 use crate::domain::email::EmailAddress;
 use crate::domain::figure::{counted, grouped, money};
@@ -173,7 +174,10 @@ pub fn lines(file: &PersonDetails, now: Timestamp, write: WriteRemedy) -> Vec<St
     }
     if !file.participations.is_empty() {
         lines.extend([String::new(), "Campaigns".to_owned()]);
-        lines.extend(file.participations.iter().map(participation_line));
+        for entry in &file.participations {
+            lines.push(participation_line(entry));
+            lines.extend(entry.acceptances.iter().map(acceptance_line));
+        }
     }
     lines.extend(reward_lines(&file.rewards));
     lines.extend([String::new(), "Sign-ups".to_owned()]);
@@ -187,7 +191,7 @@ pub fn lines(file: &PersonDetails, now: Timestamp, write: WriteRemedy) -> Vec<St
 }
 
 fn participation_line(entry: &ParticipationEntry) -> String {
-    let ParticipationEntry { campaign, state, in_at, accepted_at, changed_at } = entry;
+    let ParticipationEntry { campaign, state, in_at, accepted_at, changed_at, acceptances: _ } = entry;
     let earlier = match state {
         ParticipationState::In => None,
         ParticipationState::Accepted => in_at.map(|at| format!(", in at {at}")),
@@ -195,6 +199,23 @@ fn participation_line(entry: &ParticipationEntry) -> String {
         ParticipationState::Passed => accepted_at.map(|at| format!(", had accepted at {at}")),
     };
     format!("  {campaign}: {} since {changed_at}{}", state.name(), earlier.unwrap_or_default())
+}
+
+/// What they agreed to, how far the supplier knows of it, and what the two say of it.
+fn acceptance_line(entry: &AcceptanceEntry) -> String {
+    let AcceptanceEntry { reference, handover, handed_over_at, ended_at, ended_why, withdrawn_at, .. } = entry;
+    let mut line = format!("    {reference}: agreed to hand over the {}", handover.name());
+    let at = |what: &str, at: &Option<Timestamp>| at.map(|at| format!(", {what} at {at}")).unwrap_or_default();
+    line += &at("handed over", handed_over_at);
+    if let (Some(ended), Some(why)) = (ended_at, ended_why) {
+        line += &format!(", ended at {ended} ({})", why.name());
+    }
+    line += &at("the supplier told so", withdrawn_at);
+    if let Some(SupplierReport { status, on }) = entry.report {
+        line += &format!("; the supplier says {} on {on}", status.name());
+    }
+    line += &at("the member says it didn't work", &entry.trouble_at);
+    line
 }
 
 /// What they earned by referring others; empty if nothing.

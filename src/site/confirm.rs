@@ -70,8 +70,7 @@ pub(super) async fn joined(visit: Visit<'_>, purpose: Purpose, member: &NewMembe
     });
     let Some(entered) = entered else { return Ok(share(visit, &member.code, Welcome::FirstTime, &[]).await) };
     let (answers, campaigns) = (&member.answers, visit.public_campaigns().await);
-    let part =
-        MemberPart { token: &entered.token, state: None, us_state: answers.us_state, hears_of: answers.chosen() };
+    let part = MemberPart::of(&entered.token, None, answers.us_state, answers.chosen());
     let came_from = member.campaign.as_ref();
     let next = campaigns.after_joining(came_from, answers.us_state, answers.chosen(), visit.now.time);
     let next: Vec<_> = next.into_iter().take(MOST_NEXT).map(|campaign| (campaign, part)).collect();

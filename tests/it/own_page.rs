@@ -57,7 +57,16 @@ impl<'a> Browser<'a> {
     /// Sends a form of the own page, with the token that the page has.
     pub(crate) async fn act(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let token = self.token().await;
-        self.post(path, &[&[("token", token.as_str())], fields].concat()).await
+        // What stands beside the button names the offer that they were shown.
+        let offer = match fields.contains(&("press", "accept")) {
+            true => {
+                let html = self.get(path).await.text();
+                html.contains("name=\"offer\"").then(|| hidden(&html, "offer"))
+            }
+            false => None,
+        };
+        let offer = offer.as_ref().map(|offer| ("offer", offer.as_str()));
+        self.post(path, &[&[("token", token.as_str())], fields, offer.as_slice()].concat()).await
     }
 
     /// The fields of the form with their answers, as the page shows it: those with a text, and the boxes that are ticked.

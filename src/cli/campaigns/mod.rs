@@ -3,9 +3,12 @@
 mod bids;
 mod drafts;
 mod file;
+mod handover;
 mod negotiation;
 mod show;
 mod step;
+
+use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
@@ -75,11 +78,27 @@ pub(super) enum CampaignsCommand {
     /// once the day `decide_by` has ended everywhere in the US; the campaign becomes active only by `campaigns activate`.
     #[command(after_long_help = OFFER_FORMAT)]
     Offer(PublishOffer),
+    /// Withdraw the published offer before its deal starts: the campaign is negotiating again, and acceptances end.
+    ///
+    /// Members stay in. Those who are in or accepted read the reason on the campaign's page and are mailed it. `campaigns handover` tells
+    /// the supplier who accepts no longer. To replace an offer by another, publish that one with `campaigns offer`: where it is no worse in
+    /// any field, acceptances stand; otherwise they end, and members are asked anew.
+    WithdrawOffer(WithdrawOffer),
     /// Say that the deal has started: members who accepted take part from now on, others from when they accept.
     ///
     /// The catalog's referral terms are copied into the campaign, and the command prints them: later changes of the catalog do not change
     /// what referring its members earns. Give the service's own catalog.
     Activate(ActivateCampaign),
+    /// Tell the supplier who accepted since the last time, and who withdrew, in a file.
+    ///
+    /// The file is CSV: reference,status and, where the offer says handover = "address", email,state. The reference is the code that a
+    /// member orders with. `status` is accepted; or withdrawn, for who was handed over before and withdrew, left or was erased since. The
+    /// rows are sorted by reference. The file is written whole or not at all, and readable to its owner alone. A row whose address a
+    /// spreadsheet would run as a formula is withheld and named on standard error.
+    ///
+    /// Each file is a batch with a number, and the same member is in one only. If the command is killed, run it again: it goes on with the
+    /// batch whose file was never written. `--batch N` writes the file of batch N once more, without those who withdrew since.
+    Handover(HandOver),
     /// End an active campaign: nobody can accept anymore, the result is published, and those who were in are mailed.
     Close(StepArgs),
     /// Cancel a campaign, in any state before `closed`. If members had seen it, those who were in are mailed.
@@ -160,6 +179,18 @@ pub(super) struct OpenCampaign {
     service: ServiceSettings,
     #[command(flatten)]
     postal: PostalSettings,
+}
+
+#[derive(Args)]
+pub(super) struct WithdrawOffer {
+    /// Why, for members who read English.
+    #[arg(long, value_name = "TEXT", value_parser = read_reason)]
+    reason_en: String,
+    /// Why, for members who read Spanish.
+    #[arg(long, value_name = "TEXT", value_parser = read_reason)]
+    reason_es: String,
+    #[command(flatten)]
+    step: StepArgs,
 }
 
 #[derive(Args)]
@@ -340,6 +371,46 @@ pub(super) struct DraftsArgs {
     store: StoreSettings,
 }
 
+#[derive(Subcommand)]
+enum HandoverCommand {
+    /// Record what a supplier says became of orders: a file with the columns reference,status,date, in any order; further ones are ignored.
+    ///
+    /// `status` is ordered, switched (the new contract began), rejected or cancelled; `date` is the day on which it happened, such as
+    /// 2027-01-31, from the day on which the member accepted until tomorrow. A later date replaces an earlier one; on one date the
+    /// strongest word counts: cancelled, rejected, switched, ordered. If a line is wrong, all mistakes are listed and nothing is recorded.
+    /// The same file can be given again, and changes nothing.
+    ///
+    /// Members see on their page what their supplier says. Where rewards count on switching, a member counts from that day; one who was
+    /// rejected or canceled counts no longer.
+    Settle(SettleOrdersArgs),
+}
+
+#[derive(Args)]
+struct SettleOrdersArgs {
+    /// The supplier's file (CSV); `-` reads standard input.
+    file: String,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(super) struct HandOver {
+    #[command(subcommand)]
+    act: Option<HandoverCommand>,
+    /// The campaign's slug, as `campaigns list` shows it.
+    #[arg(required = true)]
+    slug: Option<CampaignSlug>,
+    /// The file to write, such as handover.csv. It may not be there yet.
+    #[arg(required = true)]
+    file: Option<PathBuf>,
+    /// Make no batch; write the file of this one again.
+    #[arg(long, value_name = "N")]
+    batch: Option<u32>,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
 #[derive(Args)]
 pub(super) struct PrintSample {
     /// A file for `campaigns offer` instead of one for `campaigns new`.
@@ -363,6 +434,7 @@ pub(super) fn run(command: &CampaignsCommand) -> anyhow::Result<()> {
         CampaignsCommand::Bid(task) => bids::record(task),
         CampaignsCommand::Bids(task) => bids::list(task),
         CampaignsCommand::Offer(task) => file::offer(task),
+        CampaignsCommand::WithdrawOffer(task) => step::withdraw_offer(task),
         CampaignsCommand::Activate(task) => step::activate(task),
         CampaignsCommand::Close(task) => step::take(task, &TakenStep::Plain(CampaignStep::Close), "campaigns close"),
         CampaignsCommand::Cancel(task) => step::take(task, &TakenStep::Plain(CampaignStep::Cancel), "campaigns cancel"),
@@ -378,6 +450,11 @@ pub(super) fn run(command: &CampaignsCommand) -> anyhow::Result<()> {
         CampaignsCommand::Drafts(task) => match (&task.act, &task.slug) {
             (Some(DraftsCommand::Reject(task)), _) => drafts::reject(task),
             (None, Some(slug)) => drafts::print(task, slug),
+            (None, None) => Ok(()),
+        },
+        CampaignsCommand::Handover(task) => match (&task.act, &task.slug) {
+            (Some(HandoverCommand::Settle(task)), _) => handover::settle(task),
+            (None, Some(slug)) => handover::write(task, slug),
             (None, None) => Ok(()),
         },
         CampaignsCommand::Say(task) => negotiation::say(task),

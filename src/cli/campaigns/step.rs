@@ -2,13 +2,14 @@
 
 use anyhow::bail;
 
-use super::{ActivateCampaign, OpenCampaign, StepArgs, find};
+use super::{ActivateCampaign, OpenCampaign, StepArgs, WithdrawOffer, find};
 use crate::campaigns::TakenStep;
 use crate::campaigns::operator_step::{RefusedStep, StepNote};
 use crate::cli::audit::act;
 use crate::cli::{print_line, print_lines, remedy, service, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignStep;
+use crate::domain::language::Language;
 
 pub(super) fn open(task: &OpenCampaign) -> anyhow::Result<()> {
     if task.postal.postal_address.is_none() {
@@ -20,6 +21,12 @@ pub(super) fn open(task: &OpenCampaign) -> anyhow::Result<()> {
     take(&task.step, &TakenStep::Plain(CampaignStep::Open), "campaigns open")?;
     let facts = with_live_records(&task.step.store, async |operator| service::facts(&task.service, &operator).await)?;
     print_line(&format!("Its page: {}", facts.campaign_page(task.step.slug.as_str())))
+}
+
+pub(super) fn withdraw_offer(task: &WithdrawOffer) -> anyhow::Result<()> {
+    let reasons = [(Language::English, &task.reason_en), (Language::Spanish, &task.reason_es)];
+    let reasons = reasons.map(|(language, reason)| (language, reason.clone())).into();
+    take(&task.step, &TakenStep::WithdrawOffer(reasons), "campaigns withdraw-offer")
 }
 
 pub(super) fn activate(task: &ActivateCampaign) -> anyhow::Result<()> {

@@ -2,18 +2,17 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, anyhow, bail, ensure};
 
 use super::{NewBatch, SettleBatch, with_rewards};
 use crate::cli::audit::act;
-use crate::cli::files::{beside, cannot_write, is_there, mistakes, new_file_of, put_in_place, read_text, replace};
+use crate::cli::files::{UnfinishedFile, cannot_write, is_there, mistakes, put_in_place, read_text, replace};
 use crate::cli::{print_aside, print_lines};
 use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
-use crate::private_files::folder_of;
 use crate::rewards::file::WrittenRows;
 use crate::rewards::payout::{FindBatch, FindNextBatch};
 use crate::rewards::{BatchRecord, NextBatch, PaidWithin, RewardAdmin, WhichBatch, numbered};
@@ -45,7 +44,8 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
     }
     let there = first_payout(path)?;
     // Before anything is put into a batch: whoever cannot write there is told first.
-    let (unfinished, mut file) = UnfinishedFile::beside(path, &task.store.data).with_context(|| cannot_write(path))?;
+    let (unfinished, mut file) =
+        UnfinishedFile::beside(path, &task.store.data, "payouts").with_context(|| cannot_write(path))?;
     let (lines, withheld) = with_rewards(&task.store, async |operator, now| {
         let command = "rewards batch new";
         let nothing = act(command, "no payout is left, so no file was written".to_owned(), now);
@@ -72,13 +72,13 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
         }
         file.sync_all().with_context(|| cannot_write(path))?;
         match there {
-            None => put_in_place(&unfinished.0, path).map_err(|error| match error.kind() {
+            None => put_in_place(unfinished.path(), path).map_err(|error| match error.kind() {
                 ErrorKind::AlreadyExists => {
                     anyhow!("{} was made meanwhile; give another name to write batch {id}", path.display())
                 }
                 _ => anyhow::Error::new(error).context(cannot_write(path)),
             })?,
-            Some(_) if written.has_asked_for => replace(&unfinished.0, path).with_context(|| cannot_write(path))?,
+            Some(_) if written.has_asked_for => replace(unfinished.path(), path).with_context(|| cannot_write(path))?,
             Some(_) => return Err(holds_another(path, Some(id))),
         }
         let what = format!("batch {id}, {}", written.words());
@@ -194,47 +194,6 @@ fn report(path: &Path, batch: &BatchRecord, cause: Cause, written: &WrittenRows)
         "Give the file to whoever pays, then record their answer: `unionhall rewards batch settle FILE`.".to_owned(),
     );
     lines
-}
-
-/// A file that is not finished: it goes when the work ends. Whoever works on it holds its lock.
-struct UnfinishedFile(PathBuf);
-
-impl UnfinishedFile {
-    fn beside(path: &Path, data: &Path) -> std::io::Result<(Self, File)> {
-        // What cannot be removed is in nobody's way.
-        let _left = Self::remove_left(path);
-        let unfinished = Self(beside(path, "payouts"));
-        loop {
-            let file = new_file_of(&unfinished.0, data)?;
-            // Another run may have taken it for one that was left, before it was locked. Some file systems know no locks.
-            if file.lock().is_err() || unfinished.0.exists() {
-                return Ok((unfinished, file));
-            }
-        }
-    }
-
-    /// Removes those of runs that were killed.
-    fn remove_left(path: &Path) -> std::io::Result<()> {
-        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { return Ok(()) };
-        for entry in std::fs::read_dir(folder_of(path))?.flatten() {
-            let other = entry.file_name().to_string_lossy().into_owned();
-            let rest = other.strip_prefix(&name).and_then(|rest| rest.strip_prefix(".part-"));
-            if rest.is_some_and(|rest| rest.ends_with("-payouts")) {
-                let file = File::open(entry.path())?;
-                if file.try_lock().is_ok() {
-                    std::fs::remove_file(entry.path())?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for UnfinishedFile {
-    fn drop(&mut self) {
-        // Put in its place, or never made.
-        let _gone = std::fs::remove_file(&self.0);
-    }
 }
 
 pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {

@@ -124,6 +124,15 @@ impl FileReader {
         self.required(field, wants, |value| parse(&read_text(value, 320)?))
     }
 
+    pub(super) fn optional_parsed<T>(
+        &mut self,
+        field: &'static str,
+        wants: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        self.optional(field, wants, |value| parse(value.as_str()?))
+    }
+
     pub(super) fn whole(&mut self, field: &'static str, least: u32, most: u32) -> Option<u32> {
         self.required(field, &format!("a whole number from {least} to {most}"), |value| {
             u32::try_from(value.as_integer()?).ok().filter(|number| (least..=most).contains(number))

@@ -26,12 +26,20 @@ pub struct MailingRecipient {
     pub complained: bool,
 }
 
+impl MailingRecipient {
+    /// Whether they are a member to whose mailbox mail may go.
+    pub fn is_reachable(&self, now: Timestamp) -> bool {
+        let is_over = |until: Option<Timestamp>| until.is_none_or(|until| until <= now);
+        self.state == PersonState::Member && is_over(self.undeliverable_until) && is_over(self.suppressed_until)
+    }
+}
+
 impl CampaignMail {
     /// Whether the campaign is still where such a mail says it is.
     pub fn is_timely(self, campaign: &CampaignRecord, now: Timestamp) -> bool {
         match self {
             Self::Opened => campaign.state.gathers(),
-            Self::Offer => campaign.takes_acceptances(now),
+            Self::Offer => campaign.takes_acceptances(now) || campaign.withdrawn.is_some() && campaign.state.gathers(),
             Self::Result => matches!(campaign.state, CampaignState::Closed | CampaignState::Cancelled),
         }
     }
@@ -39,22 +47,20 @@ impl CampaignMail {
     /// Whether somebody is to get it, who has not decided yet what it asks of them.
     pub fn is_for(self, campaign: &CampaignRecord, to: &MailingRecipient, now: Timestamp) -> bool {
         use ParticipationState::{Accepted, In, Passed};
-        let is_over = |until: Option<Timestamp>| until.is_none_or(|until| until <= now);
         let takes_part = match self {
             // A member who named no state may live in one that it is for.
             Self::Opened => {
                 let fits = to.us_state.is_none() || campaign.draft.is_for(to.us_state);
                 to.part.is_none() && fits && to.categories.contains(campaign.draft.category)
             }
+            Self::Offer if campaign.withdrawn.is_some() => matches!(to.part, Some(In | Accepted)),
             Self::Offer => to.part == Some(In) && campaign.offer_is_for(to.us_state),
             Self::Result => matches!(to.part, Some(In | Accepted | Passed)),
         };
         takes_part
-            && to.state == PersonState::Member
             && to.choices.wants(self.into())
             && !to.complained
-            && is_over(to.undeliverable_until)
-            && is_over(to.suppressed_until)
+            && to.is_reachable(now)
             && self.is_timely(campaign, now)
     }
 }

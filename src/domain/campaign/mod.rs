@@ -1,11 +1,14 @@
 //! Campaigns: one category, some states or all, one offer. What a campaign may do next, and the days that act by themselves.
 
+pub mod acceptance;
 pub mod bid;
 pub mod contact;
 pub mod demand;
 pub mod draft;
 mod figures_in_text;
 mod file;
+pub mod handover;
+mod improvement;
 pub mod mailing;
 pub mod mandate;
 pub mod offer;
@@ -102,6 +105,8 @@ pub enum CampaignStep {
     Open,
     Negotiate,
     Offer,
+    /// The supplier takes its offer back, or the union does.
+    WithdrawOffer,
     Activate,
     Close,
     Cancel,
@@ -146,8 +151,9 @@ impl CampaignState {
         match (self, step) {
             (Self::Draft, CampaignStep::Open) => Ok(Self::Gathering),
             (Self::Gathering, CampaignStep::Negotiate) => Ok(Self::Negotiating),
-            // A supplier may answer before anybody asked.
-            (Self::Gathering | Self::Negotiating, CampaignStep::Offer) => Ok(Self::Offered),
+            // A supplier may answer before anybody asked, and improve what it offers.
+            (Self::Gathering | Self::Negotiating | Self::Offered, CampaignStep::Offer) => Ok(Self::Offered),
+            (Self::Offered, CampaignStep::WithdrawOffer) => Ok(Self::Negotiating),
             (Self::Offered, CampaignStep::Activate) => Ok(Self::Active),
             (Self::Active, CampaignStep::Close) => Ok(Self::Closed),
             (
@@ -161,6 +167,11 @@ impl CampaignState {
     /// Whether members may count themselves in or out.
     pub const fn gathers(self) -> bool {
         matches!(self, Self::Gathering | Self::Negotiating)
+    }
+
+    /// Whether suppliers can say what they ask: until the deal starts, one that is published can be improved.
+    pub const fn takes_bids(self) -> bool {
+        matches!(self, Self::Gathering | Self::Negotiating | Self::Offered)
     }
 
     /// The mailing that begins with this state.
@@ -189,7 +200,10 @@ impl CampaignStep {
         match self {
             Self::Open => "only a draft can be opened",
             Self::Negotiate => "only one that gathers members can go into negotiation",
-            Self::Offer => "an offer is published while it gathers members or is being negotiated",
+            Self::Offer => {
+                "an offer is published while it gathers members or is being negotiated, and improved until the deal starts"
+            }
+            Self::WithdrawOffer => "only an offer that is published, and whose deal has not started, can be withdrawn",
             Self::Activate => "only one with a published offer can become active",
             Self::Close => "only an active one can be closed",
             Self::Cancel => "what is over cannot be cancelled",
@@ -320,6 +334,7 @@ pub(crate) mod tests {
             state,
             draft: CampaignDraft::parse(DRAFT).unwrap(),
             offer: None,
+            withdrawn: None,
             was_public: state != CampaignState::Draft,
             created_at: Timestamp::from_millis(0),
             active_at: None,
@@ -327,6 +342,7 @@ pub(crate) mod tests {
             terms: None,
             sheet: None,
             is_counting: false,
+            switched: None,
         }
     }
 

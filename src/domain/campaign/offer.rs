@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::LastDay;
+use super::acceptance::Handover;
 use super::bid::{Bid, RecordedBid, missed};
 use super::draft::{Benchmark, CampaignDraft};
 use super::figures_in_text::Numbers;
@@ -33,6 +34,8 @@ pub struct OfferTerms {
     pub open_until: Option<LastDay>,
     /// Where people complain about the supplier.
     pub complaints: String,
+    /// What the supplier gets of those who accept. None: the offer is of version 1.0.0, which told suppliers nothing.
+    pub handover: Option<Handover>,
     /// In every language there is.
     pub texts: Vec<(Language, OfferText)>,
 }
@@ -120,6 +123,7 @@ impl OfferTerms {
         let decide_by = file.day("decide_by");
         let open_until = file.optional_day("open_until");
         let complaints = file.parsed("complaints", COMPLAINTS, complaint_address);
+        let handover = file.optional_parsed("handover", "code or address", Handover::from_name);
         let texts = file.texts("how and details", |text| {
             for field in ["price", "exit_fee", "benchmark_price"] {
                 if text.peek().has(field) {
@@ -136,13 +140,17 @@ impl OfferTerms {
         {
             file.wrong("open_until", "it must be later than decide_by, or left out");
         }
-        Some(Self { decide_by: decide_by?, open_until, complaints: complaints?, texts: texts? })
+        let handover = Some(handover.unwrap_or(Handover::Code));
+        Some(Self { decide_by: decide_by?, open_until, complaints: complaints?, handover, texts: texts? })
     }
 
     fn written(&self) -> Value {
         let texts: Map<_, _> =
             self.texts.iter().map(|(language, text)| (language.code().to_owned(), json!(text))).collect();
-        json!({ "decide_by": self.decide_by, "open_until": self.open_until, "complaints": self.complaints, "text": texts })
+        json!({
+            "decide_by": self.decide_by, "open_until": self.open_until, "complaints": self.complaints,
+            "handover": self.handover, "text": texts,
+        })
     }
 }
 
@@ -229,7 +237,10 @@ impl Offer {
             true => TextDeal::read(&mut file).map(|deal| Deal::AsText(Box::new(deal))),
             false => ReckonedDeal::read(&mut file).map(|deal| Deal::Reckoned(Box::new(deal))),
         };
-        let terms = OfferTerms::read(&mut file);
+        let mut terms = OfferTerms::read(&mut file);
+        if let (Some(terms), Some(Deal::AsText(_))) = (&mut terms, &deal) {
+            terms.handover = None;
+        }
         file.finish(|| Some(Self { terms: terms?, deal: deal? })).ok()
     }
 

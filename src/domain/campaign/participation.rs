@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::CampaignSlug;
+use super::acceptance::AcceptanceEntry;
 use crate::domain::json::named_enum;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
@@ -52,6 +53,8 @@ pub enum BadPress {
     CustomerMissing,
     /// It is, and they are a customer already.
     AlreadyCustomer,
+    /// What they were shown is not the offer any more.
+    OfferChanged,
 }
 
 /// What a member says with a press.
@@ -61,6 +64,8 @@ pub struct PressAnswers {
     pub us_state: Option<UsState>,
     /// Whether the supplier has them as a customer now. It is not kept.
     pub is_customer: Option<bool>,
+    /// Whether they were shown the offer as it is, with what happens to their data.
+    pub agrees: bool,
 }
 
 /// A member's part in one campaign, as it is kept.
@@ -75,4 +80,13 @@ pub struct ParticipationEntry {
     /// When they last accepted the offer.
     pub accepted_at: Option<Timestamp>,
     pub changed_at: Timestamp,
+    /// What they accepted there, the oldest first.
+    pub acceptances: Vec<AcceptanceEntry>,
+}
+
+impl ParticipationEntry {
+    /// What they accept now.
+    pub fn acceptance(&self) -> Option<&AcceptanceEntry> {
+        self.acceptances.last().filter(|last| last.ended_at.is_none())
+    }
 }

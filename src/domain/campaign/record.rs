@@ -1,5 +1,7 @@
 //! A campaign as it is kept: what the operator wrote, how far it is, and what was counted last.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::demand::{BEING_COUNTED, DemandSheet, count_words};
@@ -26,6 +28,8 @@ pub struct CampaignRecord {
     pub draft: CampaignDraft,
     /// Once it is published.
     pub offer: Option<Offer>,
+    /// The offer before was withdrawn, and there is no other yet.
+    pub withdrawn: Option<Withdrawal>,
     /// Whether it was ever shown: a draft that is cancelled was not.
     pub was_public: bool,
     pub created_at: Timestamp,
@@ -37,6 +41,49 @@ pub struct CampaignRecord {
     pub sheet: Option<(Timestamp, DemandSheet)>,
     /// Members are about to be counted: what the last sheet has may be old.
     pub is_counting: bool,
+    /// Of whom the supplier says that they switched, once it says something.
+    pub switched: Option<SwitchedCount>,
+}
+
+/// Members who switched, as their supplier reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SwitchedCount {
+    /// At least so many: rounded down, and only after changes of a few.
+    pub members: u64,
+    pub as_of: Timestamp,
+}
+
+/// That an offer was withdrawn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Withdrawal {
+    pub at: Timestamp,
+    pub supplier: String,
+    /// Why, in every language.
+    pub reasons: BTreeMap<Language, String>,
+}
+
+impl Withdrawal {
+    /// As it is kept.
+    pub fn written(&self) -> String {
+        // It holds only names and texts, so it always converts to JSON.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub fn kept(text: &str) -> Option<Self> {
+        let kept: serde_json::Value = serde_json::from_str(text).ok()?;
+        let reason = |(code, reason): (&String, &serde_json::Value)| {
+            Some((Language::from_code(code)?, reason.as_str()?.to_owned()))
+        };
+        Some(Self {
+            at: kept["at"].as_str()?.parse().ok()?,
+            supplier: kept["supplier"].as_str()?.to_owned(),
+            reasons: kept["reasons"].as_object()?.iter().filter_map(reason).collect(),
+        })
+    }
+
+    pub fn reason(&self, language: Language) -> &str {
+        self.reasons.get(&language).or_else(|| self.reasons.values().next()).map_or("", String::as_str)
+    }
 }
 
 /// A demand sheet that was kept.
@@ -120,7 +167,7 @@ impl CampaignRecord {
     ) -> OpenPresses {
         let mut open = OpenPresses { presses: Vec::new(), needs_state: false, asks_whether_customer: false };
         for press in Press::ALL {
-            let after = self.press(before, press, PressAnswers { us_state, is_customer: None }, now);
+            let after = self.press(before, press, PressAnswers { us_state, is_customer: None, agrees: true }, now);
             let needs_state = after == Err(BadPress::StateMissing);
             let is_asked = after == Err(BadPress::CustomerMissing);
             if needs_state || is_asked || after.is_ok_and(|after| after != before) {
@@ -175,10 +222,10 @@ impl CampaignRecord {
             Some(_) => return Err(BadPress::OfferElsewhere),
         }
         match said.is_customer {
-            _ if !offer.is_for_new_customers() => Ok(()),
-            Some(false) => Ok(()),
-            Some(true) => Err(BadPress::AlreadyCustomer),
-            None => Err(BadPress::CustomerMissing),
+            Some(true) if offer.is_for_new_customers() => Err(BadPress::AlreadyCustomer),
+            None if offer.is_for_new_customers() => Err(BadPress::CustomerMissing),
+            _ if offer.terms.handover.is_some() && !said.agrees => Err(BadPress::OfferChanged),
+            _ => Ok(()),
         }
     }
 
@@ -242,7 +289,7 @@ impl CampaignRecord {
     pub fn result(&self) -> Option<CampaignResult<'_>> {
         let offer = self.offer.as_ref().filter(|_| !self.is_counting)?;
         let accepted = self.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted);
-        Some(CampaignResult { offer, accepted })
+        Some(CampaignResult { offer, accepted, switched: self.switched })
     }
 }
 
@@ -252,12 +299,14 @@ pub struct CampaignResult<'a> {
     pub offer: &'a Offer,
     /// At least so many.
     pub accepted: u64,
+    pub switched: Option<SwitchedCount>,
 }
 
 impl CampaignResult<'_> {
-    /// What all who accepted save against the benchmark, in whole dollars: in a year, or with one use.
+    /// What all who switched save against the benchmark, in whole dollars: in a year, or with one use. Where nobody says who did, all who
+    /// accepted.
     pub fn saved(self) -> u64 {
-        self.accepted * self.offer.saving()
+        self.switched.map_or(self.accepted, |switched| switched.members) * self.offer.saving()
     }
 
     /// "$1,200 a year".
@@ -288,14 +337,20 @@ pub struct HistoryEntry {
 }
 
 impl HistoryEntry {
+    /// What is noted for a file that was changed.
+    pub const EDITED: &str = "edited";
+
     pub fn is_edit(&self) -> bool {
-        self.from == Some(self.to)
+        self.from == Some(self.to) && self.note == Self::EDITED
     }
 
     pub fn words(&self) -> String {
         match self.from {
             None => "made".to_owned(),
-            Some(from) if from == self.to => "changed".to_owned(),
+            Some(from) if from == self.to => match self.is_edit() {
+                true => "changed".to_owned(),
+                false => "another offer".to_owned(),
+            },
             Some(from) => format!("{} to {}", from.name(), self.to.name()),
         }
     }
@@ -497,7 +552,9 @@ mod tests {
     fn members_are_counted_while_it_gathers_and_decide_once_there_is_an_offer() {
         use ParticipationState::*;
         let gathering = campaign(CampaignState::Gathering);
-        let of = |campaign: &CampaignRecord, before, what| campaign.press(before, what, PressAnswers::default(), NOW);
+        let of = |campaign: &CampaignRecord, before, what| {
+            campaign.press(before, what, PressAnswers { agrees: true, ..PressAnswers::default() }, NOW)
+        };
         for state in [CampaignState::Gathering, CampaignState::Negotiating] {
             let campaign = campaign(state);
             for before in [None, Some(In), Some(Out)] {
@@ -533,8 +590,9 @@ mod tests {
     fn accepting_ends_with_its_day_and_withdrawing_does_not() {
         use ParticipationState::*;
         let late = "2027-03-16T10:00:00Z".parse().unwrap();
-        let of =
-            |campaign: &CampaignRecord, before, what, now| campaign.press(before, what, PressAnswers::default(), now);
+        let of = |campaign: &CampaignRecord, before, what, now| {
+            campaign.press(before, what, PressAnswers { agrees: true, ..PressAnswers::default() }, now)
+        };
         let offered = offered(CampaignState::Offered);
         assert_eq!(of(&offered, Some(In), Press::Accept, late), Err(BadPress::AcceptingOver));
         assert_eq!(of(&offered, Some(Accepted), Press::Accept, late), Ok(Some(Accepted)), "again changes nothing");
@@ -553,13 +611,18 @@ mod tests {
     fn a_campaign_for_some_states_wants_one_of_them() {
         let mut some = campaign(CampaignState::Gathering);
         some.draft.states = vec![UsState::CA, UsState::OR];
-        let of = |us_state, what| some.press(None, what, PressAnswers { us_state, is_customer: None }, NOW);
+        let of =
+            |us_state, what| some.press(None, what, PressAnswers { us_state, is_customer: None, agrees: true }, NOW);
         assert_eq!(of(Some(UsState::CA), Press::In), Ok(Some(ParticipationState::In)));
         assert_eq!(of(Some(UsState::NY), Press::In), Err(BadPress::OtherState));
         assert_eq!(of(None, Press::In), Err(BadPress::StateMissing));
         assert_eq!(of(None, Press::Out), Ok(None));
         let is_in = Some(ParticipationState::In);
-        assert_eq!(some.press(is_in, Press::In, PressAnswers::default(), NOW), Ok(is_in), "again changes nothing");
+        assert_eq!(
+            some.press(is_in, Press::In, PressAnswers { agrees: true, ..PressAnswers::default() }, NOW),
+            Ok(is_in),
+            "again changes nothing"
+        );
     }
 
     #[test]
@@ -597,7 +660,12 @@ mod tests {
     fn who_an_offer_is_not_for_cannot_accept_it() {
         let here = offered_by(|bid| bid.states = vec![UsState::CA, UsState::OR]);
         let of = |us_state, what| {
-            here.press(Some(ParticipationState::In), what, PressAnswers { us_state, is_customer: None }, NOW)
+            here.press(
+                Some(ParticipationState::In),
+                what,
+                PressAnswers { us_state, is_customer: None, agrees: true },
+                NOW,
+            )
         };
         assert_eq!(of(Some(UsState::NY), Press::Accept), Err(BadPress::OfferElsewhere));
         assert_eq!(of(None, Press::Accept), Err(BadPress::StateMissing), "they are asked");
@@ -614,7 +682,9 @@ mod tests {
     #[test]
     fn an_offer_for_new_customers_asks_one_question() {
         let new = offered_by(|bid| bid.new_customers_only = true);
-        let of = |is_customer| new.press(None, Press::Accept, PressAnswers { us_state: None, is_customer }, NOW);
+        let of = |is_customer| {
+            new.press(None, Press::Accept, PressAnswers { us_state: None, is_customer, agrees: true }, NOW)
+        };
         assert_eq!(of(None), Err(BadPress::CustomerMissing));
         assert_eq!(of(Some(true)), Err(BadPress::AlreadyCustomer));
         assert_eq!(of(Some(false)), Ok(Some(ParticipationState::Accepted)));

@@ -8,6 +8,7 @@ use super::mandate::in_money;
 use super::offer::{Deal, Offer, ReckonedDeal};
 use super::price::{Fee, FeeAmount, FeePeriod, Period, Price, PriceStep};
 use super::reckoning::{Household, Reckoning};
+use super::record::{CampaignResult, SwitchedCount};
 use crate::domain::figure::grouped;
 use crate::domain::language::words::DealWords;
 use crate::domain::language::{Language, Phrase, Words};
@@ -101,6 +102,25 @@ pub fn saved_together(offer: &Offer, amount: u64, language: Language) -> String 
     let texts = &language.words().deal;
     let phrase = if offer.is_by_use() { &texts.per_use } else { &texts.per_year };
     phrase.put("amount", dollars(amount)).plain()
+}
+
+/// What a campaign reached, in a few sentences: how many accepted, how many switched as the supplier says, and what they save.
+pub fn result_words(result: CampaignResult<'_>, language: Language) -> String {
+    let words = language.words();
+    let texts = &words.campaign;
+    let mut said = vec![texts.result_text.put("members", words.members(result.accepted)).plain()];
+    let supplier = result.offer.supplier();
+    let saved = match result.switched {
+        None => Some(&texts.result_would_save),
+        Some(SwitchedCount { members, as_of }) => {
+            let phrase = if members == 0 { &texts.result_switched_few } else { &texts.result_switched };
+            let filled = phrase.put("members", words.members(members)).put("supplier", supplier);
+            said.push(filled.put("date", words.date(as_of)).plain());
+            (members > 0).then_some(&texts.result_saved)
+        }
+    };
+    said.extend(saved.map(|phrase| phrase.put("saved", result.saved_words(language)).plain()));
+    said.join(" ")
 }
 
 impl OfferWords {

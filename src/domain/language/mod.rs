@@ -13,7 +13,7 @@ use super::figure::grouped;
 use super::json::json_text;
 use super::time::Timestamp;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Language {
     #[default]
     English,

@@ -18,6 +18,7 @@ use self::lane::Lane;
 use crate::domain::api_key::KeyId;
 use crate::domain::backoff::{backoff_with_jitter, exponential_backoff};
 use crate::domain::campaign::CampaignMail;
+use crate::domain::campaign::acceptance::Reference;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::json::named_enum;
 use crate::domain::language::{Language, Phrase};
@@ -76,6 +77,8 @@ named_enum! {
         CampaignOffer = "campaign_offer",
         /// What came of it.
         CampaignResult = "campaign_result",
+        /// What somebody accepted, at once.
+        Receipt = "receipt",
     }
 }
 
@@ -110,6 +113,7 @@ impl MailKind {
             Self::CampaignOpened => &words.campaign_opened_subject,
             Self::CampaignOffer => &words.campaign_offer_subject,
             Self::CampaignResult => &words.campaign_result_subject,
+            Self::Receipt => &words.receipt_subject,
         }
     }
 }
@@ -127,6 +131,7 @@ pub enum MailAbout {
     SignUp(SignUpRef),
     SignIn(SignInRef),
     Campaign(CampaignNews),
+    Receipt(Receipt),
 }
 
 /// A campaign as it is when the mail goes, and the recipient.
@@ -135,6 +140,16 @@ pub struct CampaignNews {
     pub mail: CampaignMail,
     pub campaign: Arc<CampaignRecord>,
     pub person: PersonRef,
+}
+
+/// What somebody accepted, as it is when the mail goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    pub campaign: Arc<CampaignRecord>,
+    pub person: PersonRef,
+    /// By which the supplier knows it.
+    pub reference: Reference,
+    pub accepted_at: Timestamp,
 }
 
 /// A mail that a worker has taken to send.

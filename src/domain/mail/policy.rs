@@ -82,7 +82,7 @@ impl MailFacts {
                 self.person == PersonState::Invited || self.sign_in_used || is_over(self.sign_in_expires_at)
             }
             // `CampaignMail::is_for` decides about these.
-            MailKind::CampaignOpened | MailKind::CampaignOffer | MailKind::CampaignResult => false,
+            MailKind::CampaignOpened | MailKind::CampaignOffer | MailKind::CampaignResult | MailKind::Receipt => false,
         };
         of_its_kind
             || self.sign_up.is_some_and(|state| state != SignUpState::Pending)

@@ -18,6 +18,13 @@ pub struct Notice {
     pub hash: Arc<str>,
 }
 
+impl Notice {
+    pub fn of(words: &str) -> Self {
+        let digest = ring::digest::digest(&ring::digest::SHA256, words.as_bytes());
+        Self { words: words.into(), hash: base32::text::<HASH>(digest.as_ref()).into() }
+    }
+}
+
 /// The notice of a union, in each language.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Notices([Notice; Language::ALL.len()]);
@@ -27,8 +34,7 @@ impl Notices {
         Self(Language::ALL.map(|language| {
             let words = &language.words().notice.words;
             let words = words.put("union", union).put("own_page", format_args!("{join_site}/me")).plain();
-            let digest = ring::digest::digest(&ring::digest::SHA256, words.as_bytes());
-            Notice { words: words.into(), hash: base32::text::<HASH>(digest.as_ref()).into() }
+            Notice::of(&words)
         }))
     }
 

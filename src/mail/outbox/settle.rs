@@ -1,6 +1,6 @@
 //! Records the outcome of an attempt to send a mail.
 
-use crate::domain::mail::{DueMail, MailAbout, MailKind, MailOutcome, UNDELIVERABLE_FOR};
+use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind, MailOutcome, Receipt, UNDELIVERABLE_FOR};
 use crate::domain::time::Timestamp;
 use crate::mail::sources;
 use crate::mail::sources::SourceEvent;
@@ -53,7 +53,9 @@ impl Unit for Settle {
                     MailAbout::SignIn(sign_in) => {
                         (reject!("(SELECT person_id FROM sign_ins WHERE id = $1)"), sign_in.id.0)
                     }
-                    MailAbout::Campaign(news) => (reject!("$1"), news.person.id),
+                    MailAbout::Campaign(CampaignNews { person, .. }) | MailAbout::Receipt(Receipt { person, .. }) => {
+                        (reject!("$1"), person.id)
+                    }
                 };
                 sql.execute(reject, values![about, self.now.plus(UNDELIVERABLE_FOR)]).await?;
                 if let MailAbout::SignUp(_) = self.mail.about {

@@ -93,6 +93,8 @@ pub(super) fn sent(proposal: &Proposal) -> Value {
             offer.insert(here.to_owned(), value);
         }
     }
+    // That is the operator's to choose.
+    offer.remove("handover");
     offer.retain(|_, value| !value.is_null());
     Value::Object(offer)
 }
@@ -121,6 +123,9 @@ impl ProposeOfferRequest {
         if !offer.contains_key("bid") {
             wrong
                 .push("bid: it is missing; write the number of a bid, which recordBid and getCampaign name".to_owned());
+        }
+        if offer.remove("handover").is_some() {
+            wrong.push("handover: the operator chooses what the supplier gets; leave it out".to_owned());
         }
         let read = Proposal::sent(&offer);
         wrong.extend(read.as_ref().err().into_iter().flat_map(|BadFile(mistakes)| mistakes.clone()));

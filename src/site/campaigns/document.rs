@@ -5,6 +5,7 @@ use hyper::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_LANGUAGE, HeaderValu
 use hyper::{Request, StatusCode};
 use serde::Serialize;
 
+use crate::domain::campaign::acceptance::Handover;
 use crate::domain::campaign::offer::{Deal, Offer};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::wording::OfferWords;
@@ -12,6 +13,7 @@ use crate::domain::campaign::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::category::Category;
 use crate::domain::json::True;
 use crate::domain::language::Language;
+use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
@@ -51,7 +53,11 @@ struct ListedCampaign<'a> {
 struct ListedResult {
     /// Members who had accepted at the last count, rounded as `in` is.
     accepted: u64,
-    /// What they save together against the benchmark, in dollars; in a year, or with one use where the offer's figures are per use.
+    /// Of them, those of whom the supplier says that they switched, rounded alike; null until it says something.
+    switched: Option<u64>,
+    /// When that was counted.
+    as_of: Option<Timestamp>,
+    /// What those who switched, or as long as that is unknown those who accepted, save together against the benchmark, in dollars; in a year, or with one use where the offer's figures are per use.
     annual_saving: u64,
 }
 
@@ -81,6 +87,8 @@ struct ListedOffer<'a> {
     open_until: Option<LastDay>,
     details: Option<&'a str>,
     how: Option<&'a str>,
+    /// What the supplier gets of who accepts: code or address. Null: the offer is of version 1.0.0.
+    handover: Option<Handover>,
 }
 
 #[derive(Serialize)]
@@ -124,7 +132,12 @@ fn listed<'a>(campaign: &'a CampaignRecord, site: &str, language: Language) -> L
         members_in: campaign.counted_in(),
         gather_until: campaign.draft.gather_until,
         offer: campaign.offer.as_ref().map(|offer| listed_offer(offer, language)),
-        result: result.map(|result| ListedResult { accepted: result.accepted, annual_saving: result.saved() }),
+        result: result.map(|result| ListedResult {
+            accepted: result.accepted,
+            switched: result.switched.map(|switched| switched.members),
+            as_of: result.switched.map(|switched| switched.as_of),
+            annual_saving: result.saved(),
+        }),
     }
 }
 
@@ -164,5 +177,6 @@ fn listed_offer(offer: &Offer, language: Language) -> ListedOffer<'_> {
         open_until: offer.terms.open_until,
         details: text.and_then(|text| text.details.as_deref()),
         how: text.and_then(|text| text.how.as_deref()),
+        handover: offer.terms.handover,
     }
 }

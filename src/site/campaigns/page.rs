@@ -7,10 +7,9 @@ use hyper::{Request, StatusCode};
 use crate::campaigns::Pressed;
 use crate::campaigns::public::PublicCampaigns;
 use crate::domain::campaign::CampaignSlug;
-use crate::domain::campaign::participation::{BadPress, ParticipationState, Press, PressAnswers};
+use crate::domain::campaign::participation::{BadPress, ParticipationEntry, ParticipationState, Press, PressAnswers};
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::language::Phrase;
-use crate::domain::language::words::CampaignWords;
+use crate::domain::language::{Phrase, Words};
 use crate::domain::person::PersonState;
 use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
@@ -19,6 +18,10 @@ use crate::site::own_page::done_word;
 use crate::site::own_page::session::{Session, keep_apart, look_if_any, sign_in_for, take_any};
 use crate::site::view::{self, CampaignReader, CampaignView, JoinForm, MemberPart, Outcome};
 use crate::site::{PageResult, Visit, field, join as join_page};
+
+/// What a member presses to say that what they accepted did not work, or works now.
+const TROUBLE: &str = "trouble";
+const TROUBLE_OVER: &str = "trouble-over";
 
 /// The campaign of an address, among those that everybody may see.
 struct Found {
@@ -44,8 +47,15 @@ impl Found {
 }
 
 /// What a page says after a press, by the word in its address; a word that anybody can write is believed as far as it is true.
-fn done<'a>(words: &'a CampaignWords, query: &str, state: Option<ParticipationState>) -> Option<&'a Phrase> {
-    match (Press::from_name(done_word(query)?)?, state) {
+fn done<'a>(words: &'a Words, query: &str, part: Option<&ParticipationEntry>) -> Option<&'a Phrase> {
+    let (word, state) = (done_word(query)?, part.map(|part| part.state));
+    let trouble = part.and_then(ParticipationEntry::acceptance).map(|acceptance| acceptance.trouble_at.is_some());
+    let words = match (word, trouble) {
+        (TROUBLE, Some(true)) => return Some(&words.handover.done_trouble),
+        (TROUBLE_OVER, Some(false)) => return Some(&words.handover.done_trouble_over),
+        _ => &words.campaign,
+    };
+    match (Press::from_name(word)?, state) {
         (Press::In, Some(ParticipationState::In)) => Some(&words.done_in),
         (Press::Out, None | Some(ParticipationState::Out)) => Some(&words.done_out),
         (Press::Accept, Some(ParticipationState::Accepted)) => Some(&words.done_accept),
@@ -62,7 +72,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let part = session.as_ref().and_then(|session| part_of(session, &found.slug));
     let done = session.as_ref().and_then(|_| {
         let query = request.uri().query().unwrap_or_default();
-        done(&visit.words().campaign, query, part)
+        done(visit.words(), query, part)
     });
     let notes = Notes { done: done.map(Phrase::as_str), refused: None };
     Ok(page(visit, StatusCode::OK, found.campaign(visit)?, session.as_ref(), notes))
@@ -91,7 +101,21 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     if us_state.is_none() && !typed.is_empty() {
         return refuse(StatusCode::BAD_REQUEST, words.mistake.state.as_str());
     }
-    let Some(pressed) = field(&fields, "press").and_then(|name| Press::from_name(&name)) else {
+    let (app, nonce) = (visit.app(), &session.cookie.nonce);
+    let is_on_own_page = field(&fields, "from").as_deref() == Some("me");
+    let pressed_at = |done: &str| match is_on_own_page {
+        true => visit.redirect(&format!("/me?done=campaign#campaign-{}", found.slug)),
+        false => visit.redirect(&format!("/campaigns/{}?done={done}", found.slug)),
+    };
+    let name = field(&fields, "press").unwrap_or_default();
+    if let TROUBLE | TROUBLE_OVER = &*name {
+        let works = name == TROUBLE_OVER;
+        return match visit.stored(app.campaigns.say_trouble(nonce, &found.slug, works, visit.now.time).await)? {
+            true => Ok(pressed_at(&name)),
+            false => refuse(StatusCode::CONFLICT, words.handover.refused_trouble.as_str()),
+        };
+    }
+    let Some(pressed) = Press::from_name(&name) else {
         return refuse(StatusCode::BAD_REQUEST, words.mistake.not_whole.as_str());
     };
     // "yes" is told why, and kept nowhere.
@@ -100,13 +124,10 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         Some("no") => Some(false),
         _ => None,
     };
-    let said = PressAnswers { us_state, is_customer };
-    let nonce = &session.cookie.nonce;
-    match visit.stored(visit.app().campaigns.press(nonce, &found.slug, pressed, said, visit.now.time).await)? {
-        Pressed::Done(_) if field(&fields, "from").as_deref() == Some("me") => {
-            Ok(visit.redirect(&format!("/me?done=campaign#campaign-{}", found.slug)))
-        }
-        Pressed::Done(_) => Ok(visit.redirect(&format!("/campaigns/{}?done={}", found.slug, pressed.name()))),
+    let said = PressAnswers { us_state, is_customer, agrees: false };
+    let agreed = (field(&fields, "offer").unwrap_or_default(), visit.reader.language);
+    match visit.stored(app.campaigns.press(nonce, &found.slug, pressed, said, agreed, visit.now.time).await)? {
+        Pressed::Done(_) => Ok(pressed_at(pressed.name())),
         Pressed::Refused(why) => {
             let status = match why {
                 BadPress::StateMissing
@@ -114,9 +135,11 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
                 | BadPress::OfferElsewhere
                 | BadPress::CustomerMissing
                 | BadPress::AlreadyCustomer => StatusCode::BAD_REQUEST,
-                BadPress::CountingOver | BadPress::NoOffer | BadPress::AcceptingOver | BadPress::Over => {
-                    StatusCode::CONFLICT
-                }
+                BadPress::CountingOver
+                | BadPress::NoOffer
+                | BadPress::AcceptingOver
+                | BadPress::Over
+                | BadPress::OfferChanged => StatusCode::CONFLICT,
             };
             let chosen = session.file.person.answers.us_state.or(us_state);
             refuse(status, &view::refusal(words, campaign, why, chosen))
@@ -163,12 +186,12 @@ fn page(
     let reader = match session {
         None => CampaignReader::Stranger,
         Some(session) if session.file.person.state != PersonState::Member => CampaignReader::Left,
-        Some(session) => CampaignReader::Member(MemberPart {
-            token: &token,
-            state: part_of(session, campaign.slug()),
-            us_state: session.file.person.answers.us_state,
-            hears_of: session.file.person.hears_of(),
-        }),
+        Some(session) => CampaignReader::Member(MemberPart::of(
+            &token,
+            part_of(session, campaign.slug()),
+            session.file.person.answers.us_state,
+            session.file.person.hears_of(),
+        )),
     };
     let Notes { done, refused } = notes;
     let view = CampaignView { campaign, reader, done, refused };
@@ -179,6 +202,6 @@ fn page(
     answer
 }
 
-fn part_of(session: &Session, slug: &CampaignSlug) -> Option<ParticipationState> {
-    session.file.participations.iter().find(|part| part.campaign == *slug).map(|part| part.state)
+fn part_of<'a>(session: &'a Session, slug: &CampaignSlug) -> Option<&'a ParticipationEntry> {
+    session.file.participations.iter().find(|part| part.campaign == *slug)
 }

@@ -214,9 +214,9 @@ async fn own_page(
     let person = &file.person;
     let for_them = public.for_member(person.answers.us_state, person.answers.chosen(), &file.participations);
     let hears_of = person.hears_of();
-    let part = |state| MemberPart { token: &token, state, us_state: person.answers.us_state, hears_of };
+    let part = |part| MemberPart::of(&token, part, person.answers.us_state, hears_of);
     let campaigns: Vec<_> =
-        for_them.into_iter().take(MOST_CAMPAIGNS).map(|(campaign, state)| (campaign, part(state))).collect();
+        for_them.into_iter().take(MOST_CAMPAIGNS).map(|(campaign, entry)| (campaign, part(entry))).collect();
     let (campaigns, rewarded, token) = (&campaigns[..], &rewarded[..], &token[..]);
     let view = OwnView { file, token, campaigns, rewarded, done, refused, times, sign_ups_paused };
     let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::campaign::{CampaignCard, open, strip};
+use super::campaign::{CampaignCard, newest_result, open, strip};
 use super::{Frame, days_to_confirm, rendered};
 use crate::domain::answers::TypedAnswers;
 use crate::domain::campaign::CampaignSlug;
@@ -48,6 +48,8 @@ struct JoinPage<'a> {
     form: &'a JoinForm,
     campaign: Option<&'a str>,
     strip: Vec<CampaignCard<'a>>,
+    /// The newest result.
+    newest: Option<CampaignCard<'a>>,
     code: Option<&'a str>,
     unknown_code: bool,
     /// It is one reader's, and no search engine's.
@@ -200,6 +202,7 @@ pub fn join(
             form,
             campaign: campaign.and_then(|campaign| campaign.draft.text(page.language)).map(|text| text.title.as_str()),
             strip: strip(page, campaigns),
+            newest: newest_result(page, campaigns),
             code: match invited_by {
                 InvitedBy::Code(code) => Some(code),
                 InvitedBy::Nobody | InvitedBy::Unknown => None,

@@ -4,12 +4,21 @@ use crate::campaigns::TakenStep;
 use crate::campaigns::operator_step::{StepNote, read_note, read_reason};
 use crate::domain::campaign::record::CampaignDetails;
 use crate::domain::campaign::{CampaignState, CampaignStep};
+use crate::domain::language::Language;
 use crate::site::operator::session::{AskedReason, OperatorVisit, Question};
 use crate::site::{PageResult, field, field_is};
 
 /// What a form calls the reasons that are signed for an offer.
 pub(super) const OUTSIDE: &str = "outside-mandate";
 pub(super) const FIGURES: &str = "figures-checked";
+
+/// And why an offer is withdrawn, for members.
+pub(super) const fn reason_field(language: Language) -> &'static str {
+    match language {
+        Language::English => "reason-en",
+        Language::Spanish => "reason-es",
+    }
+}
 
 /// A step that is asked about.
 pub(super) struct AskedStep {
@@ -52,7 +61,8 @@ pub(super) async fn take(
     };
     says.insert(0, format!("It is {} now.", state.name()));
     let concerns_nobody = state == CampaignState::Draft && taken.step() == CampaignStep::Cancel;
-    says.extend((after.mailed_about().is_some() && !concerns_nobody).then(|| match mails {
+    let is_news = after.mailed_about().is_some() || taken.step() == CampaignStep::WithdrawOffer;
+    says.extend((is_news && !concerns_nobody).then(|| match mails {
         true => "Those whom it concerns are mailed, if they want such mail.".to_owned(),
         false => "Nobody is mailed about it, as you asked.".to_owned(),
     }));
@@ -70,6 +80,10 @@ pub(super) async fn take(
         button,
     };
     found.require_sure(&question, sent.fields)?;
+    if let TakenStep::WithdrawOffer(reasons) = &mut taken {
+        let reason = |language| field(sent.fields, reason_field(language)).and_then(|text| read_reason(&text).ok());
+        reasons.extend(Language::ALL.into_iter().filter_map(|language| Some((language, reason(language)?))));
+    }
     if let TakenStep::Offer(publication) = &mut taken {
         // Of those that were asked for alone; each was read before.
         let asks = |name| reasons.iter().any(|asked| asked.name == name);

@@ -148,7 +148,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         in_the_way,
         bids: shown(&bids, campaign, can_publish),
         has_mandate: campaign.draft.mandate.is_some(),
-        takes_bids: campaign.state.gathers() && lacks.is_none(),
+        takes_bids: campaign.state.takes_bids() && lacks.is_none(),
         lacks,
         drafts: drafts.collect(),
         rounds: rounds.iter().rev().take(MOST_ROUNDS).collect(),

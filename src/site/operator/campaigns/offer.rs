@@ -7,16 +7,17 @@ use super::asked_step::{AskedStep, FIGURES, OUTSIDE, SentStep, take};
 use super::{HERE, missing, slug_of};
 use crate::campaigns::TakenStep;
 use crate::campaigns::bids::ListBids;
+use crate::campaigns::operator_step::{STANDS, ends};
 use crate::campaigns::records::FindCampaign;
 use crate::domain::campaign::bid::RecordedBid;
 use crate::domain::campaign::offer::{Offer, Proposal, Publication, Unsigned};
 use crate::domain::campaign::record::{CampaignDetails, CampaignRecord};
 use crate::domain::campaign::wording::{BidWords, offer_facts};
-use crate::domain::campaign::{BadFile, CampaignStep};
+use crate::domain::campaign::{BadFile, CampaignState, CampaignStep};
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
-use crate::site::operator::form::{Form, FormField, FormPage, FormPart, Reads, Typed};
+use crate::site::operator::form::{Form, FormField, FormPage, FormPart, Input, Reads, Typed};
 use crate::site::operator::session::{AskedReason, OperatorVisit};
 use crate::site::view::operator::title;
 use crate::site::{PageResult, Visit, field, field_is};
@@ -32,6 +33,12 @@ pub(super) fn asked(
 ) -> Result<AskedStep, BadFile> {
     let offer = Offer::of(&campaign.draft, bids, &proposal, now)?;
     let Unsigned { outside, figures } = offer.unsigned(&campaign.draft);
+    let replaced = campaign.offer.as_ref().filter(|_| campaign.state == CampaignState::Offered);
+    let says = match replaced.map(|replaced| offer.worse_than(replaced)).as_deref() {
+        None => "Members accept or pass. Until the deal starts, you can replace it or withdraw it.".to_owned(),
+        Some([]) => STANDS.to_owned(),
+        Some(worse) => ends(worse),
+    };
     let reasons = [
         AskedReason {
             name: OUTSIDE,
@@ -53,7 +60,7 @@ pub(super) fn asked(
         taken: TakenStep::Offer(Box::new(Publication { proposal, outside_mandate: None, figures_checked: None })),
         command: "campaigns offer",
         title: format!("Publish this offer of {}?", campaign.slug()),
-        says: vec!["Members accept or pass. A published offer cannot be changed.".to_owned()],
+        says: vec![says],
         reasons: reasons.into_iter().filter(|reason| !reason.points.is_empty()).collect(),
         button: "Publish it",
     })
@@ -64,13 +71,19 @@ fn facts(offer: &Offer) -> Vec<(String, Vec<(String, String)>)> {
     let days = (offer.terms.decide_by, offer.terms.open_until);
     let of = |language: Language| {
         let facts = offer_facts(offer, language, days, true);
-        let facts = facts.into_iter().map(|fact| (fact.label.to_string(), fact.value)).collect();
+        let mut facts: Vec<_> = facts.into_iter().map(|fact| (fact.label.to_string(), fact.value)).collect();
+        let told = offer.consent(language).map(|notice| notice.words.to_string());
+        facts.extend(told.map(|told| (language.words().handover.above_button.to_string(), told)));
         (language.words().site.language.to_string(), facts)
     };
     Language::ALL.map(of).into()
 }
 
 fn offer_form(typed: Typed) -> Form {
+    let handover = Input::Choice(vec![
+        ("code".to_owned(), "A code of each member who accepts, and nothing else".to_owned()),
+        ("address".to_owned(), "The email address and state of each member who accepts".to_owned()),
+    ]);
     let days = vec![
         FormField::day("decide_by", "Members decide by").hint("The last day, everywhere in the US."),
         FormField::day("open_until", "Open to others until (optional)")
@@ -78,6 +91,9 @@ fn offer_form(typed: Typed) -> Form {
         FormField::line("complaints", "Complaints go to")
             .wide()
             .hint("An email address, or a page that begins with https://"),
+        FormField::new("handover", "What the supplier gets", handover, Reads::Text)
+            .wide()
+            .hint("Each member reads it above the button, and it is kept with what they accept."),
     ];
     let mut parts = vec![FormPart::new("", "The offer", "", days)];
     for language in Language::ALL {

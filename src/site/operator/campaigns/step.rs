@@ -1,8 +1,10 @@
 //! A step of a campaign: asked about with everything that it means, and taken once the operator is sure.
 
+use std::collections::BTreeMap;
+
 use hyper::Request;
 
-use super::asked_step::{AskedStep, SentStep, take};
+use super::asked_step::{AskedStep, SentStep, reason_field, take};
 use super::{HERE, missing, offer, slug_of};
 use crate::campaigns::TakenStep;
 use crate::campaigns::bids::ListBids;
@@ -12,14 +14,16 @@ use crate::campaigns::records::FindCampaign;
 use crate::domain::campaign::offer::Proposal;
 use crate::domain::campaign::record::CampaignDetails;
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
+use crate::domain::language::Language;
 use crate::http::request::body::SentBody;
-use crate::site::operator::session::OperatorVisit;
+use crate::site::operator::session::{AskedReason, OperatorVisit};
 use crate::site::{PageResult, Visit, field, field_is};
 
 /// The steps that a button asks for; an offer is published from its draft or its bid.
-const BUTTON_STEPS: [(CampaignStep, &str, &str); 5] = [
+const BUTTON_STEPS: [(CampaignStep, &str, &str); 6] = [
     (CampaignStep::Open, "open", "Open it to members…"),
     (CampaignStep::Negotiate, "negotiate", "Begin to negotiate…"),
+    (CampaignStep::WithdrawOffer, "withdraw-offer", "Withdraw the offer…"),
     (CampaignStep::Activate, "activate", "The deal has started…"),
     (CampaignStep::Close, "close", "Close it…"),
     (CampaignStep::Cancel, "cancel", "Cancel it…"),
@@ -51,7 +55,14 @@ pub(super) fn steps(file: &CampaignDetails) -> (Vec<(&'static str, &'static str,
         step => campaign.state.after(*step).is_ok(),
     };
     let possible = BUTTON_STEPS.iter().filter(|(step, ..)| is_possible(step));
-    (possible.map(|(step, name, label)| (*name, *label, *step == CampaignStep::Cancel)).collect(), in_the_way)
+    (
+        possible
+            .map(|(step, name, label)| {
+                (*name, *label, matches!(step, CampaignStep::Cancel | CampaignStep::WithdrawOffer))
+            })
+            .collect(),
+        in_the_way,
+    )
 }
 
 pub async fn step(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -134,6 +145,29 @@ fn plain_step(found: &OperatorVisit<'_>, slug: &CampaignSlug, step: &str) -> Pag
             let (title, button) = (format!("Has the deal of {slug} started?"), "It has started");
             let plain = plain(CampaignStep::Activate, "campaigns activate", "", &[], button);
             AskedStep { taken: TakenStep::Activate(terms), title, says, ..plain }
+        }
+        "withdraw-offer" => {
+            let says = [
+                "Members stay in, and their acceptances end. They read the reason on its page, and it is mailed to those who are in or accepted.",
+            ];
+            let reasons = Language::ALL.map(|language| AskedReason {
+                name: reason_field(language),
+                heading: "",
+                label: match language {
+                    Language::English => "Why, in English",
+                    Language::Spanish => "Why, in Spanish",
+                },
+                hint: "Members read it.",
+                points: Vec::new(),
+            });
+            let plain = plain(
+                CampaignStep::WithdrawOffer,
+                "campaigns withdraw-offer",
+                "Withdraw the offer of",
+                &says,
+                "Withdraw it",
+            );
+            AskedStep { taken: TakenStep::WithdrawOffer(BTreeMap::new()), reasons: reasons.into(), ..plain }
         }
         "close" => plain(
             CampaignStep::Close,

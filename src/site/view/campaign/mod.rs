@@ -5,10 +5,14 @@ mod phrases;
 use askama::Template;
 
 pub use self::phrases::refusal;
-use self::phrases::{day, fits, offer_places, places, result, said, short, stands, step};
+use self::phrases::{
+    code, consent, day, ended, fits, offer_places, order, places, result, said, short, stands, step, trouble,
+    withdrawing, withdrawn,
+};
 use super::{Frame, rendered};
+use crate::domain::campaign::acceptance::{AcceptanceEntry, Handover};
 use crate::domain::campaign::offer::Offer;
-use crate::domain::campaign::participation::{ParticipationState, Press};
+use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState, Press};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::wording::{OfferFact, offer_facts};
 use crate::domain::campaign::{CampaignMail, CampaignState};
@@ -35,9 +39,23 @@ pub struct MemberPart<'a> {
     /// What every form carries.
     pub token: &'a str,
     pub state: Option<ParticipationState>,
+    /// What they accepted last.
+    pub acceptance: Option<&'a AcceptanceEntry>,
     pub us_state: Option<UsState>,
     /// The bills that they are mailed about when a campaign opens.
     pub hears_of: CategorySet,
+}
+
+impl<'a> MemberPart<'a> {
+    pub fn of(
+        token: &'a str,
+        part: Option<&'a ParticipationEntry>,
+        us_state: Option<UsState>,
+        hears_of: CategorySet,
+    ) -> Self {
+        let (state, acceptance) = (part.map(|part| part.state), part.and_then(|part| part.acceptances.last()));
+        Self { token, state, acceptance, us_state, hears_of }
+    }
 }
 
 /// Where a member's part is shown.
@@ -69,6 +87,18 @@ pub(super) struct PartView<'a> {
     pub(super) token: &'a str,
     pub(super) from_own_page: bool,
     pub(super) said: Option<&'static str>,
+    /// The code or reference of who accepted, and what it is called.
+    pub(super) code: Option<(&'static str, String)>,
+    /// What is done with it, and what the supplier says.
+    pub(super) order: Vec<String>,
+    /// What withdrawing ends.
+    pub(super) withdrawing: Option<String>,
+    /// What is said of an order that failed: why, what is pressed, its label.
+    pub(super) trouble: Option<(String, &'static str, &'static str)>,
+    /// What happens to the data of who accepts, and what the supplier pays: above the button.
+    pub(super) consent: Vec<String>,
+    /// Names what they agree to.
+    pub(super) offer_mark: String,
     /// What to do to get the deal, for who accepted it.
     pub(super) how: Option<&'a str>,
     pub(super) other_state: Option<Filling>,
@@ -117,10 +147,15 @@ impl<'a> PartView<'a> {
         let words = &page.words.campaign;
         let open = campaign.open_presses(part.state, part.us_state, page.now);
         let named = part.us_state.filter(|state| !campaign.draft.is_for(Some(*state)));
+        let offer = campaign.offer.as_ref();
+        let gives_address = offer.is_some_and(|offer| offer.terms.handover == Some(Handover::Address));
+        let accepted = part.acceptance.filter(|acceptance| acceptance.ended_at.is_none()).zip(offer);
+        let can_accept = offer.filter(|_| open.presses.contains(&Press::Accept));
         let button = |press: Press| {
             let (label, is_first) = match press {
                 Press::In => (&words.count_in, true),
                 Press::Out => (&words.count_out, false),
+                Press::Accept if gives_address => (&page.words.handover.accept_address, true),
                 Press::Accept => (&words.accept, true),
                 Press::Pass if part.state == Some(ParticipationState::Accepted) => (&words.withdraw, false),
                 Press::Pass => (&words.pass, false),
@@ -133,6 +168,17 @@ impl<'a> PartView<'a> {
             said: said(page.words, campaign, part.state, page.now)
                 .filter(|_| part.state.is_some() || place == PartPlace::CampaignPage)
                 .map(Phrase::as_str),
+            code: accepted.map(|(acceptance, _)| code(page.words, acceptance)),
+            order: match accepted {
+                Some((acceptance, offer)) => order(page.words, acceptance, offer),
+                None => ended(page.words, part.acceptance).into_iter().collect(),
+            },
+            withdrawing: accepted
+                .filter(|_| open.presses.contains(&Press::Pass))
+                .map(|(acceptance, offer)| withdrawing(page.words, acceptance, offer)),
+            trouble: accepted.map(|(acceptance, offer)| trouble(page.words, acceptance, offer)),
+            consent: can_accept.map(|offer| consent(page.language, offer)).unwrap_or_default(),
+            offer_mark: can_accept.map(|offer| offer.mark(page.language)).unwrap_or_default(),
             how: campaign.how(page.language).filter(|_| part.state == Some(ParticipationState::Accepted)),
             other_state: named.map(|state| {
                 let places = places(page.words, campaign);
@@ -203,6 +249,7 @@ struct CampaignPage<'a> {
     done: Option<&'a str>,
     refused: Option<&'a str>,
     stands: String,
+    withdrawn: Option<String>,
     step: &'static Phrase,
     /// While it gathers.
     until: Option<String>,
@@ -240,6 +287,7 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
             done,
             refused,
             stands: stands(page.words, campaign, page.now),
+            withdrawn: withdrawn(page.language, campaign),
             step: step(page.words, campaign.state),
             until: (campaign.state == CampaignState::Gathering).then(|| day(page.words, campaign.draft.gather_until)),
             // Of what was given up only what it was about.
@@ -294,4 +342,11 @@ pub(super) fn open(listed: &[CampaignRecord]) -> impl Iterator<Item = &CampaignR
 /// The first of them, each in a line on the page to join on.
 pub(super) fn strip<'a>(page: Frame<'a>, listed: &'a [CampaignRecord]) -> Vec<CampaignCard<'a>> {
     open(listed).take(IN_STRIP).map(|campaign| CampaignCard::of(page, campaign)).collect()
+}
+
+/// The newest result in which somebody accepted: the newest that was closed comes first.
+pub(super) fn newest_result<'a>(page: Frame<'a>, listed: &'a [CampaignRecord]) -> Option<CampaignCard<'a>> {
+    let closed = |campaign: &&CampaignRecord| campaign.state == CampaignState::Closed;
+    let is_reached = |campaign: &&CampaignRecord| campaign.result().is_some_and(|result| result.accepted > 0);
+    listed.iter().filter(closed).find(is_reached).map(|campaign| CampaignCard::of(page, campaign))
 }

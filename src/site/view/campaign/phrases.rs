@@ -1,8 +1,10 @@
 //! Campaigns in words: how far one is, what a member's part in it is, why a press changed nothing.
 
+use crate::domain::campaign::acceptance::{AcceptanceEntry, Ended, Handover, OrderStatus, SupplierReport};
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::{BadPress, ParticipationState, Press, PressAnswers};
 use crate::domain::campaign::record::{CampaignRecord, OpenPresses};
+use crate::domain::campaign::wording::{OfferWords, result_words};
 use crate::domain::campaign::{CampaignState, LastDay};
 use crate::domain::language::{Language, Phrase, Words};
 use crate::domain::time::Timestamp;
@@ -38,7 +40,7 @@ pub(super) fn fits(
     if open.presses.contains(&Press::Accept) {
         return (!open.needs_state && !open.asks_whether_customer).then(|| texts.offer_fits.to_string());
     }
-    let said = PressAnswers { us_state: part.us_state, is_customer: None };
+    let said = PressAnswers { us_state: part.us_state, is_customer: None, agrees: true };
     let why = campaign.press(part.state, Press::Accept, said, now).err()?;
     let state = part.us_state.filter(|_| why == BadPress::OfferElsewhere)?;
     let elsewhere = match part.hears_of.contains(campaign.draft.category) {
@@ -94,6 +96,14 @@ pub(super) fn stands(words: &'static Words, campaign: &CampaignRecord, now: Time
     text.put("date", date).plain()
 }
 
+/// That the offer was withdrawn, by whom and why, until there is another.
+pub(super) fn withdrawn(language: Language, campaign: &CampaignRecord) -> Option<String> {
+    let withdrawn = campaign.withdrawn.as_ref()?;
+    let words = language.words();
+    let text = words.handover.withdrawn.put("supplier", &withdrawn.supplier).put("date", words.date(withdrawn.at));
+    Some(text.put("reason", withdrawn.reason(language)).plain())
+}
+
 /// What was reached, once it is closed.
 pub(super) fn result(language: Language, campaign: &CampaignRecord) -> Option<String> {
     if campaign.state != CampaignState::Closed {
@@ -104,10 +114,7 @@ pub(super) fn result(language: Language, campaign: &CampaignRecord) -> Option<St
         None if campaign.is_counting => words.campaign.result_counting.to_string(),
         None => return None,
         Some(result) if result.accepted == 0 => words.campaign.result_few.to_string(),
-        Some(result) => {
-            let text = words.campaign.result_text.put("members", words.members(result.accepted));
-            text.put("saved", result.saved_words(language)).plain()
-        }
+        Some(result) => result_words(result, language),
     })
 }
 
@@ -132,6 +139,78 @@ pub(super) fn said(
     })
 }
 
+/// The code to order with, or the reference of who has their address sent, and what it is called.
+pub(super) fn code(words: &'static Words, acceptance: &AcceptanceEntry) -> (&'static str, String) {
+    let label = match acceptance.handover {
+        Handover::Code => &words.handover.your_code,
+        Handover::Address => &words.handover.your_reference,
+    };
+    (label.as_str(), acceptance.reference.to_string())
+}
+
+/// What the supplier gets, what it says of the order, and what the member says.
+pub(super) fn order(words: &'static Words, acceptance: &AcceptanceEntry, offer: &Offer) -> Vec<String> {
+    let texts = &words.handover;
+    let reference = acceptance.reference;
+    let of_supplier = |phrase: &'static Phrase| phrase.put("supplier", offer.supplier());
+    let mut lines = vec![match (acceptance.handover, acceptance.handed_over_at) {
+        (Handover::Code, _) => of_supplier(&texts.use_code).plain(),
+        (Handover::Address, None) => of_supplier(&texts.address_waits).put("reference", reference).plain(),
+        (Handover::Address, Some(at)) => {
+            of_supplier(&texts.address_sent).put("reference", reference).put("date", words.date(at)).plain()
+        }
+    }];
+    lines.extend(acceptance.report.map(|SupplierReport { status, on }| {
+        let phrase = match status {
+            OrderStatus::Ordered => &texts.ordered,
+            OrderStatus::Switched => &texts.switched,
+            OrderStatus::Rejected => &texts.rejected,
+            OrderStatus::Cancelled => &texts.cancelled,
+        };
+        of_supplier(phrase).put("date", day(words, on)).plain()
+    }));
+    let trouble = acceptance.trouble_at.map(|at| of_supplier(&texts.trouble_said).put("date", words.date(at)).plain());
+    lines.extend(trouble);
+    lines
+}
+
+/// That what they accepted ended without them.
+pub(super) fn ended(words: &Words, last: Option<&AcceptanceEntry>) -> Option<String> {
+    last.filter(|last| last.ended_why == Some(Ended::Offer)).map(|_| words.handover.ended.to_string())
+}
+
+/// What withdrawing ends, and what it does not.
+pub(super) fn withdrawing(words: &Words, acceptance: &AcceptanceEntry, offer: &Offer) -> String {
+    let phrase = match acceptance.handover {
+        Handover::Code => &words.handover.withdrawing,
+        Handover::Address => &words.handover.withdrawing_address,
+    };
+    phrase.put("supplier", offer.supplier()).plain()
+}
+
+/// What a member may say of an order that failed: why they would, what they press, its label.
+pub(super) fn trouble(
+    words: &'static Words,
+    acceptance: &AcceptanceEntry,
+    offer: &Offer,
+) -> (String, &'static str, &'static str) {
+    let texts = &words.handover;
+    match acceptance.trouble_at {
+        None => {
+            let hint = texts.trouble_hint.put("supplier", offer.supplier()).plain();
+            (hint, "trouble", texts.trouble.as_str())
+        }
+        Some(_) => (String::new(), "trouble-over", texts.trouble_over.as_str()),
+    }
+}
+
+/// What stands above the button: what happens to their data and, where their address is sent, what the supplier pays.
+pub(super) fn consent(language: Language, offer: &Offer) -> Vec<String> {
+    let told = offer.consent(language).map(|notice| notice.words.to_string());
+    let gives_address = offer.terms.handover == Some(Handover::Address);
+    told.into_iter().chain(OfferWords::of(offer, language).commission.filter(|_| gives_address)).collect()
+}
+
 /// Why a press changed nothing, and what to do next; `chosen` is the state that came with it.
 pub fn refusal(words: &Words, campaign: &CampaignRecord, why: BadPress, chosen: Option<UsState>) -> String {
     let (texts, places) = (&words.campaign, || offer_places(words, campaign));
@@ -151,6 +230,7 @@ pub fn refusal(words: &Words, campaign: &CampaignRecord, why: BadPress, chosen: 
         }
         BadPress::CustomerMissing => texts.refused_customer_missing.put("supplier", supplier()).plain(),
         BadPress::AlreadyCustomer => texts.refused_already_customer.put("supplier", supplier()).plain(),
+        BadPress::OfferChanged => words.handover.refused_changed.to_string(),
         BadPress::OtherState => {
             let chosen = chosen.map_or("", |state| words.state(state));
             texts.refused_other_state.put("states", places()).put("state", chosen).plain()

@@ -92,7 +92,7 @@ mod tests {
         let all: Vec<_> = states.into_iter().chain(more).map(|state| campaign_of(text, state)).collect();
         let [gathering, negotiating, offered, active, closed, cancelled] = &all[..] else { unreachable!() };
         let part =
-            |state| MemberPart { token: "abc", state, us_state: Some(UsState::CA), hears_of: CategorySet::default() };
+            |state| MemberPart { state, ..MemberPart::of("abc", None, Some(UsState::CA), CategorySet::default()) };
         let nowhere = MemberPart { us_state: None, ..part(None) };
         let member = CampaignReader::Member;
         let about = |campaign, reader| CampaignView { campaign, reader, done: None, refused: None };

@@ -9,12 +9,14 @@ use crate::history::number_from;
 use crate::once::{evidence, tombstone};
 use crate::open_store::{NotDone, done};
 use crate::prelude::*;
+use unionhall::campaigns::acceptances::Agreed;
 use unionhall::campaigns::participation::PressButton;
 use unionhall::campaigns::records::FindCampaign;
 use unionhall::campaigns::states::{MakeCampaign, StepCampaign};
 use unionhall::campaigns::{Pressed, Stepped, TakenStep};
 use unionhall::domain::answers::Answers;
 use unionhall::domain::api_key::{IssuedKey, KeyRecord, KeyStatus, MAX_ENDING_KEYS, Mode};
+use unionhall::domain::campaign::acceptance::Reference;
 use unionhall::domain::campaign::draft::CampaignDraft;
 use unionhall::domain::campaign::participation::{ParticipationState, Press, PressAnswers};
 use unionhall::domain::campaign::{CampaignSlug, CampaignStep};
@@ -76,7 +78,7 @@ use unionhall::rewards::standing::ListRewardAccounts;
 use unionhall::rewards::{RewardAdmin, Voided, worker};
 use unionhall::sandbox::inbox::ListInboxPartners;
 use unionhall::store::audit::{Act, AuditPlace, ListAuditAfter};
-use unionhall::store::sql::Unit;
+use unionhall::store::sql::{Failure, How, Sql, Unit};
 use unionhall::store::sqlite::SqliteStore;
 
 mod append_only;
@@ -471,9 +473,28 @@ fn asking(email: &EmailAddress, browser: &str, campaign: Option<CampaignSlug>, n
     AskSignIn { email_normalized, mailbox, browser: browser.to_owned(), campaign, lane: Lane::of(b"x"), now }
 }
 
-fn pressing(session: &Nonce, of: &str, press: Press, us_state: Option<UsState>, now: Timestamp) -> PressButton {
-    let said = PressAnswers { us_state, is_customer: None };
-    PressButton { session: session.clone(), slug: slug(of), press, said, now }
+/// A press by somebody who was shown the offer as it is.
+#[derive(Clone)]
+struct Pressing(PressButton);
+
+impl Unit for Pressing {
+    type Done = Pressed;
+    const HOW: How = How::Transaction;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Pressed, Failure> {
+        let mut press = self.0.clone();
+        let found = FindCampaign(press.slug.clone()).apply(sql).await?;
+        let offer = found.and_then(|found| found.campaign.offer);
+        press.agreed.mark = offer.map(|offer| offer.mark(Language::English)).unwrap_or_default();
+        press.apply(sql).await
+    }
+}
+
+fn pressing(session: &Nonce, of: &str, press: Press, us_state: Option<UsState>, now: Timestamp) -> Pressing {
+    let said = PressAnswers { us_state, ..PressAnswers::default() };
+    let reference = Reference::from_random(&unionhall::random::bytes().unwrap());
+    let agreed = Agreed { mark: String::new(), language: Language::English, reference };
+    Pressing(PressButton { session: session.clone(), slug: slug(of), press, said, agreed, now })
 }
 
 fn voiding(address: &str, of: &str, now: Timestamp) -> VoidPerson {
