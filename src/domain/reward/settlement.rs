@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::csv::{Columns, CsvRow, CsvRows};
 use super::super::time::Timestamp;
 use super::payout::PayoutState;
 
@@ -41,38 +42,21 @@ pub struct AnswerLine {
     pub settlement: Option<Settlement>,
 }
 
-/// Columns that a file has to have.
-const NEEDED: [&str; 2] = ["external_id", "status"];
-
-/// Those that are read, in any order; further ones are ignored.
-const COLUMNS: [&str; 6] = [NEEDED[0], NEEDED[1], "reference", "paid_at", "reason", "amount_cents"];
-
-/// Where each of [`COLUMNS`] is.
-type Places = [Option<usize>; COLUMNS.len()];
+/// A first line and what a file has under it.
+const COLUMNS: Columns<6> = Columns {
+    names: ["external_id", "status", "reference", "paid_at", "reason", "amount_cents"],
+    needed: 2,
+    sample: "external_id,status,reference,paid_at,reason",
+    each: "payout",
+};
 
 /// Reads the provider's file; all mistakes at once.
 pub fn read_answer(text: &str) -> ProviderAnswer {
-    let mut answer = ProviderAnswer::default();
-    let rows = match read_csv(text.strip_prefix('\u{feff}').unwrap_or(text)) {
-        Ok(rows) => rows,
-        Err(mistake) => return ProviderAnswer { mistakes: vec![mistake], ..answer },
-    };
-    let mut rows = rows.into_iter().filter(|(_, fields)| fields.len() > 1 || !fields[0].trim().is_empty());
-    let (first, header) = rows.next().unwrap_or((1, Vec::new()));
-    let places = match places(&header) {
-        Ok(places) => places,
-        Err(mistakes) => {
-            answer.mistakes = mistakes.into_iter().map(|mistake| (first, mistake)).collect();
-            return answer;
-        }
-    };
+    let CsvRows { rows, mistakes } = COLUMNS.read(text);
+    let mut answer = ProviderAnswer { mistakes, ..ProviderAnswer::default() };
     let mut seen = BTreeMap::new();
-    for (line, fields) in rows {
-        if fields.len() != header.len() {
-            answer.mistakes.push((line, format!("{} fields; the first line has {}", fields.len(), header.len())));
-            continue;
-        }
-        let (read, wrong) = read_line(line, |column| places[column].map_or("", |place| fields[place].trim()));
+    for CsvRow { line, fields } in rows {
+        let (read, wrong) = read_line(line, &fields);
         answer.mistakes.extend(wrong.into_iter().map(|mistake| (line, mistake)));
         let Some(read) = read else { continue };
         let before: Option<&AnswerLine> = seen.get(&read.external_id).map(|place: &usize| &answer.lines[*place]);
@@ -88,40 +72,14 @@ pub fn read_answer(text: &str) -> ProviderAnswer {
             }
         }
     }
-    if answer.lines.is_empty() && answer.mistakes.is_empty() {
-        answer.mistakes.push((first, "this is the only line; a line for each payout comes after it".to_owned()));
-    }
+    answer.mistakes.sort_by_key(|(line, _)| *line);
     answer
 }
 
-/// Where the columns are, by the first line.
-fn places(header: &[String]) -> Result<Places, Vec<String>> {
-    let is_named = |column: &String, name: &str| column.trim().eq_ignore_ascii_case(name);
-    let of = |name: &str| -> Vec<_> { (0..header.len()).filter(|place| is_named(&header[*place], name)).collect() };
-    let found = COLUMNS.map(of);
-    let twice = COLUMNS.iter().zip(&found).filter(|(_, places)| places.len() > 1);
-    let mut mistakes: Vec<_> =
-        twice.map(|(name, places)| format!("{} columns are named {name}; keep one", places.len())).collect();
-    let missing: Vec<_> =
-        NEEDED.iter().zip(&found).filter(|(_, places)| places.is_empty()).map(|(name, _)| *name).collect();
-    if !missing.is_empty() {
-        let other = match header {
-            [] => "the file is empty; ".to_owned(),
-            [one] if one.contains(';') => "the columns are separated by semicolons; use commas; ".to_owned(),
-            [one] if one.contains('\t') => "the columns are separated by tabs; use commas; ".to_owned(),
-            _ => format!("no column {}; ", missing.join(", ")),
-        };
-        mistakes.push(format!(
-            "{other}the first line names the columns, such as external_id,status,reference,paid_at,reason"
-        ));
-    }
-    if mistakes.is_empty() { Ok(found.map(|places| places.first().copied())) } else { Err(mistakes) }
-}
-
 /// A line by its fields, in the order of [`COLUMNS`]; none where it names no payout. And what is wrong with it.
-fn read_line<'a>(line: usize, field: impl Fn(usize) -> &'a str) -> (Option<AnswerLine>, Vec<String>) {
+fn read_line(line: usize, fields: &[String; 6]) -> (Option<AnswerLine>, Vec<String>) {
     let mut mistakes = Vec::new();
-    let [external_id, status, reference, paid_at, reason, amount] = std::array::from_fn(&field);
+    let [external_id, status, reference, paid_at, reason, amount] = fields.each_ref().map(String::as_str);
     if external_id.is_empty() {
         mistakes.push("no external_id".to_owned());
     }
@@ -169,49 +127,6 @@ fn read_time(text: &str) -> Option<Timestamp> {
 
 fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(40).collect()
-}
-
-/// The line that a row begins on, and its fields.
-type CsvRow = (usize, Vec<String>);
-
-fn read_csv(text: &str) -> Result<Vec<CsvRow>, (usize, String)> {
-    let (mut rows, mut row, mut field) = (Vec::new(), Vec::new(), String::new());
-    let (mut line, mut first_line, mut is_quoted, mut was_quoted) = (1, 1, false, false);
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if is_quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                field.push('"');
-            }
-            '"' if is_quoted => is_quoted = false,
-            '"' if field.is_empty() && !was_quoted => (is_quoted, was_quoted) = (true, true),
-            '"' => return Err((line, "a quotation mark inside a field; double it, and quote the field".to_owned())),
-            ',' if !is_quoted => {
-                row.push(std::mem::take(&mut field));
-                was_quoted = false;
-            }
-            '\r' if !is_quoted && chars.peek() == Some(&'\n') => {}
-            '\n' if !is_quoted => {
-                row.push(std::mem::take(&mut field));
-                rows.push((first_line, std::mem::take(&mut row)));
-                (line, was_quoted) = (line + 1, false);
-                first_line = line;
-            }
-            _ => {
-                line += usize::from(c == '\n');
-                field.push(c);
-            }
-        }
-    }
-    if is_quoted {
-        return Err((first_line, "a quotation mark that is never closed".to_owned()));
-    }
-    if !field.is_empty() || !row.is_empty() {
-        row.push(field);
-        rows.push((first_line, row));
-    }
-    Ok(rows)
 }
 
 #[cfg(test)]
