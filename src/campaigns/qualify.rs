@@ -2,7 +2,7 @@
 
 use crate::domain::campaign::CampaignState;
 use crate::domain::person::PersonState;
-use crate::domain::reward::{MemberSpan, Referred};
+use crate::domain::reward::{Disqualified, MemberSpan, Referred};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, values};
 
@@ -27,6 +27,15 @@ macro_rules! candidates {
                AND ",
             $which
         )
+    };
+}
+
+/// Notes where a person `$1` counts, and why they do no longer (`$2`).
+macro_rules! note_counted {
+    () => {
+        "INSERT INTO disqualifications (campaign_id, person_id, why)
+         SELECT campaign_id, person_id, CAST($2 AS TEXT) FROM qualifications
+         WHERE person_id = $1 AND qualified_at IS NOT NULL AND voided_at IS NULL AND ended_on IS NULL"
     };
 }
 
@@ -105,7 +114,7 @@ pub(crate) async fn check_due(sql: &mut dyn Sql, now: Timestamp) -> Result<bool,
         ORDER BY c.id LIMIT 1";
     let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<i64>("accepted_by")?));
     let Some((campaign, accepted_by)) = sql.row(campaign, values![now], read).await? else { return Ok(false) };
-    // When a person leaves or withdraws, that code locks their row and does the check itself.
+    // When a person leaves or passes, that code locks their participation, and looks afterwards whether they count.
     let some = "SELECT id FROM participations WHERE campaign_id = $1 AND state = 'accepted' AND NOT hold_checked
                 AND accepted_at <= $2 ORDER BY accepted_at, id LIMIT $3 FOR UPDATE SKIP LOCKED";
     let some: Vec<i64> = sql.rows(some, values![campaign, accepted_by, CHECK_BATCH], |row| row.get(0)).await?;
@@ -120,15 +129,11 @@ pub(crate) async fn check_due(sql: &mut dyn Sql, now: Timestamp) -> Result<bool,
     Ok(!some.is_empty())
 }
 
-/// Checks some participations after a person joined; returns whether there were any.
+/// Checks some of the people whom a person referred who joined; returns whether there were any.
 pub(crate) async fn check_joined(sql: &mut dyn Sql, now: Timestamp) -> Result<bool, Failure> {
     let joined = "SELECT person_id, after_id FROM requalifications ORDER BY person_id LIMIT 1 FOR UPDATE";
     let read = |row: &Row<'_>| Ok((row.get::<i64>("person_id")?, row.get::<i64>("after_id")?));
     let Some((person, after)) = sql.row(joined, values![], read).await? else { return Ok(false) };
-    if after == 0 {
-        let found = sql.rows(candidates!("part.person_id = $1"), values![person], referral_candidate).await?;
-        qualify(sql, &found, now).await?;
-    }
     match check_referred(sql, person, after, now).await? {
         Some(last) => {
             let go_on = "UPDATE requalifications SET after_id = $2 WHERE person_id = $1";
@@ -152,6 +157,7 @@ pub(crate) async fn check_referred(
     let next: Vec<i64> = sql.rows(next, values![referrer, after, PEOPLE_BATCH], |row| row.get(0)).await?;
     let mut found = Vec::new();
     for referred in &next {
+        lock_participations(sql, *referred).await?;
         found.extend(sql.rows(candidates!("part.person_id = $1"), values![*referred], referral_candidate).await?);
     }
     qualify(sql, &found, now).await?;
@@ -168,11 +174,37 @@ pub(crate) async fn check_referred(
     Ok(next.last().copied().filter(|_| next.len() == PEOPLE_BATCH as usize))
 }
 
-/// Called just before a person leaves, is erased or withdraws: where their hold is over, they still count. They have at most one row per
-/// campaign.
-pub(crate) async fn qualify_before_change(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<(), Failure> {
-    let hold = "SELECT id FROM participations WHERE person_id = $1 FOR UPDATE";
-    sql.rows(hold, values![person], |_| Ok(())).await?;
-    let found = sql.rows(candidates!("part.person_id = $1"), values![person], referral_candidate).await?;
-    qualify(sql, &found, now).await
+/// Notes that somebody no longer counts in a campaign, if they did; the worker takes them out of their referrer's groups. Their participation
+/// is locked, and the campaign for share: while a note waits, no file pays for that campaign.
+pub(crate) async fn disqualify(
+    sql: &mut dyn Sql,
+    campaign: i64,
+    person: i64,
+    why: Disqualified,
+) -> Result<(), Failure> {
+    let note = concat!(note_counted!(), " AND campaign_id = $3 ON CONFLICT (campaign_id, person_id) DO NOTHING");
+    sql.execute(note, values![person, why.name(), campaign]).await.map(|_| ())
+}
+
+/// The same in every campaign, for somebody who leaves or is erased. Their row is locked.
+pub(crate) async fn disqualify_everywhere(sql: &mut dyn Sql, person: i64, why: Disqualified) -> Result<(), Failure> {
+    let campaigns = "SELECT id FROM campaigns WHERE id IN (SELECT campaign_id FROM participations WHERE person_id = $1)
+                     ORDER BY id FOR SHARE";
+    sql.rows(campaigns, values![person], |_| Ok(())).await?;
+    lock_participations(sql, person).await?;
+    let note = concat!(note_counted!(), " ORDER BY campaign_id ON CONFLICT (campaign_id, person_id) DO NOTHING");
+    sql.execute(note, values![person, why.name()]).await.map(|_| ())
+}
+
+/// Somebody's hold is looked at again: what they counted by is gone, and they may take part anew.
+pub(crate) async fn recheck(sql: &mut dyn Sql, campaign: i64, person: i64) -> Result<(), Failure> {
+    let again =
+        "UPDATE participations SET hold_checked = FALSE WHERE campaign_id = $1 AND person_id = $2 AND hold_checked";
+    sql.execute(again, values![campaign, person]).await.map(|_| ())
+}
+
+/// So that what is read afterwards stays true until the unit ends. A person has at most one row per campaign.
+async fn lock_participations(sql: &mut dyn Sql, person: i64) -> Result<(), Failure> {
+    let lock = "SELECT id FROM participations WHERE person_id = $1 ORDER BY id FOR UPDATE";
+    sql.rows(lock, values![person], |_| Ok(())).await.map(|_| ())
 }

@@ -10,6 +10,7 @@ use crate::domain::csv::{WOULD_RUN, WithheldRows};
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::time::Timestamp;
+use crate::rewards::ended::EndNoted;
 use crate::rewards::payout::{BeginBatch, FillBatch, ListPayouts};
 use crate::store::StoreError;
 use crate::supervise::pause_after_step;
@@ -75,11 +76,16 @@ pub enum MadeBatch {
 impl RewardAdmin {
     /// Like [`Self::make_batch`], with a time limit.
     pub async fn make_batch_within(&self, most: Duration, who: &str, now: Timestamp) -> Result<MadeBatch, StoreError> {
+        let first = Instant::now();
+        let mut begun = first;
+        // What is left is done by the steps below.
+        while begun.duration_since(first) <= most && self.store.unaudited().run(EndNoted(now)).await? {
+            pause_after_step(begun).await;
+            begun = Instant::now();
+        }
         let Some(batch) = self.store.run(BeginBatch { who: who.to_owned(), now }).await? else {
             return Ok(MadeBatch::NothingDue);
         };
-        let first = Instant::now();
-        let mut begun = first;
         while !self.store.run(FillBatch { batch, who: who.to_owned(), now }).await? {
             if begun.duration_since(first) > most {
                 return Ok(MadeBatch::Unfinished(batch));

@@ -1,16 +1,15 @@
 //! Groups of referred members: forming them, which ones are rewarded, and what a void changes.
 
-use crate::campaigns::qualify::{check_due, check_joined, check_referred, note_regrouping};
+use crate::campaigns::qualify::{check_due, check_joined, check_referred};
 use crate::campaigns::records::{terms, terms_columns};
 use crate::domain::campaign::CampaignSlug;
-use crate::domain::catalog::ReferralTerms;
 use crate::domain::person::AccountId;
 use crate::domain::reward::GroupState;
-use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::time::Timestamp;
-use crate::rewards::ledger::{LOCK, book};
-use crate::rewards::place::{Referrer, count_rewarded, move_up, referrer, reward, set_state};
-use crate::rewards::settle::recall;
+use crate::rewards::ended::{end_noted, end_noted_of};
+use crate::rewards::ledger::LOCK;
+use crate::rewards::open::{OpenedGroup, Opening, open_group};
+use crate::rewards::place::{Referrer, referrer, reward};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// The most groups that one step forms.
@@ -188,7 +187,13 @@ impl Unit for VoidPerson {
         let (Some(group), Some(terms)) = (group, terms) else {
             return Ok(Voided::Done { group: None, reversed_cents: 0, payout: None });
         };
-        self.open_group(sql, group, campaign, terms).await
+        let (who, why) = (&self.who, &self.reason);
+        let opened = open_group(sql, group, Opening { campaign, terms, who, why, at: self.now }).await?;
+        if let Some(account) = &opened.account {
+            sql.about(&format!("account {account} in {}", self.campaign));
+        }
+        let OpenedGroup { state, reversed_cents, payout, .. } = opened;
+        Ok(Voided::Done { group: Some(state), reversed_cents, payout })
     }
 }
 
@@ -213,62 +218,13 @@ impl VoidPerson {
         };
         sql.row(find, values![&self.email_normalized, campaign], read).await
     }
-
-    /// Breaks up a group so that its other members count again. Reverses what it earned; if that was not paid, its place goes to another
-    /// group.
-    async fn open_group(
-        &self,
-        sql: &mut dyn Sql,
-        group: i64,
-        campaign: i64,
-        terms: ReferralTerms,
-    ) -> Result<Voided, Failure> {
-        // A payout whose file is not yet written has paid nothing.
-        let account = "SELECT p.account FROM reward_groups g JOIN people p ON p.id = g.referrer_id WHERE g.id = $1 FOR UPDATE OF p";
-        if let Some(account) = sql.value::<Option<String>>(account, values![group]).await?.flatten() {
-            recall(sql, &account, &self.who, self.now).await?;
-        }
-        let find = "SELECT g.referrer_id, g.state, g.payout_id, p.account FROM reward_groups g JOIN people p ON p.id = g.referrer_id
-                    WHERE g.id = $1";
-        let read = |row: &Row<'_>| {
-            let state = row.parsed("state", GroupState::from_name)?;
-            let payout = row.get::<Option<i64>>("payout_id")?;
-            Ok((row.get::<i64>("referrer_id")?, state, payout, row.get::<Option<String>>("account")?))
-        };
-        let (person, before, payout, account) = sql.row(find, values![group], read).await?.ok_or(Failure::Overtaken)?;
-        let after = match before {
-            GroupState::Accrued if payout.is_some() => GroupState::Reversed,
-            GroupState::Accrued | GroupState::Capped => GroupState::Dissolved,
-            // The group earns nothing anymore.
-            other => return Ok(Voided::Done { group: Some(other), reversed_cents: 0, payout: None }),
-        };
-        if let Some(account) = &account {
-            sql.about(&format!("account {account} in {}", self.campaign));
-        }
-        set_state(sql, group, after).await?;
-        sql.execute("UPDATE qualifications SET group_id = NULL WHERE group_id = $1", values![group]).await?;
-        let mut reversed_cents = 0;
-        if let (GroupState::Accrued, Some(account)) = (before, &account) {
-            reversed_cents = terms.reward_cents();
-            let reversal = (LedgerKind::Reversal, -reversed_cents);
-            book(sql, account, Some(campaign), reversal, (&self.who, &self.reason), self.now).await?;
-            if after == GroupState::Dissolved {
-                count_rewarded(sql, person, -1, -reversed_cents).await?;
-                move_up(sql, person, account, self.now).await?;
-            }
-        }
-        note_regrouping(sql, person, campaign).await?;
-        let out = "SELECT external_id FROM payouts WHERE id = $1 AND state = 'out'";
-        let payout = sql.value(out, values![payout]).await?;
-        Ok(Voided::Done { group: Some(after), reversed_cents, payout })
-    }
 }
 
 /// Marks that everyone a person referred has been checked.
 const ALL_CHECKED: i64 = i64::MAX;
 
-/// Advances rewards: checks some people whose hold is over or, once all are checked, forms some groups. Returns whether there may be more
-/// to do. `account` is for a referrer who has none yet.
+/// Advances rewards: takes out somebody who no longer counts, then checks some people whose hold is over and, once all are checked, forms
+/// some groups. Returns whether there may be more to do. `account` is for a referrer who has none yet.
 pub struct StepRewards(pub AccountId, pub Timestamp);
 
 impl Unit for StepRewards {
@@ -278,11 +234,14 @@ impl Unit for StepRewards {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Self(account, now) = self;
         sql.lock(LOCK).await?;
-        Ok(check_joined(sql, *now).await? || check_due(sql, *now).await? || form_groups(sql, account, *now).await?)
+        Ok(end_noted(sql, 1, *now).await? > 0
+            || check_joined(sql, *now).await?
+            || check_due(sql, *now).await?
+            || form_groups(sql, account, *now).await?)
     }
 }
 
-/// The same for one referrer: checks some of the people they referred, after the given id, or forms some of their groups once all are
+/// The same for one referrer: takes out one of the people they referred, checks some of them, after the given id, or forms some of their groups once all are
 /// checked (`after` is `ALL_CHECKED`). Returns where the next step begins; none if nothing is left.
 pub struct StepReferrer {
     pub person: i64,
@@ -297,6 +256,9 @@ impl Unit for StepReferrer {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<i64>, Failure> {
         sql.lock(LOCK).await?;
+        if end_noted_of(sql, self.person, self.now).await? {
+            return Ok(Some(self.after));
+        }
         if self.after != ALL_CHECKED {
             return Ok(Some(check_referred(sql, self.person, self.after, self.now).await?.unwrap_or(ALL_CHECKED)));
         }

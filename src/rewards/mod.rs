@@ -3,9 +3,11 @@
 //! It must never know HTTP, MCP or a command line.
 
 mod answer;
+pub mod ended;
 pub mod file;
 pub mod group;
 pub mod ledger;
+mod open;
 pub mod payout;
 pub mod place;
 pub mod report;
@@ -25,6 +27,7 @@ use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
 use crate::membership::tombstones;
 use crate::random;
+use crate::rewards::ended::EndNoted;
 pub use crate::rewards::group::Voided;
 use crate::rewards::group::{StepReferrer, VoidPerson};
 pub use crate::rewards::payout::{BatchRecord, NextBatch, PayoutPage, WhichBatch};
@@ -41,6 +44,9 @@ pub const PAGE: u32 = 500;
 
 /// The most unsettled batches shown to the operator.
 const MOST_OPEN_BATCHES: usize = 20;
+
+/// How often a batch is looked at for people who no longer count, before its file is written.
+const MOST_LOOKS: usize = 50;
 
 /// Payouts settled at once.
 const SETTLED_AT_ONCE: usize = 100;
@@ -119,6 +125,7 @@ impl RewardAdmin {
     /// Makes a batch of everything due, or continues the one whose file was never written; none if nothing is due. If killed between steps,
     /// the next request continues. The audit log records the start, so that every batch has a row there.
     pub async fn make_batch(&self, who: &str, now: Timestamp) -> Result<Option<i64>, StoreError> {
+        self.end_noted(now).await?;
         let Some(batch) = self.store.run(BeginBatch { who: who.to_owned(), now }).await? else { return Ok(None) };
         let mut begun = Instant::now();
         while !self.store.unaudited().run(FillBatch { batch, who: who.to_owned(), now }).await? {
@@ -128,9 +135,27 @@ impl RewardAdmin {
         Ok(Some(batch))
     }
 
-    /// Writing the batch's file begins.
+    /// Writing the batch's file begins, once whoever ceased to count was taken out of it.
     pub async fn close_batch(&self, batch: i64, now: Timestamp) -> Result<(), StoreError> {
-        self.store.unaudited().run(CloseBatch(batch, now)).await
+        for _ in 0..MOST_LOOKS {
+            if self.store.unaudited().run(CloseBatch(batch, now)).await? {
+                return Ok(());
+            }
+            self.end_noted(now).await?;
+        }
+        Err(StoreError::Unavailable(format!(
+            "members of groups in batch {batch} went on passing or leaving while it was looked at; nothing was written, try again"
+        )))
+    }
+
+    /// Takes whoever no longer counts out of the groups, in steps.
+    async fn end_noted(&self, now: Timestamp) -> Result<(), StoreError> {
+        let mut begun = Instant::now();
+        while self.store.unaudited().run(EndNoted(now)).await? {
+            pause_after_step(begun).await;
+            begun = Instant::now();
+        }
+        Ok(())
     }
 
     /// The batch's file is written.

@@ -8,6 +8,7 @@ use crate::domain::person::AccountId;
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::payout::{PayoutGeneration, PayoutRecord, PayoutState, external_id};
 use crate::domain::time::Timestamp;
+use crate::rewards::ended::end_noted;
 use crate::rewards::ledger::{LOCK, balance, book};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
 
@@ -271,7 +272,7 @@ async fn next_due(sql: &mut dyn Sql, after: i64, most: u32) -> Result<Vec<DueRef
     sql.rows(next, values![after, most], read).await
 }
 
-/// Puts what some referrers are due into a batch. True once everyone was looked at.
+/// Puts what some referrers are due into a batch, once nobody waits to be taken out of a group. True once everyone was looked at.
 pub struct FillBatch {
     pub batch: i64,
     pub who: String,
@@ -284,6 +285,9 @@ impl Unit for FillBatch {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         sql.lock(LOCK).await?;
+        if end_noted(sql, FILL_BATCH, self.now).await? > 0 {
+            return Ok(false);
+        }
         let open = "SELECT after_id FROM payout_batches WHERE id = $1 AND filled_at IS NULL FOR UPDATE";
         let Some(after) = sql.value(open, values![self.batch]).await? else { return Ok(true) };
         let due = next_due(sql, after, FILL_BATCH).await?;
@@ -389,18 +393,28 @@ impl Unit for FindNextBatch {
     }
 }
 
-/// Writing the file of a batch begins: from now on nothing is taken out of the batch.
+/// Writing the file of a batch begins: from now on nothing is taken out of the batch. False, and nothing is done, while somebody waits to be
+/// taken out of a group in one of its campaigns.
 pub struct CloseBatch(pub i64, pub Timestamp);
 
 impl Unit for CloseBatch {
-    type Done = ();
+    type Done = bool;
     const HOW: How = How::Transaction;
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Self(batch, now) = self;
         sql.lock(LOCK).await?;
+        // Passing, leaving and what a supplier says hold the campaign for share until they commit.
+        let campaigns = "SELECT id FROM campaigns WHERE id IN (SELECT campaign_id FROM payouts WHERE batch_id = $1)
+                         ORDER BY id FOR UPDATE";
+        sql.rows(campaigns, values![*batch], |_| Ok(())).await?;
+        let waits = "SELECT 1 FROM disqualifications WHERE campaign_id IN (SELECT campaign_id FROM payouts WHERE batch_id = $1) LIMIT 1";
+        if sql.exists(waits, values![*batch]).await? {
+            return Ok(false);
+        }
         let close = "UPDATE payout_batches SET closed_at = coalesce(closed_at, $2) WHERE id = $1";
-        sql.execute(close, values![*batch, *now]).await.map(|_| ())
+        sql.execute(close, values![*batch, *now]).await?;
+        Ok(true)
     }
 }
 

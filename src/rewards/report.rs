@@ -30,10 +30,11 @@ impl Unit for FindOnTheWay {
         let waiting = sql.value(waiting, values![most]).await?.unwrap_or(0);
         let on_hold = "
             SELECT count(*) AS looked_at, count(p.id) AS referred FROM
-                (SELECT part.campaign_id, part.person_id FROM campaigns c JOIN participations part ON part.campaign_id = c.id
+                (SELECT part.campaign_id, part.person_id, part.accepted_at FROM campaigns c JOIN participations part ON part.campaign_id = c.id
                  WHERE c.hold_days IS NOT NULL AND c.state IN ('active', 'closed') AND part.state = 'accepted' AND NOT part.hold_checked
                    AND part.accepted_at IS NOT NULL LIMIT $1) part
                 LEFT JOIN people p ON p.id = part.person_id AND p.referrer_id IS NOT NULL AND p.state = 'member'
+                    AND p.joined_at <= part.accepted_at
                     AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = part.campaign_id AND q.person_id = p.id)";
         let read = |row: &Row<'_>| Ok((row.get::<u64>("looked_at")?, row.get::<u64>("referred")?));
         let (looked_at, on_hold) = sql.row(on_hold, values![most], read).await?.unwrap_or_default();

@@ -5,6 +5,7 @@ use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::payout::PayoutState;
 use crate::domain::reward::settlement::Settlement;
 use crate::domain::time::Timestamp;
+use crate::rewards::ended::note_ended;
 use crate::rewards::ledger::{LOCK, balance, book, note_change};
 use crate::rewards::place::{count_rewarded, move_up, set_state};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
@@ -108,6 +109,7 @@ impl BookedPayout {
         let why = format!("payout {} failed", self.external_id);
         let added = (LedgerKind::PayoutFailed, self.cents);
         book(sql, &self.account, Some(self.campaign), added, (who, &why), now).await?;
+        note_ended(sql, self.id).await?;
         let open = "UPDATE reward_groups SET payout_id = NULL WHERE payout_id = $1 AND state <> 'reversed'";
         sql.execute(open, values![self.id]).await?;
         let rest = "UPDATE referrers SET rest_due = TRUE WHERE person_id = (SELECT id FROM people WHERE account = $1)";

@@ -61,9 +61,9 @@ pub(crate) async fn standing_of(
     let on_hold = "
         SELECT c.id, count(*) AS number_of,
                min(CASE WHEN part.accepted_at > c.active_at THEN part.accepted_at ELSE c.active_at END + c.hold_days * 86400000) AS first_until
-        FROM (SELECT id FROM people WHERE referrer_id >= $1 AND referrer_id <= $1 AND state = 'member'
+        FROM (SELECT id, joined_at FROM people WHERE referrer_id >= $1 AND referrer_id <= $1 AND state = 'member'
               ORDER BY referrer_id DESC, id DESC LIMIT $2) p
-            JOIN participations part ON part.person_id = p.id AND part.state = 'accepted' AND part.accepted_at IS NOT NULL
+            JOIN participations part ON part.person_id = p.id AND part.state = 'accepted' AND part.accepted_at >= p.joined_at
                 AND NOT part.hold_checked
             JOIN campaigns c ON c.id = part.campaign_id AND c.hold_days IS NOT NULL AND c.state IN ('active', 'closed')
         WHERE NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = c.id AND q.person_id = p.id)

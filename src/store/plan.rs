@@ -70,6 +70,7 @@ const ALLOWED: &[AllowedScans] = &[
             ("account_changes", "FROM account_changes ORDER BY id LIMIT"),
             ("idempotency_keys", "FROM idempotency_keys ORDER BY id LIMIT"),
             ("inbox", "FROM inbox ORDER BY id LIMIT"),
+            ("disqualifications", "FROM disqualifications d ORDER BY d.id LIMIT"),
         ],
     },
     AllowedScans {
@@ -79,6 +80,11 @@ const ALLOWED: &[AllowedScans] = &[
             ("member_changes", "FROM member_changes WHERE change = 1 GROUP BY key_id"),
             ("member_changes", "UPDATE member_changes SET referrer_id = NULL"),
         ],
+    },
+    AllowedScans {
+        why: "who ceased to count since the worker last looked, half a minute ago",
+        most: 100_000,
+        of: &[("disqualifications", "FROM disqualifications d WHERE (SELECT q.referrer_id")],
     },
     AllowedScans {
         why: "the newest",

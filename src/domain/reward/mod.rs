@@ -31,6 +31,21 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// Why somebody who counted for their referrer does no longer.
+    pub enum Disqualified {
+        Passed = "passed",
+        Left = "left",
+        Erased = "erased",
+        /// The offer that they accepted ended.
+        Offer = "offer",
+        /// The supplier rejected their order.
+        Rejected = "rejected",
+        /// They cancelled their order.
+        Cancelled = "cancelled",
+    }
+}
+
 /// A member's part in a campaign and their referrer's membership: what decides whether the one counts for the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Referred {
@@ -68,15 +83,16 @@ impl Referred {
         self.accepted_at.max(self.active_at).plus(DAY * self.hold_days)
     }
 
-    /// The moment from which they count for their referrer: all that is asked for was true then. None where that has not come,
-    /// or never will as things are.
+    /// The moment from which they count for their referrer: all that is asked for was true then, and they still take part. None where that
+    /// has not come, or never will as things are.
     pub fn qualified_at(&self, now: Timestamp) -> Option<Timestamp> {
         // A closed campaign goes on counting, a cancelled one does not.
         let until =
             self.closed_at.filter(|_| self.campaign == CampaignState::Cancelled).map_or(now, |end| end.min(now));
-        let joined = self.person.joined_at?.max(self.referrer.joined_at?);
-        let at = self.hold_ends_at().max(joined);
-        (at <= until && self.person.was_member(at) && self.referrer.was_member(at)).then_some(at)
+        // Whoever left and came back counts by what they accepted since.
+        let takes_part = self.person.state == PersonState::Member && self.person.joined_at? <= self.accepted_at;
+        let at = self.hold_ends_at().max(self.referrer.joined_at?);
+        (at <= until && takes_part && self.referrer.was_member(at)).then_some(at)
     }
 }
 
@@ -150,15 +166,23 @@ mod tests {
     }
 
     #[test]
-    fn both_are_members_at_that_moment() {
+    fn the_referrer_is_a_member_at_that_moment() {
         let left = |day| MemberSpan { state: PersonState::Left, left_at: Some(at(day)), ..MEMBER };
         let by = |referrer| Referred { referrer, ..REFERRED }.qualified_at(at(60));
         assert_eq!((by(left(39)), by(left(40)), by(left(41))), (None, Some(at(40)), Some(at(40))));
         let back = MemberSpan { joined_at: Some(at(45)), left_at: Some(at(39)), ..MEMBER };
         assert_eq!(by(back), Some(at(45)), "who comes back earns from then on");
         assert_eq!(by(MemberSpan { joined_at: None, state: PersonState::Invited, ..MEMBER }), None);
-        assert_eq!(Referred { person: back, ..REFERRED }.qualified_at(at(60)), Some(at(45)));
-        assert_eq!(Referred { person: left(20), ..REFERRED }.qualified_at(at(60)), None);
+    }
+
+    #[test]
+    fn somebody_who_left_counts_by_what_they_accept_after_they_come_back() {
+        let left = MemberSpan { state: PersonState::Left, left_at: Some(at(50)), ..MEMBER };
+        assert_eq!(Referred { person: left, ..REFERRED }.qualified_at(at(60)), None, "however long they took part");
+        let back = MemberSpan { joined_at: Some(at(45)), left_at: Some(at(39)), ..MEMBER };
+        assert_eq!(Referred { person: back, ..REFERRED }.qualified_at(at(80)), None);
+        let again = Referred { person: back, accepted_at: at(45), ..REFERRED };
+        assert_eq!((again.qualified_at(at(74)), again.qualified_at(at(80))), (None, Some(at(75))));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::reward_oracle::{Line, Oracle, Purse, Terms};
 use super::*;
 use unionhall::domain::reward::report::RewardTotals;
 use unionhall::figures::accounts::FindRewardTotals;
+use unionhall::rewards::ended::EndNoted;
 use unionhall::rewards::group::StepRewards;
 use unionhall::rewards::payout::{CloseBatch, NoteWritten};
 
@@ -47,6 +48,8 @@ struct Kept {
     groups: Vec<Vec<String>>,
     ledger: Vec<Vec<String>>,
     payouts: Vec<Vec<String>>,
+    /// Who ceased to count, and the worker has not looked: campaign and person.
+    notes: BTreeSet<(String, i64)>,
 }
 
 impl Kept {
@@ -59,7 +62,8 @@ impl Kept {
         Self {
             people: people.into_iter().map(named).collect(),
             qualifications: rows(&format!(
-                "SELECT c.slug, q.person_id, q.referrer_id, q.qualified_at, q.group_id, CASE WHEN q.voided_at IS NULL THEN 0 ELSE 1 END
+                "SELECT c.slug, q.person_id, q.referrer_id, q.qualified_at, q.group_id, CASE WHEN q.voided_at IS NULL THEN 0 ELSE 1 END,
+                        CASE WHEN q.ended_on IS NULL THEN 0 ELSE 1 END
                  FROM qualifications q JOIN campaigns c ON c.id = q.campaign_id WHERE q.person_id > {after}"
             )),
             groups: rows(&format!(
@@ -70,6 +74,10 @@ impl Kept {
                           LEFT JOIN campaigns c ON c.id = l.campaign_id"),
             payouts: rows("SELECT o.external_id, o.account, c.slug, o.amount_cents, o.group_count, o.state
                            FROM payouts o JOIN campaigns c ON c.id = o.campaign_id ORDER BY o.id"),
+            notes: rows("SELECT c.slug, d.person_id FROM disqualifications d JOIN campaigns c ON c.id = d.campaign_id")
+                .into_iter()
+                .map(|row| (row[0].clone(), row[1].parse().unwrap()))
+                .collect(),
         }
     }
 }
@@ -99,7 +107,7 @@ pub(super) async fn rewards_follow_a_naive_oracle(fixture: &Fixture) {
         }
     }
     // What never happens is not tested.
-    let common = ["accrued", "capped", "dissolved", "reversed", "waived", "settled", "paid", "failed"];
+    let common = ["accrued", "capped", "dissolved", "reversed", "waived", "settled", "paid", "failed", "ended"];
     if histories >= 200 {
         assert!(seen.is_superset(&BTreeSet::from(common)), "{seen:?}");
     }
@@ -135,7 +143,10 @@ async fn run_together(fixture: &Fixture, seeds: std::ops::Range<u64>) -> BTreeSe
         }
         few_at_once(histories.iter_mut().map(|history| history.act(fixture, now, works))).await;
         match pick(&mut shared, 8) {
-            0..=2 => make_batch(fixture, &mut histories, now, before, pick(&mut shared, 4) > 0).await,
+            0..=2 => {
+                let how = (pick(&mut shared, 3) > 0, pick(&mut shared, 4) > 0);
+                make_batch(fixture, &mut histories, now, before, how).await;
+            }
             3 => {
                 for _ in 0..=pick(&mut shared, 60) {
                     if !step(fixture, now).await {
@@ -195,30 +206,45 @@ async fn step(fixture: &Fixture, now: Timestamp) -> bool {
     fixture.run(StepRewards(new_account(USED.fetch_add(1, Ordering::Relaxed)), now)).await
 }
 
-/// A batch of all that is due; one whose file was not written is gone on with.
-async fn make_batch(fixture: &Fixture, histories: &mut [History], now: Timestamp, before: i64, is_written: bool) {
+/// A batch of all that is due; one whose file was not written is gone on with. Whoever ceased to count is taken out before.
+async fn make_batch(
+    fixture: &Fixture,
+    histories: &mut [History],
+    now: Timestamp,
+    before: i64,
+    (is_closed, is_written): (bool, bool),
+) {
     let store = &fixture.store;
     let payouts = |kept: &Kept| kept.payouts.len();
+    end_noted(fixture, histories, now).await;
     let old = Kept::read(fixture, before);
-    let filled = fixture
-        .records
-        .number("SELECT count(*) FROM payout_batches WHERE written_at IS NULL AND filled_at IS NOT NULL");
     let Some(batch) = store.run(BeginBatch { who: "op".to_owned(), now }).await.unwrap() else {
         assert!(histories.iter().all(|history| history.is_nothing_due()), "no batch");
         return;
     };
+    let filled = format!("SELECT count(*) FROM payout_batches WHERE id = {batch} AND filled_at IS NOT NULL");
+    let is_filled = fixture.records.number(&filled) == 1;
     while !store.run(FillBatch { batch, who: "op".to_owned(), now }).await.unwrap() {}
-    // Its file is written from here on, and perhaps killed before that is noted.
-    store.run(CloseBatch(batch, now)).await.unwrap();
     let kept = Kept::read(fixture, before);
-    if filled == 1 {
+    if is_filled {
         assert_eq!(payouts(&kept), payouts(&old), "a batch that is full takes nothing more");
     } else {
-        histories.iter_mut().for_each(|history| history.pay(&kept, payouts(&old)));
+        histories.iter_mut().for_each(|history| history.pay(&kept, payouts(&old), batch));
     }
+    if !is_closed {
+        return;
+    }
+    // Its file is written from here on, and perhaps killed before that is noted.
+    assert!(store.run(CloseBatch(batch, now)).await.unwrap(), "nobody waits to be taken out");
+    histories.iter_mut().for_each(|history| history.oracle.close(batch));
     if is_written {
         store.run(NoteWritten(batch, now)).await.unwrap();
     }
+}
+
+async fn end_noted(fixture: &Fixture, histories: &mut [History], now: Timestamp) {
+    while fixture.run(EndNoted(now)).await {}
+    histories.iter_mut().for_each(|history| history.oracle.end_noted());
 }
 
 impl History {
@@ -287,7 +313,7 @@ impl History {
             let campaign = self.pick(self.slugs.len());
             let has_referred = self.oracle.people.iter().any(|person| person.referrer == Some(who));
             let may_change = is_up_to_date && n == 0 || !has_referred;
-            match self.pick(22) {
+            match self.pick(23) {
                 0..=4 if !self.oracle.people[who].is_member && (may_change || !self.oracle.people[who].has_joined) => {
                     self.join(fixture, who, now).await;
                 }
@@ -295,7 +321,7 @@ impl History {
                 5..=9 => self.press(fixture, who, campaign, Press::Accept, now).await,
                 10 => self.press(fixture, who, campaign, Press::Pass, now).await,
                 11 => self.leave(fixture, who, now).await,
-                12 if is_up_to_date && n == 0 => {
+                12 | 22 if is_up_to_date && n == 0 => {
                     let referrer = self.pick(REFERRERS);
                     self.erase(fixture, referrer, now).await;
                 }
@@ -332,7 +358,7 @@ impl History {
         nonce[..8].copy_from_slice(&self.seed.to_be_bytes());
         nonce[8..].copy_from_slice(&(self.told.len() as u64).to_be_bytes());
         self.sessions[who] = store.run(EnterByJoining(sign_up, Nonce::from_random(&nonce))).await.unwrap();
-        self.oracle.join(who, link);
+        self.oracle.join(who, link, now.as_millis());
     }
 
     async fn press(&mut self, fixture: &Fixture, who: usize, campaign: usize, press: Press, now: Timestamp) {
@@ -343,8 +369,7 @@ impl History {
         self.tell(now, format!("{who} presses {} at {campaign}", press.name()));
         let done = fixture.store.run(pressing(&session, &self.slugs[campaign], press, None, now)).await;
         assert!(matches!(done, Ok(Pressed::Done(_))), "{done:?}: {}", self.story());
-        let accepted_at = &mut self.oracle.people[who].parts[campaign].accepted_at;
-        *accepted_at = (press == Press::Accept).then(|| accepted_at.unwrap_or(now.as_millis()));
+        self.oracle.press(who, campaign, press == Press::Accept, now.as_millis());
     }
 
     async fn leave(&mut self, fixture: &Fixture, who: usize, now: Timestamp) {
@@ -375,7 +400,7 @@ impl History {
                 now,
             })
         };
-        let (due, erased) = (self.oracle.due(self.oracle.purse(who)), erase().await.unwrap().unwrap());
+        let (due, erased) = (self.oracle.due_with_unwritten(self.oracle.purse(who)), erase().await.unwrap().unwrap());
         match self.oracle.erase(who, waives) {
             true => assert!(erased.is_ok_and(|erased| erased.is_whole), "{}", self.story()),
             false => assert_eq!(erased.map_err(|refused| refused.cents), Err(due), "{}", self.story()),
@@ -430,7 +455,8 @@ impl History {
     async fn void(&mut self, fixture: &Fixture, who: usize, campaign: usize, now: Timestamp) {
         // Often somebody whose group is being paid, else too little would be reversed.
         let is_paid = |who: &usize| {
-            let group = self.oracle.people[*who].parts[campaign].group;
+            let part = self.oracle.people[*who].parts[campaign];
+            let group = part.group.or(part.before.and_then(|before| before.group));
             group.is_some_and(|group| self.oracle.groups[group].payout.is_some())
         };
         let paid: Vec<_> = (0..PEOPLE).filter(is_paid).collect();
@@ -458,6 +484,10 @@ impl History {
             return;
         }
         let (payout, is_paid) = (self.pick(self.external_ids.len()), self.pick(2) == 0);
+        // Nobody has a file that was not written.
+        if self.oracle.payouts[payout].is_unwritten() {
+            return;
+        }
         self.tell(now, format!("payout {payout} is paid: {is_paid}"));
         let settlement = Settlement {
             external_id: self.external_ids[payout].clone(),
@@ -488,10 +518,10 @@ impl History {
     }
 
     /// A batch took all that was due: the payouts from that place on.
-    fn pay(&mut self, kept: &Kept, from: usize) {
+    fn pay(&mut self, kept: &Kept, from: usize, batch: i64) {
         self.learn_accounts(kept);
         let before = self.oracle.payouts.len();
-        self.oracle.pay();
+        self.oracle.pay(batch);
         self.told.push("a batch".to_owned());
         let ours = kept.payouts[from..].iter().filter(|row| self.purse_of(&row[1]).is_some());
         let mut ours: Vec<_> = ours.map(|row| (self.payout_of(row), row[0].clone())).collect();
@@ -527,6 +557,12 @@ impl History {
     fn observe(&mut self, kept: &Kept, now: Timestamp) {
         self.tell(now, "the worker for some steps".to_owned());
         self.oracle.look(now.as_millis());
+        // It looks at those first who ceased to count, in their order.
+        while let Some((who, campaign)) = self.oracle.notes.first().copied()
+            && !kept.notes.contains(&(self.slugs[campaign].clone(), self.ids[who]))
+        {
+            self.oracle.end_next();
+        }
         for (who, id) in self.ids.clone().into_iter().enumerate() {
             let there = kept.groups.iter().filter(|row| row[1] == id.to_string()).count();
             while self.oracle.groups.iter().filter(|group| group.referrer == who).count() < there {
@@ -562,7 +598,13 @@ impl History {
             let is_new = if row[5] == "1" {
                 voided.insert((campaign, person))
             } else {
-                got.insert((campaign, person, row[3].parse::<i64>().unwrap(), places.get(&row[4]).copied()))
+                got.insert((
+                    campaign,
+                    person,
+                    row[3].parse::<i64>().unwrap(),
+                    places.get(&row[4]).copied(),
+                    row[6] == "1",
+                ))
             };
             assert!(is_new, "twice: {}", self.story());
         }
@@ -571,8 +613,11 @@ impl History {
             for (campaign, part) in of.parts.iter().enumerate() {
                 if part.is_voided {
                     expected_voided.insert((campaign, person));
+                } else if let Some(before) = part.before {
+                    let place = before.group.map(|group| own_places[group]);
+                    expected.insert((campaign, person, before.qualified_at, place, true));
                 } else if let Some(at) = part.qualified_at {
-                    expected.insert((campaign, person, at, part.group.map(|group| own_places[group])));
+                    expected.insert((campaign, person, at, part.group.map(|group| own_places[group]), false));
                 }
             }
         }
@@ -622,7 +667,9 @@ impl History {
             let Some(file) = fixture.run(FindPerson(email.normalized(), now)).await else { continue };
             let (standing, oracle, purse) = (file.rewards, &self.oracle, self.oracle.purse(who));
             let money = (standing.due_cents, standing.out_cents, standing.paid_cents);
-            let expected = (oracle.due(purse), oracle.paid(purse, "out"), oracle.paid(purse, "paid"));
+            let unwritten = oracle.unwritten(purse);
+            let expected =
+                (oracle.due(purse) + unwritten, oracle.paid(purse, "out") - unwritten, oracle.paid(purse, "paid"));
             assert_eq!(money, expected, "{who}: {}", self.story());
             for campaign in 0..self.slugs.len() {
                 let shown = standing.campaigns.iter().find(|of| of.campaign.as_str() == self.slugs[campaign]);
@@ -638,7 +685,7 @@ impl History {
                     let part = person.parts[campaign];
                     let is_open = matches!(oracle.campaigns[campaign].state, "active" | "closed");
                     let ends = oracle.hold_ends(*other, campaign);
-                    let counts = part.qualified_at.is_some() || part.is_voided;
+                    let counts = part.qualified_at.is_some() || part.is_voided || part.before.is_some();
                     person.referrer == Some(who)
                         && person.is_member
                         && is_open
@@ -655,7 +702,9 @@ impl History {
     /// What there was of groups and payouts.
     fn states(&self) -> BTreeSet<&'static str> {
         let left_over = self.oracle.payouts.iter().any(|payout| payout.groups == 0).then_some("left over");
-        let groups = self.oracle.groups.iter().map(|group| group.state);
+        let parts = self.oracle.people.iter().flat_map(|person| &person.parts);
+        let kept = parts.filter_map(|part| part.before).any(|before| before.is_kept).then_some("ended");
+        let groups = self.oracle.groups.iter().map(|group| group.state).chain(kept);
         let payouts = self.oracle.payouts.iter().map(|payout| payout.state).filter(|state| *state != "out");
         groups.chain(payouts).chain(left_over).collect()
     }

@@ -28,12 +28,26 @@ pub(super) struct Part {
     pub qualified_at: Option<i64>,
     pub is_voided: bool,
     pub group: Option<usize>,
+    /// How they counted before they ceased to. Meanwhile they may take part anew.
+    pub before: Option<Before>,
+    /// When they had accepted a campaign that was over when they left.
+    left_with: Option<i64>,
+}
+
+/// Somebody's place in a group, when they ceased to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Before {
+    pub qualified_at: i64,
+    pub group: Option<usize>,
+    /// The group was paid by then, so they stay in it.
+    pub is_kept: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Person {
     pub is_member: bool,
     pub left_at: Option<i64>,
+    pub joined_at: i64,
     pub has_joined: bool,
     pub is_erased: bool,
     /// How often they were erased: each time another account begins.
@@ -62,6 +76,15 @@ pub(super) struct Payout {
     pub cents: i64,
     pub groups: usize,
     pub state: &'static str,
+    pub batch: i64,
+    /// Its file may be out.
+    pub is_closed: bool,
+}
+
+impl Payout {
+    pub(super) fn is_unwritten(&self) -> bool {
+        self.state == "out" && !self.is_closed
+    }
 }
 
 /// A line of the ledger.
@@ -80,6 +103,8 @@ pub(super) struct Oracle {
     pub groups: Vec<Group>,
     pub payouts: Vec<Payout>,
     pub lines: Vec<Line>,
+    /// Who ceased to count while they were in a group, and in which campaign; the worker has not looked yet.
+    pub notes: Vec<(usize, usize)>,
     /// Until when everybody was looked at.
     looked_at: i64,
 }
@@ -129,7 +154,7 @@ impl Oracle {
             && (matches!(state, "active" | "closed") || cancelled_at == Some(moment))
     }
 
-    pub(super) fn join(&mut self, who: usize, link: Option<usize>) {
+    pub(super) fn join(&mut self, who: usize, link: Option<usize>, now: i64) {
         // A link earns for whoever is a member or may become one, and once: for a new member.
         let earns = |other: &usize| {
             let other = &self.people[*other];
@@ -141,26 +166,93 @@ impl Oracle {
             person.referrer = referrer;
         }
         (person.is_member, person.has_joined, person.is_erased) = (true, true, false);
+        person.joined_at = now;
+        // In the millisecond in which they accepted: then they did not leave in between, as far as anybody can tell.
+        for part in &mut person.parts {
+            part.accepted_at = part.accepted_at.or(part.left_with.take().filter(|at| *at == now));
+        }
+    }
+
+    /// Somebody accepts an offer, or passes.
+    pub(super) fn press(&mut self, who: usize, campaign: usize, accepts: bool, now: i64) {
+        let part = &mut self.people[who].parts[campaign];
+        match (accepts, part.accepted_at) {
+            (true, before) => part.accepted_at = before.or(Some(now)),
+            (false, None) => {}
+            (false, Some(_)) => self.cease(who, campaign),
+        }
+    }
+
+    /// Somebody takes part no longer, and counts no longer.
+    fn cease(&mut self, who: usize, campaign: usize) {
+        let part = &mut self.people[who].parts[campaign];
+        part.accepted_at = None;
+        if part.is_voided {
+            return;
+        }
+        let (qualified_at, group) = (part.qualified_at.take(), part.group.take());
+        if let (Some(qualified_at), Some(_)) = (qualified_at, group) {
+            part.before = Some(Before { qualified_at, group, is_kept: false });
+            self.notes.push((who, campaign));
+        }
+    }
+
+    /// The worker, or whoever makes a batch, looks at those who ceased to count: at the first of them.
+    pub(super) fn end_next(&mut self) {
+        let (who, campaign) = self.notes.remove(0);
+        let part = &mut self.people[who].parts[campaign];
+        let Some(before) = &mut part.before else { return };
+        let group = before.group.map(|group| &self.groups[group]);
+        let is_out = |group: &Group| group.payout.is_some_and(|payout| self.payouts[payout].is_closed);
+        if group.is_some_and(|group| is_out(group) || !matches!(group.state, "accrued" | "capped")) {
+            before.is_kept = true;
+            return;
+        }
+        let group = before.group;
+        part.before = None;
+        self.recount(who, campaign);
+        if let Some(group) = group {
+            self.open(group);
+        }
+    }
+
+    pub(super) fn end_noted(&mut self) {
+        while !self.notes.is_empty() {
+            self.end_next();
+        }
+    }
+
+    /// Somebody who counts anew was not looked at while they were kept in a group: what is known of their referrer now decides.
+    fn recount(&mut self, who: usize, campaign: usize) {
+        let part = self.people[who].parts[campaign];
+        let (Some(at), Some(referrer)) = (part.qualified_at, self.people[who].referrer) else { return };
+        let referrer = &self.people[referrer];
+        let at = at.max(referrer.joined_at);
+        let was_member = !referrer.is_erased && (referrer.is_member || referrer.left_at.is_some_and(|left| left >= at));
+        let is_over = self.campaigns[campaign].cancelled_at.is_some_and(|over| over < at);
+        self.people[who].parts[campaign].qualified_at = Some(at).filter(|_| was_member && !is_over);
     }
 
     pub(super) fn leave(&mut self, who: usize, now: i64) {
         if std::mem::take(&mut self.people[who].is_member) {
             self.people[who].left_at = Some(now);
         }
-        for (part, campaign) in self.people[who].parts.iter_mut().zip(&self.campaigns) {
-            if !matches!(campaign.state, "closed" | "cancelled") {
-                part.accepted_at = None;
-            }
+        for campaign in 0..self.campaigns.len() {
+            let is_over = matches!(self.campaigns[campaign].state, "closed" | "cancelled");
+            let part = &mut self.people[who].parts[campaign];
+            part.left_with = part.accepted_at.filter(|_| is_over).or(part.left_with);
+            self.cease(who, campaign);
         }
     }
 
     /// Whether that is done: not while money is due, unless it is given up.
     pub(super) fn erase(&mut self, who: usize, waives: bool) -> bool {
-        let due = self.due(self.purse(who));
+        let due = self.due_with_unwritten(self.purse(who));
         if due > 0 {
             if !waives {
                 return false;
             }
+            self.recall(who);
             self.book(who, None, "reversal", -due);
             for group in self.unpaid(who) {
                 self.groups[group].state = "waived";
@@ -170,12 +262,16 @@ impl Oracle {
         self.leave(who, self.looked_at);
         self.people[who].left_at = None;
         for part in &mut self.people[who].parts {
-            part.accepted_at = None;
+            part.left_with = None;
             // What is kept of them is kept to the day.
-            part.qualified_at = part.qualified_at.map(|at| at - at % DAY);
+            if let Some(before) = &mut part.before {
+                before.qualified_at -= before.qualified_at % DAY;
+            }
         }
         for group in self.groups.iter_mut().filter(|group| group.referrer == who) {
-            group.payout = None;
+            if group.state != "capped" {
+                group.payout = None;
+            }
             if group.state == "accrued" {
                 group.state = "settled";
             }
@@ -191,27 +287,81 @@ impl Oracle {
         if part.is_voided || self.people[who].referrer.is_none() {
             return None;
         }
-        self.people[who].parts[campaign].is_voided = true;
-        let Some(group) = self.people[who].parts[campaign].group.take() else { return Some((None, 0)) };
+        let part = &mut self.people[who].parts[campaign];
+        part.is_voided = true;
+        let before = part.before.take().and_then(|before| before.group);
+        let Some(group) = part.group.take().or(before) else { return Some((None, 0)) };
+        let (state, cents) = self.open(group);
+        Some((Some(state), cents))
+    }
+
+    /// A group opens: its state then, and what its referrer loses.
+    fn open(&mut self, group: usize) -> (&'static str, i64) {
+        let Group { referrer, campaign, .. } = self.groups[group];
+        self.recall(referrer);
         let (before, is_paid) = (self.groups[group].state, self.groups[group].payout.is_some());
         let after = match before {
             "accrued" if is_paid => "reversed",
             "accrued" | "capped" => "dissolved",
-            other => return Some((Some(other), 0)),
+            other => return (other, 0),
         };
         self.groups[group].state = after;
-        for person in &mut self.people {
-            if person.parts[campaign].group == Some(group) {
-                person.parts[campaign].group = None;
+        for who in 0..self.people.len() {
+            let part = &mut self.people[who].parts[campaign];
+            if part.group == Some(group) {
+                part.group = None;
+            }
+            match &mut part.before {
+                Some(Before { group: of, is_kept: false, .. }) if *of == Some(group) => *of = None,
+                Some(Before { group: of, is_kept: true, .. }) if *of == Some(group) => {
+                    part.before = None;
+                    self.recount(who, campaign);
+                }
+                _ => {}
             }
         }
         if before == "capped" {
-            return Some((Some(after), 0));
+            return (after, 0);
         }
-        let (referrer, cents) = (self.groups[group].referrer, self.terms(campaign).cents);
+        let cents = self.terms(campaign).cents;
         self.book(referrer, Some(campaign), "reversal", -cents);
-        self.move_up(referrer);
-        Some((Some(after), cents))
+        if after == "dissolved" {
+            self.move_up(referrer);
+        }
+        (after, cents)
+    }
+
+    /// What is in a batch whose file was not written is due again.
+    fn recall(&mut self, who: usize) {
+        let purse = self.purse(who);
+        for payout in 0..self.payouts.len() {
+            if self.payouts[payout].purse == purse && self.payouts[payout].is_unwritten() {
+                self.fail(payout);
+            }
+        }
+    }
+
+    /// A payout fails: what it paid for is due again. Whoever ceased to count meanwhile is looked at.
+    fn fail(&mut self, payout: usize) {
+        self.payouts[payout].state = "failed";
+        let Payout { purse, campaign, cents, .. } = self.payouts[payout];
+        self.lines.push(Line { purse, campaign: Some(campaign), kind: "payout_failed", cents });
+        for group in 0..self.groups.len() {
+            if self.groups[group].payout != Some(payout) {
+                continue;
+            }
+            self.groups[group].payout = None;
+            // It was never paid.
+            if self.groups[group].state == "reversed" {
+                self.groups[group].state = "dissolved";
+            }
+            for who in 0..self.people.len() {
+                let before = self.people[who].parts[campaign].before;
+                if before.is_some_and(|before| before.is_kept && before.group == Some(group)) {
+                    self.notes.push((who, campaign));
+                }
+            }
+        }
     }
 
     /// A place that is free goes to the oldest group that may have it.
@@ -253,6 +403,7 @@ impl Oracle {
             let part = self.people[*who].parts[campaign];
             self.people[*who].referrer == Some(referrer)
                 && part.qualified_at.is_some()
+                && part.before.is_none()
                 && !part.is_voided
                 && part.group.is_none()
         };
@@ -263,6 +414,7 @@ impl Oracle {
 
     /// Everything is looked at, and all groups are formed.
     pub(super) fn work(&mut self) {
+        self.end_noted();
         for referrer in 0..self.people.len() {
             while self.form_group(referrer) {}
         }
@@ -293,7 +445,7 @@ impl Oracle {
     }
 
     /// Everybody who is due something is paid all of it, a payout a campaign. What was paid too much before is taken off the first.
-    pub(super) fn pay(&mut self) {
+    pub(super) fn pay(&mut self, batch: i64) {
         for who in 0..self.people.len() {
             let due = self.due(self.purse(who));
             if due <= 0 {
@@ -311,7 +463,7 @@ impl Oracle {
                 let earned = of.len() as i64 * self.terms(campaign).cents;
                 let kept_back = too_much.clamp(0, earned);
                 too_much -= kept_back;
-                let payout = self.payout(who, campaign, earned - kept_back, of.len());
+                let payout = self.payout(batch, who, campaign, (earned - kept_back, of.len()));
                 for group in of {
                     self.groups[group].payout = Some(payout);
                 }
@@ -320,14 +472,19 @@ impl Oracle {
             if too_much < 0 {
                 let failed = |payout: &&Payout| payout.purse == self.purse(who) && payout.state == "failed";
                 let campaign = self.payouts.iter().rfind(failed).expect("nothing else is due without a group").campaign;
-                self.payout(who, campaign, -too_much, 0);
+                self.payout(batch, who, campaign, (-too_much, 0));
             }
         }
     }
 
-    fn payout(&mut self, who: usize, campaign: usize, cents: i64, groups: usize) -> usize {
+    /// The file of a batch is written from here on.
+    pub(super) fn close(&mut self, batch: i64) {
+        self.payouts.iter_mut().filter(|payout| payout.batch == batch).for_each(|payout| payout.is_closed = true);
+    }
+
+    fn payout(&mut self, batch: i64, who: usize, campaign: usize, (cents, groups): (i64, usize)) -> usize {
         let state = if cents > 0 { "out" } else { "netted" };
-        self.payouts.push(Payout { purse: self.purse(who), campaign, cents, groups, state });
+        self.payouts.push(Payout { purse: self.purse(who), campaign, cents, groups, state, batch, is_closed: false });
         if cents > 0 {
             self.book(who, Some(campaign), "payout", -cents);
         }
@@ -336,19 +493,11 @@ impl Oracle {
 
     /// The provider answers; false where that changes nothing.
     pub(super) fn settle(&mut self, payout: usize, is_paid: bool) -> bool {
-        let Payout { purse, campaign, cents, state, .. } = self.payouts[payout];
+        let Payout { purse, state, .. } = self.payouts[payout];
         match (state, is_paid) {
             ("out", true) => self.payouts[payout].state = "paid",
             ("out" | "paid", false) => {
-                self.payouts[payout].state = "failed";
-                self.lines.push(Line { purse, campaign: Some(campaign), kind: "payout_failed", cents });
-                for group in self.groups.iter_mut().filter(|group| group.payout == Some(payout)) {
-                    group.payout = None;
-                    // It was never paid.
-                    if group.state == "reversed" {
-                        group.state = "dissolved";
-                    }
-                }
+                self.fail(payout);
                 if self.purse(purse.0) == purse {
                     self.move_up(purse.0);
                 }
@@ -364,6 +513,16 @@ impl Oracle {
 
     pub(super) fn due(&self, purse: Purse) -> i64 {
         self.lines.iter().filter(|line| line.purse == purse).map(|line| line.cents).sum()
+    }
+
+    /// What is in a batch whose file was not written is due, too.
+    pub(super) fn due_with_unwritten(&self, purse: Purse) -> i64 {
+        self.due(purse) + self.unwritten(purse)
+    }
+
+    pub(super) fn unwritten(&self, purse: Purse) -> i64 {
+        let of = self.payouts.iter().filter(|payout| payout.purse == purse && payout.is_unwritten());
+        of.map(|payout| payout.cents).sum()
     }
 
     /// The payouts of a purse in that state, in cents.
