@@ -2,6 +2,7 @@
 
 use crate::campaign_pages;
 use crate::prelude::*;
+use unionhall::domain::campaign::acceptance::Reference;
 use unionhall::domain::mail::MailKind;
 
 use super::deploy::HERE;
@@ -77,6 +78,19 @@ async fn cause(kind: MailKind, node: &Server, front: &Proxy, key: &str) {
             campaign_pages::step(node, CAMPAIGN, "cancelled").await;
             mail_about_it();
         }
+        MailKind::Receipt => {
+            let reference = Reference::from_random(&[7; Reference::ENTROPY]);
+            node.execute(&format!(
+                "INSERT INTO acceptances (campaign_id, person_id, reference, notice, handover, offer_number, made_at, accepted_at)
+                 SELECT 1, id, '{}', '', 'code', 1, 1, 1 FROM people",
+                reference.as_str()
+            ));
+            node.execute("INSERT INTO campaign_mails (campaign_id, kind, person_id, queued_at) SELECT 1, 'receipt', id, 1 FROM people");
+            node.execute(
+                "INSERT INTO outbox (campaign_mail_id, kind, recipient, created_at, send_after)
+                 SELECT id, 'receipt', 'ana@example.com', 1, 1 FROM campaign_mails WHERE kind = 'receipt'",
+            );
+        }
     }
 }
 
@@ -98,8 +112,8 @@ async fn every_link_leads_to_its_page(proxy: fn(&[&Server]) -> Proxy) {
         let mut with_a_token = 0;
         for (part, from) in parts.iter().zip(["text", "html", "header"]) {
             let all: BTreeSet<_> = links(part).collect();
-            // A person who asks to sign in gets that one mail, and no other.
-            let in_header = usize::from(kind != MailKind::SignIn);
+            // A person who asks to sign in, or accepts, gets that one mail, and no other.
+            let in_header = usize::from(!matches!(kind, MailKind::SignIn | MailKind::Receipt));
             assert!(all.len() >= 5 || from == "header" && all.len() == in_header, "{kind:?}, {from}: {all:?}");
             for link in all {
                 let answer = follow(&front, &link, "GET", "").await;
@@ -117,7 +131,8 @@ async fn every_link_leads_to_its_page(proxy: fn(&[&Server]) -> Proxy) {
                 found.insert(link);
             }
         }
-        assert!(with_a_token >= 2, "{kind:?} has links with tokens, in both parts");
+        let needs_a_token = kind != MailKind::Receipt;
+        assert_eq!(with_a_token >= 2, needs_a_token, "{kind:?} has links with tokens, in both parts");
         if kind == MailKind::Confirm {
             let confirm = found.iter().find(|link| link.contains("/confirm/")).unwrap();
             assert_eq!(follow(&front, confirm, "POST", "").await.status, 200);
@@ -138,7 +153,10 @@ async fn every_link_leads_to_its_page(proxy: fn(&[&Server]) -> Proxy) {
     }
 
     let secret: BTreeSet<_> = found.iter().flat_map(|link| tokens(link)).collect();
-    assert!(secret.len() > MailKind::ALL.len(), "one for each mail, and one to withdraw its sign-up: {secret:?}");
+    assert!(
+        secret.len() >= MailKind::ALL.len(),
+        "one for each mail but the receipt, and one to withdraw its sign-up: {secret:?}"
+    );
     wait_for!(async || node.log().contains("/unsubscribe/{token}")).await;
     let logs = [front.logs().concat(), node.log()].concat();
     assert!(logs.contains("/confirm") && logs.contains("/privacy"), "requests are logged: {logs}");
