@@ -41,6 +41,7 @@ mod operator;
 mod operator_campaigns;
 mod operator_overview;
 mod operator_page;
+mod operator_rewards;
 mod own_page;
 mod pages;
 mod partners;

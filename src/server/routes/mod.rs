@@ -219,6 +219,11 @@ impl Route {
         Self { post: Some(handler), ..self }
     }
 
+    /// What is sent there may be a form with a file.
+    fn with_file(self) -> Self {
+        Self { takes_body: true, ..self }
+    }
+
     fn open(self) -> Self {
         Self { open: true, ..self }
     }

@@ -37,7 +37,7 @@ pub(super) fn routes() -> impl Iterator<Item = Route> {
         get("/operator/rewards", page!(rewards::show)),
         get("/operator/rewards/batch", page!(rewards::show)).posted(page!(rewards::make_batch)),
         get("/operator/rewards/batches/{number}", page!(rewards::show)).posted(page!(rewards::download)),
-        get("/operator/rewards/settle", page!(rewards::show)).posted(page!(rewards::settle)),
+        get("/operator/rewards/settle", page!(rewards::show)).posted(page!(rewards::settle)).with_file(),
         get("/operator/sign-ups", page!(sign_in::home)).posted(page!(overview::switch_sign_ups)),
     ]
     .into_iter()

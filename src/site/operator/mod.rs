@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod campaigns;
+mod file_form;
 mod form;
 pub(in crate::site) mod frame;
 pub mod mail;

@@ -229,9 +229,19 @@ async fn hand_out(found: &OperatorVisit<'_>, id: i64) -> PageResult {
 
 /// Records what the provider answered, once it was looked through and the operator is sure.
 pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
+    let (found, fields) = OperatorVisit::take_with_file(visit, request, HERE).await?;
     let now = visit.now.time;
-    let text = field(&fields, "answer").unwrap_or_default();
+    let pasted = field(&fields, "answer").filter(|text| !text.trim().is_empty());
+    let text = match (field(&fields, "file"), pasted) {
+        (Some(text), None) | (None, Some(text)) => text,
+        (Some(_), Some(_)) => {
+            return Ok(found.refuse("A file was chosen, and an answer pasted. Send one of them."));
+        }
+        (None, None) => {
+            return Ok(found
+                .refuse("Choose the provider's file, or paste what is in it: the file is empty, or there is none."));
+        }
+    };
     let is_earlier = field_is(&fields, "paid-earlier", "yes");
     let answer = read_answer(&text);
     if answer.lines.is_empty() {
@@ -257,6 +267,7 @@ pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
         says: &says,
         action: "/operator/rewards/settle",
         fields: &[("answer", &text), ("paid-earlier", earlier)],
+        has_file: true,
         about: "",
         button: "Record it",
         ..Question::default()

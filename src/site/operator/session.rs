@@ -8,6 +8,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, StatusCode, Uri};
 use ring::digest;
 
+use super::file_form::{self, FILE_FORM_BYTES, TOO_LARGE};
 use super::frame::{MessagePage, OperatorFrame, OperatorSection, render};
 use crate::campaigns::operator_step::read_reason;
 use crate::domain::api_key::Mode;
@@ -18,6 +19,7 @@ use crate::domain::secret::operator::FormToken;
 use crate::http::request::body::SentBody;
 use crate::http::request::host;
 use crate::http::request::identity_header::NamedInHeader;
+use crate::http::request::multipart;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::Class;
@@ -160,15 +162,43 @@ impl<'a> OperatorVisit<'a> {
         require_own(visit, &head)?;
         let found = Self::look(visit, &head.uri, &head.headers, section).await?;
         let fields = body.read(FORM_BYTES).await?.to_vec();
+        found.require_token(fields)
+    }
+
+    /// The same of a form that may hold a file of up to [`LARGEST_FILE`], whose text is a field like the others. Its route takes a file.
+    ///
+    /// [`LARGEST_FILE`]: super::file_form::LARGEST_FILE
+    pub(in crate::site) async fn take_with_file(
+        visit: Visit<'a>,
+        request: Request<SentBody<'_>>,
+        section: OperatorSection,
+    ) -> PageResult<(Self, Vec<u8>)> {
+        let (head, body) = request.into_parts();
+        require_own(visit, &head)?;
+        let found = Self::look(visit, &head.uri, &head.headers, section).await?;
+        let sent = match body.read(FILE_FORM_BYTES).await {
+            Err(HttpError::TooLarge) => return Err(found.refuse(TOO_LARGE).into()),
+            sent => sent?,
+        };
+        let fields = match multipart::boundary(&head.headers) {
+            None => Ok(sent.to_vec()),
+            Some(Ok(boundary)) => file_form::fields(boundary, &sent),
+            Some(Err(bad)) => Err(format!("The form cannot be read, because {}. Send it again.", bad.why())),
+        };
+        let fields = fields.map_err(|why| found.refuse(&why))?;
+        found.require_token(fields)
+    }
+
+    fn require_token(self, fields: Vec<u8>) -> PageResult<(Self, Vec<u8>)> {
         let token = field(&fields, "token").unwrap_or_default();
-        match found.access.read_form_token(&found.who, &token, visit.now.time) {
-            FormToken::Good => Ok((found, fields)),
-            FormToken::Expired => Err(found.ask_again(&fields).into()),
+        match self.access.read_form_token(&self.who, &token, self.visit.now.time) {
+            FormToken::Good => Ok((self, fields)),
+            FormToken::Expired => Err(self.ask_again(&fields).into()),
             FormToken::Foreign => {
                 let says =
                     "The form was of another session. Go back to the page, load it again, and send it from there.";
                 // Whatever page it was on, this leads to the overview.
-                Err(Self { section: OperatorSection::Overview, ..found }.refuse(says).into())
+                Err(Self { section: OperatorSection::Overview, ..self }.refuse(says).into())
             }
         }
     }
@@ -329,6 +359,8 @@ pub(in crate::site) struct Question<'a> {
     pub action: &'a str,
     /// Hidden fields, which the form sends again.
     pub fields: &'a [(&'a str, &'a str)],
+    /// Whether one of them may be as long as a file. Its route takes a file.
+    pub has_file: bool,
     /// What else may not change until it is answered; it is not shown.
     pub about: &'a str,
     pub button: &'a str,
@@ -348,7 +380,7 @@ pub(in crate::site) struct AskedReason {
 impl Question<'_> {
     /// Differs where anything differs that it was asked about.
     fn mark(&self) -> String {
-        let Self { title, facts, says, reasons, can_change: _, action, fields, about, button: _ } = *self;
+        let Self { title, facts, says, reasons, can_change: _, action, fields, has_file: _, about, button: _ } = *self;
         let mut context = digest::Context::new(&digest::SHA256);
         // Each with its length: no two lists of texts are the same bytes. Browsers send the ends of lines their own way.
         let mut add = |text: &str| {

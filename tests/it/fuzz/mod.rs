@@ -44,6 +44,7 @@ mod once {
         link_token in targets, 300;
         people_text in targets, 300;
         mail_report in targets, 150;
+        form_with_file in targets, 800;
         mcp in services, 200;
         smtp_reply in services, 30;
     }

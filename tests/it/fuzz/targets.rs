@@ -30,6 +30,7 @@ use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::error::Error;
 use unionhall::http::request::client_address::TrustedProxies;
+use unionhall::http::request::multipart;
 use unionhall::mail::report::postmark::{self, PostmarkLogin};
 use unionhall::mail::report::resend::{self, ResendSecret, SvixHeaders};
 use unionhall::mail::report::{Untaken, mime};
@@ -70,6 +71,36 @@ pub fn referral_link_request(data: &[u8]) {
         }
         Err(error) => refused(data, &error),
     }
+}
+
+/// A form with files is read into parts that are in it, or refused: its first line says what stands between them. What was read can be
+/// written so that it reads the same.
+pub fn form_with_file(data: &[u8]) {
+    let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
+    let mut headers = HeaderMap::new();
+    let Ok(value) = HeaderValue::from_bytes(data[..end].trim_ascii()) else { return };
+    headers.insert(hyper::header::CONTENT_TYPE, value);
+    let Some(Ok(boundary)) = multipart::boundary(&headers) else { return };
+    let body = data.get(end + 1..).unwrap_or_default();
+    let Ok(parts) = multipart::parts(boundary, body) else { return };
+    assert!(parts.iter().map(|part| part.content.len()).sum::<usize>() <= body.len());
+    let mut again = Vec::new();
+    for part in &parts {
+        // A name without quotation marks around it may hold one, or end with what would keep the next from ending it.
+        let is_odd = |name: &[u8]| name.contains(&b'"') || name.ends_with(b"\\") || name.len() > 1000;
+        if is_odd(part.name.as_bytes()) || part.filename.is_some_and(is_odd) {
+            return;
+        }
+        again.extend(
+            [b"--", boundary, b"\r\nContent-Disposition: form-data; name=\"", part.name.as_bytes(), b"\""].concat(),
+        );
+        if let Some(name) = part.filename {
+            again.extend([b"; filename=\"", name, b"\""].concat());
+        }
+        again.extend([b"\r\n\r\n", part.content, b"\r\n"].concat());
+    }
+    again.extend([b"--", boundary, b"--"].concat());
+    assert_eq!(multipart::parts(boundary, &again), Ok(parts));
 }
 
 /// What is no JSON is told apart from what is no good, in a few words.

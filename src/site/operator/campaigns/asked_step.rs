@@ -78,6 +78,7 @@ pub(super) async fn take(
         fields: sent.again,
         about: &about,
         button,
+        ..Question::default()
     };
     found.require_sure(&question, sent.fields)?;
     if let TakenStep::WithdrawOffer(reasons) = &mut taken {
