@@ -34,6 +34,10 @@ pub(super) fn routes() -> impl Iterator<Item = Route> {
         get("/operator/campaigns/{slug}/say", page!(campaigns::show_words_form)).posted(page!(campaigns::say)),
         get("/operator/campaigns/{slug}/negotiator", page!(campaigns::show)).posted(page!(campaigns::pause)),
         get("/operator/negotiator", page!(campaigns::list)).posted(page!(campaigns::pause_all)),
+        get("/operator/campaigns/{slug}/handover", page!(campaigns::show)).posted(page!(campaigns::download_handover)),
+        get("/operator/campaigns/{slug}/settle", page!(campaigns::show))
+            .posted(page!(campaigns::settle_orders))
+            .with_file(),
         get("/operator/rewards", page!(rewards::show)),
         get("/operator/rewards/batch", page!(rewards::show)).posted(page!(rewards::make_batch)),
         get("/operator/rewards/batches/{number}", page!(rewards::show)).posted(page!(rewards::download)),

@@ -280,7 +280,7 @@ pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     Ok(found.done("Recorded", &checked.words("The answer", &settled)))
 }
 
-fn refuse_answer(found: &OperatorVisit<'_>, mistakes: &[(usize, String)]) -> Answer {
+pub(super) fn refuse_answer(found: &OperatorVisit<'_>, mistakes: &[(usize, String)]) -> Answer {
     let mut says = vec!["Nothing was recorded, because of these lines:".to_owned()];
     says.extend(numbered(mistakes));
     found.message(StatusCode::BAD_REQUEST, "Nothing was recorded", &says)

@@ -4,6 +4,7 @@
 mod asked_step;
 mod bid;
 mod definition;
+mod handover;
 mod negotiation;
 mod offer;
 mod step;
@@ -14,6 +15,8 @@ use hyper::{Request, StatusCode};
 use self::bid::{NO_BENCHMARK, ShownBid, shown};
 pub use self::bid::{record as record_bid, show_form as show_bid_form};
 pub use self::definition::{edit, make, show_edit, show_new};
+use self::handover::ShownHandover;
+pub use self::handover::{download as download_handover, settle as settle_orders};
 pub use self::negotiation::{
     pause, pause_all, record_round, redact_round, reject_draft, say, show_round_form, show_words_form,
 };
@@ -100,6 +103,7 @@ struct CampaignDetailsPage<'a> {
     /// Of this campaign, and of all.
     pause: Option<&'a Pause>,
     pause_of_all: Option<&'a Pause>,
+    handover: Option<ShownHandover>,
     mailings: &'a [MailingEntry],
     history: Vec<&'a HistoryEntry>,
     is_history_cut: bool,
@@ -136,6 +140,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         ShownDraft { draft, facts, rounds: counted(before, "round"), mistakes, can_publish }
     });
     let (steps, in_the_way) = step::steps(&file);
+    let handover = handover::shown(&found, campaign).await?;
     let lacks = (campaign.state.gathers() && campaign.draft.benchmark.is_none()).then_some(NO_BENCHMARK);
     let page = CampaignDetailsPage {
         frame: found.frame(),
@@ -156,6 +161,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         messages: &messages,
         pause: pauses.iter().find(|pause| pause.slug.as_ref() == Some(&slug)),
         pause_of_all: pauses.iter().find(|pause| pause.slug.is_none()),
+        handover,
         mailings: &file.mailings,
         history: file.history.iter().rev().take(MOST_HISTORY).collect(),
         is_history_cut: file.history.len() > MOST_HISTORY,
