@@ -1,8 +1,9 @@
 //! Who counts for their referrer: people whose hold is over are checked once, and again when they or their referrer join.
 
 use crate::domain::campaign::CampaignState;
+use crate::domain::catalog::CountsOn;
 use crate::domain::person::PersonState;
-use crate::domain::reward::{Disqualified, MemberSpan, Referred};
+use crate::domain::reward::{AcceptanceStatus, Disqualified, MemberSpan, Referred};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, values};
 
@@ -18,10 +19,11 @@ macro_rules! candidates {
     ($which:literal) => {
         concat!(
             "SELECT part.id, part.campaign_id, part.person_id, part.accepted_at, c.state AS campaign, c.active_at, c.hold_days,
-                    c.closed_at, p.state, p.joined_at, p.left_at, p.referrer_id,
+                    c.closed_at, coalesce(c.counts_on, 'accepted') AS counts_on, part.hold_from, a.status, p.state, p.joined_at, p.left_at, p.referrer_id,
                     r.state AS r_state, r.joined_at AS r_joined_at, r.left_at AS r_left_at, r.erased_at AS r_erased_at
              FROM participations part JOIN campaigns c ON c.id = part.campaign_id JOIN people p ON p.id = part.person_id
                  LEFT JOIN people r ON r.id = p.referrer_id
+                 LEFT JOIN acceptances a ON a.campaign_id = part.campaign_id AND a.person_id = part.person_id AND a.ended_at IS NULL
              WHERE part.state = 'accepted' AND part.accepted_at IS NOT NULL AND c.hold_days IS NOT NULL
                AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = part.campaign_id AND q.person_id = part.person_id)
                AND ",
@@ -29,6 +31,15 @@ macro_rules! candidates {
         )
     };
 }
+
+/// Whether what the supplier says in acceptance `a`, if there is one, lets its person count in campaign `c`.
+macro_rules! takes_part {
+    () => {
+        "CASE WHEN c.counts_on = 'switched' THEN coalesce(a.status, '') = 'switched'
+              ELSE coalesce(a.status, '') NOT IN ('rejected', 'cancelled') END"
+    };
+}
+pub(crate) use takes_part;
 
 /// Notes where a person `$1` counts, and why they do no longer (`$2`).
 macro_rules! note_counted {
@@ -56,6 +67,7 @@ fn referral_candidate(row: &Row<'_>) -> Result<ReferralCandidate, Failure> {
             left_at: row.get(left_at)?,
         })
     };
+    let status: Option<String> = row.get("status")?;
     let referred = match referrer.filter(|_| !is_erased) {
         Some(referrer) => Some((
             referrer,
@@ -65,6 +77,9 @@ fn referral_candidate(row: &Row<'_>) -> Result<ReferralCandidate, Failure> {
                 active_at: row.get("active_at")?,
                 hold_days: row.get("hold_days")?,
                 closed_at: row.get("closed_at")?,
+                counts_on: row.parsed("counts_on", CountsOn::from_name)?,
+                status: status.and_then(|status| AcceptanceStatus::from_name(&status)),
+                hold_from: row.get("hold_from")?,
                 person: span("state", "joined_at", "left_at")?,
                 referrer: span("r_state", "r_joined_at", "r_left_at")?,
             },
@@ -105,24 +120,26 @@ pub(crate) async fn note_regrouping(sql: &mut dyn Sql, referrer: i64, campaign: 
 /// Checks some participations of one campaign whose hold is over; returns whether there were any.
 pub(crate) async fn check_due(sql: &mut dyn Sql, now: Timestamp) -> Result<bool, Failure> {
     let campaign = "
-        SELECT c.id, x.until - c.hold_days * 86400000 AS accepted_by
+        SELECT c.id, x.until - c.hold_days * 86400000 AS taken_part_by
         FROM campaigns c JOIN (SELECT id, CASE WHEN state = 'cancelled' AND closed_at < $1 THEN closed_at ELSE $1 END AS until
                                FROM campaigns WHERE hold_days IS NOT NULL) x ON x.id = c.id
         WHERE c.active_at + c.hold_days * 86400000 <= x.until
           AND EXISTS (SELECT 1 FROM participations part WHERE part.campaign_id = c.id AND part.state = 'accepted'
-                      AND NOT part.hold_checked AND part.accepted_at <= x.until - c.hold_days * 86400000)
+                      AND NOT part.hold_checked AND coalesce(part.hold_from, part.accepted_at) <= x.until - c.hold_days * 86400000)
         ORDER BY c.id LIMIT 1";
-    let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<i64>("accepted_by")?));
-    let Some((campaign, accepted_by)) = sql.row(campaign, values![now], read).await? else { return Ok(false) };
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<i64>("taken_part_by")?));
+    let Some((campaign, taken_part_by)) = sql.row(campaign, values![now], read).await? else { return Ok(false) };
     // When a person leaves or passes, that code locks their participation, and looks afterwards whether they count.
     let some = "SELECT id FROM participations WHERE campaign_id = $1 AND state = 'accepted' AND NOT hold_checked
-                AND accepted_at <= $2 ORDER BY accepted_at, id LIMIT $3 FOR UPDATE SKIP LOCKED";
-    let some: Vec<i64> = sql.rows(some, values![campaign, accepted_by, CHECK_BATCH], |row| row.get(0)).await?;
+                AND coalesce(hold_from, accepted_at) <= $2 ORDER BY coalesce(hold_from, accepted_at), id LIMIT $3 FOR UPDATE SKIP LOCKED";
+    let some: Vec<i64> = sql.rows(some, values![campaign, taken_part_by, CHECK_BATCH], |row| row.get(0)).await?;
     let mut found = Vec::with_capacity(some.len());
     for participation in &some {
         let look = candidates!("part.id = $1");
         found.extend(sql.row(look, values![*participation], referral_candidate).await?);
-        let checked = "UPDATE participations SET hold_checked = TRUE WHERE id = $1";
+        // A supplier's date from before they accepted again says nothing of this hold: it is over later.
+        let checked = "UPDATE participations SET hold_checked = coalesce(hold_from >= accepted_at, TRUE),
+                           hold_from = CASE WHEN hold_from >= accepted_at THEN hold_from END WHERE id = $1";
         sql.execute(checked, values![*participation]).await?;
     }
     qualify(sql, &found, now).await?;

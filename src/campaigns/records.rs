@@ -8,7 +8,7 @@ use crate::domain::campaign::record::{
     CampaignDetails, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, ParticipationCounts, SwitchedCount, Withdrawal,
 };
 use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
-use crate::domain::catalog::ReferralTerms;
+use crate::domain::catalog::{CountsOn, ReferralTerms};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
@@ -222,7 +222,7 @@ pub(crate) async fn find(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Optio
 /// Columns of a campaign's terms, as [`terms`] reads them.
 macro_rules! terms_columns {
     () => {
-        "c.reward_cents, c.group_size, c.max_groups, c.hold_days"
+        "c.reward_cents, c.group_size, c.max_groups, c.hold_days, coalesce(c.counts_on, 'accepted') AS counts_on"
     };
 }
 pub(crate) use terms_columns;
@@ -234,5 +234,6 @@ pub(crate) fn terms(row: &Row<'_>) -> Result<Option<ReferralTerms>, Failure> {
         group_size: row.get("group_size")?,
         max_groups: row.get("max_groups")?,
         hold_days: row.get("hold_days")?,
+        counts_on: row.parsed("counts_on", CountsOn::from_name)?,
     }))
 }

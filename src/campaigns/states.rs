@@ -6,10 +6,10 @@ use crate::campaigns::bids::bids_of;
 use crate::campaigns::drafts::mark_published;
 use crate::campaigns::records::find;
 use crate::domain::campaign::draft::CampaignDraft;
-use crate::domain::campaign::offer::{NotPublished, Offer, Publication};
+use crate::domain::campaign::offer::{Deal, NotPublished, Offer, Publication};
 use crate::domain::campaign::record::{CampaignRecord, HistoryEntry, Withdrawal};
 use crate::domain::campaign::{BadFile, BadStep, CampaignMail, CampaignSlug, CampaignState, CampaignStep};
-use crate::domain::catalog::ReferralTerms;
+use crate::domain::catalog::{CountsOn, ReferralTerms};
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
@@ -206,9 +206,14 @@ impl Unit for StepCampaign {
                         return Ok(Stepped::TooFewAccepted { needs, accepted });
                     }
                 }
-                let copy = "UPDATE campaigns SET reward_cents = $2, group_size = $3, max_groups = $4, hold_days = $5 WHERE id = $1";
-                let ReferralTerms { group_size, max_groups, hold_days, .. } = *terms;
-                sql.execute(copy, values![id, terms.reward_cents(), group_size, max_groups, hold_days]).await?;
+                let copy = "UPDATE campaigns SET reward_cents = $2, group_size = $3, max_groups = $4, hold_days = $5, counts_on = $6
+                            WHERE id = $1";
+                let ReferralTerms { group_size, max_groups, hold_days, counts_on, .. } = *terms;
+                // No supplier was ever told who accepted an offer of 1.0.0, so none can say who switched.
+                let is_text = campaign.offer.as_ref().is_some_and(|offer| matches!(offer.deal, Deal::AsText(_)));
+                let counts_on = if is_text { CountsOn::Accepted } else { counts_on };
+                let values = values![id, terms.reward_cents(), group_size, max_groups, hold_days, counts_on.name()];
+                sql.execute(copy, values).await?;
             }
         }
         let news = match &self.step {

@@ -37,6 +37,11 @@ pub(super) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
     catalog.rules(Language::English).iter().try_for_each(|rule| print_line(rule))?;
     let [run_by, cost, _] = catalog.answers(Language::English);
     [run_by, cost].iter().try_for_each(|answer| print_line(answer))?;
+    if !catalog.says_counts_on() {
+        print_line(
+            "[referral] does not say who counts, so whoever accepted does. Write counts_on = \"switched\" or counts_on = \"accepted\".",
+        )?;
+    }
     let unanswered = catalog.unanswered();
     if !unanswered.is_empty() {
         print_line(&format!("[union] has no text of your own for {}; people will ask.", unanswered.join(", ")))?;

@@ -2,6 +2,7 @@
 
 use super::Nothing;
 use super::prelude::*;
+use crate::domain::catalog::CountsOn;
 use crate::domain::figure::dollars;
 use crate::domain::json::Usd;
 use crate::domain::language::Language;
@@ -48,9 +49,16 @@ impl Operation for GetReferralProgram {
             1 => "referred person".to_owned(),
             size => format!("full group of {}", words.people(size)),
         };
-        let take_part = match terms.hold_days {
-            0 => "take part in the same active campaign".to_owned(),
-            _ => format!(
+        let take_part = match (terms.counts_on, terms.hold_days) {
+            (CountsOn::Accepted, 0) => "take part in the same active campaign".to_owned(),
+            (CountsOn::Switched, 0) => {
+                "have each switched in the same active campaign, as its supplier says".to_owned()
+            }
+            (CountsOn::Switched, _) => format!(
+                "have each switched in the same campaign, as its supplier says, and kept the deal for {} since then",
+                terms.hold(Language::English)
+            ),
+            (CountsOn::Accepted, _) => format!(
                 "have each taken part in the same campaign for {}, from when it became active or they accepted its offer, the later of the two",
                 terms.hold(Language::English)
             ),

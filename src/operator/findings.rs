@@ -107,6 +107,17 @@ pub fn of_address(union: &Union, is_public: bool, mail_goes_to_a_folder: bool) -
         ),
         judge(
             CATALOG,
+            !union.catalog.says_counts_on(),
+            if union.catalog.says_counts_on() {
+                "it says who counts for a reward"
+            } else {
+                "whoever accepted counts for a reward"
+            },
+            "it does not say who counts for a reward, so whoever accepted an offer does, whether they switched or not",
+            "write counts_on = \"switched\" or \"accepted\" into the table [referral] of your catalog",
+        ),
+        judge(
+            CATALOG,
             !unanswered.is_empty(),
             if unanswered.is_empty() {
                 "your own texts"

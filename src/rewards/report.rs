@@ -1,5 +1,6 @@
 //! What the operator sees of rewards besides single accounts: what is on the way, one campaign's figures, and who is in unpaid groups.
 
+use crate::campaigns::qualify::takes_part;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::reward::GroupState;
 use crate::domain::reward::ledger::LedgerKind;
@@ -28,14 +29,18 @@ impl Unit for FindOnTheWay {
         let waiting = "SELECT count(*) FROM (SELECT 1 FROM qualifications WHERE group_id IS NULL AND voided_at IS NULL
                        AND qualified_at IS NOT NULL AND referrer_id IS NOT NULL LIMIT $1) counted";
         let waiting = sql.value(waiting, values![most]).await?.unwrap_or(0);
-        let on_hold = "
-            SELECT count(*) AS looked_at, count(p.id) AS referred FROM
-                (SELECT part.campaign_id, part.person_id, part.accepted_at FROM campaigns c JOIN participations part ON part.campaign_id = c.id
-                 WHERE c.hold_days IS NOT NULL AND c.state IN ('active', 'closed') AND part.state = 'accepted' AND NOT part.hold_checked
-                   AND part.accepted_at IS NOT NULL LIMIT $1) part
-                LEFT JOIN people p ON p.id = part.person_id AND p.referrer_id IS NOT NULL AND p.state = 'member'
-                    AND p.joined_at <= part.accepted_at
-                    AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = part.campaign_id AND q.person_id = p.id)";
+        let on_hold = concat!(
+            "SELECT count(*) AS looked_at, count(p.id) AS referred FROM
+                 (SELECT part.campaign_id, part.person_id, part.accepted_at FROM campaigns c JOIN participations part ON part.campaign_id = c.id
+                  WHERE c.hold_days IS NOT NULL AND c.state IN ('active', 'closed') AND part.state = 'accepted' AND NOT part.hold_checked
+                    AND part.accepted_at IS NOT NULL LIMIT $1) part
+                 JOIN campaigns c ON c.id = part.campaign_id
+                 LEFT JOIN acceptances a ON a.campaign_id = part.campaign_id AND a.person_id = part.person_id AND a.ended_at IS NULL
+                 LEFT JOIN people p ON p.id = part.person_id AND p.referrer_id IS NOT NULL AND p.state = 'member'
+                     AND p.joined_at <= part.accepted_at AND ",
+            takes_part!(),
+            "        AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = part.campaign_id AND q.person_id = p.id)"
+        );
         let read = |row: &Row<'_>| Ok((row.get::<u64>("looked_at")?, row.get::<u64>("referred")?));
         let (looked_at, on_hold) = sql.row(on_hold, values![most], read).await?.unwrap_or_default();
         let is_whole = looked_at.max(waiting) < u64::from(most);

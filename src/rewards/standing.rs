@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::campaigns::qualify::takes_part;
 use crate::campaigns::records::{terms, terms_columns};
 use crate::domain::person::{AccountId, Waiver};
 use crate::domain::reward::RewardAccount;
@@ -58,16 +59,21 @@ pub(crate) async fn standing_of(
     }
     // A range instead of `=`, in the order of `people_by_referrer`: if a person referred a large part of all people, PostgreSQL would
     // otherwise scan everyone to find the newest.
-    let on_hold = "
-        SELECT c.id, count(*) AS number_of,
-               min(CASE WHEN part.accepted_at > c.active_at THEN part.accepted_at ELSE c.active_at END + c.hold_days * 86400000) AS first_until
-        FROM (SELECT id, joined_at FROM people WHERE referrer_id >= $1 AND referrer_id <= $1 AND state = 'member'
-              ORDER BY referrer_id DESC, id DESC LIMIT $2) p
-            JOIN participations part ON part.person_id = p.id AND part.state = 'accepted' AND part.accepted_at >= p.joined_at
-                AND NOT part.hold_checked
-            JOIN campaigns c ON c.id = part.campaign_id AND c.hold_days IS NOT NULL AND c.state IN ('active', 'closed')
-        WHERE NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = c.id AND q.person_id = p.id)
-        GROUP BY c.id";
+    let on_hold = concat!(
+        "SELECT id, count(*) AS number_of, min(CASE WHEN since > active_at THEN since ELSE active_at END + hold_days * 86400000) AS first_until
+         FROM (SELECT c.id, c.active_at, c.hold_days,
+                   CASE WHEN c.counts_on = 'switched' AND part.hold_from > part.accepted_at THEN part.hold_from ELSE part.accepted_at END AS since
+               FROM (SELECT id, joined_at FROM people WHERE referrer_id >= $1 AND referrer_id <= $1 AND state = 'member'
+                     ORDER BY referrer_id DESC, id DESC LIMIT $2) p
+                   JOIN participations part ON part.person_id = p.id AND part.state = 'accepted' AND part.accepted_at >= p.joined_at
+                       AND NOT part.hold_checked
+                   JOIN campaigns c ON c.id = part.campaign_id AND c.hold_days IS NOT NULL AND c.state IN ('active', 'closed')
+                   LEFT JOIN acceptances a ON a.campaign_id = c.id AND a.person_id = p.id AND a.ended_at IS NULL
+               WHERE ",
+        takes_part!(),
+        "        AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = c.id AND q.person_id = p.id)) on_hold
+         GROUP BY id"
+    );
     let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get("number_of")?, row.get("first_until")?));
     for (campaign, count, until) in sql.rows(on_hold, values![person, RewardStanding::MOST_LOOKED_AT], read).await? {
         let counts = campaigns.entry(campaign).or_default();

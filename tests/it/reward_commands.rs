@@ -69,6 +69,14 @@ pub(crate) async fn union_with_groups() -> Server {
 
 pub(crate) const FLAGS: &[&str] = &["--key-per-minute", "1000", "--mail", "hold"];
 
+/// The sample catalog, where whoever accepts an offer counts.
+pub(crate) fn accepting_catalog() -> String {
+    let sample = include_str!("../../catalog.sample.toml");
+    let accepting = sample.replace("counts_on = \"switched\"", "counts_on = \"accepted\"");
+    assert_ne!(accepting, sample);
+    accepting
+}
+
 /// The same on an empty server, started with [`FLAGS`].
 pub(crate) async fn fill(server: Server) -> Server {
     let keys = ["Acme", "Zenith", "Harbor"].map(|partner| server.run(&["keys", "issue", partner]));
@@ -93,7 +101,7 @@ pub(crate) async fn fill(server: Server) -> Server {
     let (now, begun, joined) = (days_ago(0), days_ago(40), days_ago(60));
     server.execute(&format!(
         "INSERT INTO participations (campaign_id, person_id, state, accepted_at, changed_at)
-         SELECT c.id, p.id, 'accepted', CASE p.email WHEN 'ana12@example.com' THEN {now} ELSE {begun} END, {begun}
+         SELECT c.id, p.id, 'accepted', CASE p.email WHEN 'ana12@example.com' THEN {now} ELSE {begun} + p.id * 7200000 END, {begun}
          FROM campaigns c, people p WHERE p.referrer_id IS NOT NULL"
     ));
     let minutes = "CASE WHEN id BETWEEN 3 AND 5 THEN id * 5 ELSE id * 240 END";
@@ -104,7 +112,8 @@ pub(crate) async fn fill(server: Server) -> Server {
     server.execute(
         "UPDATE sign_ups SET decided_at = (SELECT joined_at FROM people WHERE people.id = sign_ups.person_id)",
     );
-    let said = done(&server, &["campaigns", "activate", CAMPAIGN]);
+    write(&server, "catalog.toml", &accepting_catalog());
+    let said = done(&server, &["campaigns", "activate", CAMPAIGN, "--catalog", "catalog.toml"]);
     assert!(
         said.contains(
             "Referral terms, copied for good: $100 for each group of 5, once each took part for 30 days; at most 10 groups a person, \
@@ -392,6 +401,7 @@ async fn what_is_netted_in_full_is_in_no_file() {
          SELECT 1, id, 'accepted', {begun}, {begun} FROM people WHERE email = 'bob6@example.com'",
         begun = days_ago(40)
     ));
+    server.execute(&format!("UPDATE people SET joined_at = {} WHERE email = 'bob6@example.com'", days_ago(40)));
     let (totals, accounts) = listed(&server);
     let bob = &accounts["bob@example.com"];
     assert_eq!((&bob["groups"], &bob["dueCents"], &totals["dueCents"]), (&json!(1), &json!(0), &json!(0)));

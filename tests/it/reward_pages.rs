@@ -193,6 +193,7 @@ async fn a_group_that_is_full_by_now_is_due_before_anything_is_erased() {
     page(&ana.get("/me/erase").await, 200, "I give up $100");
     // Two wait, and the third has taken part for long enough.
     server.execute("UPDATE campaigns SET group_size = 3");
+    server.execute("UPDATE people SET joined_at = 1");
     server.execute("UPDATE participations SET accepted_at = 1");
     let given_up = [("waiveRewards", "true"), ("dueCents", "10000")];
     page(&ana.act("/me/erase", &given_up).await, 400, "Nothing was erased: we owe you $200 in rewards");

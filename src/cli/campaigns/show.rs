@@ -125,7 +125,7 @@ fn rewards_json(terms: &ReferralTerms, rewards: &CampaignRewards) -> Value {
     json!({
         "terms": {
             "rewardCents": terms.reward_cents(), "groupSize": terms.group_size, "maxGroups": terms.max_groups,
-            "holdDays": terms.hold_days,
+            "holdDays": terms.hold_days, "countsOn": terms.counts_on.name(),
         },
         "groups": rewards.groups, "capped": rewards.capped, "dissolved": rewards.dissolved,
         "reversed": rewards.reversed, "waived": rewards.waived, "accruedCents": rewards.accrued_cents,

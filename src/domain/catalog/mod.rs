@@ -14,6 +14,7 @@ use serde::Deserialize;
 use self::category::{Category, CategorySet};
 use self::operator_text::{UnionTable, UnionTexts};
 use super::figure::dollars;
+use super::json::named_enum;
 use super::language::Language;
 use super::text::toml_mistake;
 
@@ -25,7 +26,19 @@ pub struct Catalog {
     /// In the contract's order.
     listed: Vec<(Category, u32)>,
     pub referral: ReferralTerms,
+    /// Whether the file says who counts, so that nobody has to ask.
+    says_counts_on: bool,
     texts: UnionTexts,
+}
+
+named_enum! {
+    /// Who counts for their referrer.
+    pub enum CountsOn {
+        /// Whoever accepted the offer and keeps it.
+        Accepted = "accepted",
+        /// Of those, whoever the supplier says switched.
+        Switched = "switched",
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +48,7 @@ pub struct ReferralTerms {
     pub max_groups: u32,
     /// Days that somebody takes part in a campaign before they count for their referrer.
     pub hold_days: u32,
+    pub counts_on: CountsOn,
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -47,6 +61,10 @@ pub enum BadCatalog {
     Empty,
     #[error("[{table}] {field} = {value}: must be between {least} and {most}")]
     OutOfRange { table: &'static str, field: String, value: i64, least: u32, most: u32 },
+    #[error(
+        "[referral] counts_on = \"{0}\": write \"switched\" (whoever the supplier says switched) or \"accepted\" (whoever accepted)"
+    )]
+    UnknownCountsOn(String),
     #[error("[{table}] {code}: it is missing; write one for each language")]
     MissingText { table: &'static str, code: &'static str },
     #[error("[union] {name}: write one text for each language: {name} = {{ en = \"…\", es = \"…\" }}", name = table.trim_start_matches("union."))]
@@ -71,7 +89,13 @@ impl Catalog {
     /// Whether its figures are the sample's, which are made up.
     pub fn is_sample(&self) -> bool {
         let sample = Self::sample();
-        self.listed == sample.listed && self.referral == sample.referral
+        let referral = ReferralTerms { counts_on: sample.referral.counts_on, ..self.referral };
+        self.listed == sample.listed && referral == sample.referral
+    }
+
+    /// Whether the file says who counts for their referrer; where it does not, whoever accepted does.
+    pub fn says_counts_on(&self) -> bool {
+        self.says_counts_on
     }
 
     /// What people will ask of the union and its own words do not answer, by the names of `[union]`: missing, or the sample's.
@@ -95,6 +119,7 @@ impl Catalog {
             group_size: i64,
             max_groups: i64,
             hold_days: Option<i64>,
+            counts_on: Option<String>,
         }
 
         let file: File = toml::from_str(text).map_err(|error| BadCatalog::Syntax(toml_mistake(text, &error)))?;
@@ -117,8 +142,13 @@ impl Catalog {
                 Some(days) => within("referral", "hold_days".to_owned(), days, 0, Self::MOST_DAYS)?,
                 None => ReferralTerms::HOLD_DAYS,
             },
+            counts_on: match &file.referral.counts_on {
+                Some(name) => CountsOn::from_name(name).ok_or_else(|| BadCatalog::UnknownCountsOn(name.clone()))?,
+                None => CountsOn::Accepted,
+            },
         };
-        Ok(Self { listed, referral, texts: UnionTexts::read(file.union)? })
+        let says_counts_on = file.referral.counts_on.is_some();
+        Ok(Self { listed, referral, says_counts_on, texts: UnionTexts::read(file.union)? })
     }
 
     /// What a referral earns, when, and who pays for it: in sentences, with these figures in them.
@@ -205,15 +235,19 @@ impl ReferralTerms {
             1 => rule.single.put("reward", reward),
             size => rule.group.put("reward", reward).put("people", words.people(size)),
         };
+        let (counts, at_once) = match self.counts_on {
+            CountsOn::Accepted => (&rule.counts, &rule.counts_at_once),
+            CountsOn::Switched => (&rule.switched, &rule.switched_at_once),
+        };
         let counts = match self.hold_days {
-            0 => rule.counts_at_once.to_string(),
-            _ => rule.counts.put("days", self.hold(language)).plain(),
+            0 => at_once.to_string(),
+            _ => counts.put("days", self.hold(language)).plain(),
         };
         let once = if self.group_size == 1 { &rule.once_single } else { &rule.once };
         let most = rule.most.put("groups", words.groups(self.max_groups)).put("most", dollars(self.max_reward()));
-        let sentences = [&rule.members, once, &rule.oneself, &rule.fraud, &rule.terms, &rule.paid];
-        let [members, once, oneself, fraud, terms, paid] = sentences.map(ToString::to_string);
-        vec![earned.plain(), counts, members, once, most.plain(), oneself, fraud, terms, paid]
+        let sentences = [&rule.ends, &rule.members, once, &rule.oneself, &rule.fraud, &rule.terms, &rule.paid];
+        let [ends, members, once, oneself, fraud, terms, paid] = sentences.map(ToString::to_string);
+        vec![earned.plain(), counts, ends, members, once, most.plain(), oneself, fraud, terms, paid]
     }
 
     /// How long somebody takes part before they count.
@@ -317,7 +351,13 @@ mod tests {
     #[test]
     fn every_figure_of_the_terms_is_in_the_rules_in_every_language() {
         for (reward_per_group, group_size, max_groups, hold_days) in OTHERS {
-            let terms = ReferralTerms { reward_per_group, group_size, max_groups, hold_days };
+            let terms = ReferralTerms {
+                reward_per_group,
+                group_size,
+                max_groups,
+                hold_days,
+                counts_on: CountsOn::ALL[hold_days as usize % 2],
+            };
             for language in Language::ALL {
                 let rules = terms.rules(language).join("\n");
                 let figures = [dollars(reward_per_group), dollars(terms.max_reward())];
@@ -327,10 +367,31 @@ mod tests {
                 assert!(missing.is_empty(), "{missing:?} in {rules}");
             }
         }
-        let plain = ReferralTerms { reward_per_group: 20, group_size: 1, max_groups: 1, hold_days: 0 };
-        let rules = plain.rules(Language::English).join("\n");
-        assert!(rules.contains("for every person you referred") && rules.contains("for at most one group"), "{rules}");
-        assert!(rules.contains("as soon as") && !rules.contains("0 days"), "{rules}");
+        for counts_on in CountsOn::ALL {
+            let plain = ReferralTerms { reward_per_group: 20, group_size: 1, max_groups: 1, hold_days: 0, counts_on };
+            let rules = plain.rules(Language::English).join("\n");
+            assert!(rules.contains("for every person you referred"), "{rules}");
+            assert!(rules.contains("for at most one group") && !rules.contains("0 days"), "{rules}");
+        }
+    }
+
+    #[test]
+    fn what_taking_part_means_follows_from_who_counts() {
+        let told = |line: &str| Catalog::parse(&format!("[savings]\ninternet = 1\n{REFERRAL}{line}"));
+        let silent = told("").unwrap();
+        assert_eq!((silent.referral.counts_on, silent.says_counts_on()), (CountsOn::Accepted, false));
+        for counts_on in CountsOn::ALL {
+            let catalog = told(&format!("counts_on = \"{}\"", counts_on.name())).unwrap();
+            assert_eq!((catalog.referral.counts_on, catalog.says_counts_on()), (counts_on, true));
+            let rules = catalog.rules(Language::English);
+            assert!(rules[1].starts_with("Taking part means that "), "{rules:?}");
+            assert_eq!(rules[1].contains("the supplier says"), counts_on == CountsOn::Switched, "{rules:?}");
+            assert!(rules[2].contains("no longer count"), "{rules:?}");
+        }
+        assert_eq!(
+            told("counts_on = \"paid\"").unwrap_err().to_string(),
+            "[referral] counts_on = \"paid\": write \"switched\" (whoever the supplier says switched) or \"accepted\" (whoever accepted)"
+        );
     }
 
     #[test]

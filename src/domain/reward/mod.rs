@@ -9,7 +9,7 @@ pub mod settlement;
 use serde::Serialize;
 
 use super::campaign::CampaignState;
-use super::catalog::ReferralTerms;
+use super::catalog::{CountsOn, ReferralTerms};
 use super::json::named_enum;
 use super::person::{AccountId, PersonState};
 use super::time::{DAY, Timestamp};
@@ -28,6 +28,16 @@ named_enum! {
         Waived = "waived",
         /// The referrer was erased.
         Settled = "settled",
+    }
+}
+
+named_enum! {
+    /// What a supplier says of an order.
+    pub enum AcceptanceStatus {
+        Ordered = "ordered",
+        Switched = "switched",
+        Rejected = "rejected",
+        Cancelled = "cancelled",
     }
 }
 
@@ -54,6 +64,10 @@ pub struct Referred {
     pub campaign: CampaignState,
     pub active_at: Timestamp,
     pub hold_days: u32,
+    pub counts_on: CountsOn,
+    /// What the supplier said last, and of when it says so if the hold begins by that.
+    pub status: Option<AcceptanceStatus>,
+    pub hold_from: Option<Timestamp>,
     /// When the campaign was closed or cancelled.
     pub closed_at: Option<Timestamp>,
     pub person: MemberSpan,
@@ -80,7 +94,19 @@ impl MemberSpan {
 impl Referred {
     /// When the hold is over: so many days after they began to take part.
     pub fn hold_ends_at(&self) -> Timestamp {
-        self.accepted_at.max(self.active_at).plus(DAY * self.hold_days)
+        let accepted_at = self.accepted_at.max(self.active_at);
+        let switched_at = self.hold_from.filter(|_| self.counts_on == CountsOn::Switched);
+        switched_at.map_or(accepted_at, |at| accepted_at.max(at)).plus(DAY * self.hold_days)
+    }
+
+    /// Whether what the supplier says lets them count.
+    fn may_count(&self) -> bool {
+        match self.counts_on {
+            CountsOn::Switched => self.status == Some(AcceptanceStatus::Switched),
+            CountsOn::Accepted => {
+                !matches!(self.status, Some(AcceptanceStatus::Rejected | AcceptanceStatus::Cancelled))
+            }
+        }
     }
 
     /// The moment from which they count for their referrer: all that is asked for was true then, and they still take part. None where that
@@ -92,7 +118,7 @@ impl Referred {
         // Whoever left and came back counts by what they accepted since.
         let takes_part = self.person.state == PersonState::Member && self.person.joined_at? <= self.accepted_at;
         let at = self.hold_ends_at().max(self.referrer.joined_at?);
-        (at <= until && takes_part && self.referrer.was_member(at)).then_some(at)
+        (at <= until && takes_part && self.may_count() && self.referrer.was_member(at)).then_some(at)
     }
 }
 
@@ -137,6 +163,9 @@ mod tests {
         campaign: CampaignState::Active,
         active_at: at(10),
         hold_days: 30,
+        counts_on: CountsOn::Accepted,
+        status: None,
+        hold_from: None,
         closed_at: None,
         person: MEMBER,
         referrer: MEMBER,
@@ -186,8 +215,26 @@ mod tests {
     }
 
     #[test]
+    fn where_switching_counts_the_supplier_says_who_did_and_since_when() {
+        let switched = |status, day| {
+            let hold_from = Some(at(day));
+            Referred { counts_on: CountsOn::Switched, status, hold_from, ..REFERRED }.qualified_at(at(60))
+        };
+        let all = AcceptanceStatus::ALL.map(Some).into_iter().chain([None]);
+        let counting: Vec<_> = all.clone().filter(|status| switched(*status, 20).is_some()).collect();
+        assert_eq!(counting, [Some(AcceptanceStatus::Switched)]);
+        let days = [20, 3, 31].map(|day| switched(Some(AcceptanceStatus::Switched), day));
+        assert_eq!(days, [Some(at(50)), Some(at(40)), None], "by their date, never before it became active");
+        // Where accepting counts, a supplier can only end it, and its date moves nothing.
+        let accepted = |status| Referred { status, hold_from: Some(at(20)), ..REFERRED }.qualified_at(at(60));
+        let counting: Vec<_> = all.filter(|status| accepted(*status) == Some(at(40))).collect();
+        assert_eq!(counting, [Some(AcceptanceStatus::Ordered), Some(AcceptanceStatus::Switched), None]);
+    }
+
+    #[test]
     fn no_more_than_the_most_is_rewarded() {
-        let terms = ReferralTerms { reward_per_group: 100, group_size: 5, max_groups: 2, hold_days: 30 };
+        let counts_on = CountsOn::Switched;
+        let terms = ReferralTerms { reward_per_group: 100, group_size: 5, max_groups: 2, hold_days: 30, counts_on };
         assert!(terms.may_reward(0, 0) && terms.may_reward(1, 10_000) && !terms.may_reward(2, 20_000));
         assert!(!terms.may_reward(1, 15_000), "another campaign paid more for one");
     }

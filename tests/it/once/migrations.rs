@@ -12,7 +12,7 @@ use unionhall::campaigns::states::StepCampaign;
 use unionhall::campaigns::{Stepped, TakenStep};
 use unionhall::domain::campaign::offer::{Deal, Proposal};
 use unionhall::domain::campaign::{CampaignSlug, CampaignState, CampaignStep};
-use unionhall::domain::catalog::ReferralTerms;
+use unionhall::domain::catalog::{CountsOn, ReferralTerms};
 use unionhall::installation::{Claim, ClaimSecret, HeldSecret, PauseSignUps};
 use unionhall::mail::sources::{FindMailFigures, MailFigures};
 use unionhall::partners::endpoints::ListEndpoints;
@@ -187,7 +187,13 @@ async fn ends_the_deals_of_1_0_0(store: &Store) {
     let offer = found("offered-2026").await.offer.unwrap();
     assert!(matches!(offer.deal, Deal::AsText(_)));
     assert_eq!((offer.supplier(), offer.saving()), ("Example Fiber", 240));
-    let terms = ReferralTerms { reward_per_group: 100, group_size: 5, max_groups: 10, hold_days: 30 };
+    let terms = ReferralTerms {
+        reward_per_group: 100,
+        group_size: 5,
+        max_groups: 10,
+        hold_days: 30,
+        counts_on: CountsOn::Accepted,
+    };
     for step in [TakenStep::Activate(terms), TakenStep::Plain(CampaignStep::Close)] {
         let step =
             StepCampaign { slug: slug("offered-2026"), step, who: "op".to_owned(), note: (String::new(), true), now };

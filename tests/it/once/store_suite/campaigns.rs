@@ -48,7 +48,7 @@ pub(super) fn reached(campaign: &CampaignRecord) -> Option<(u64, u64)> {
 
 /// Small groups, so that few people make one.
 pub(super) const TERMS: ReferralTerms =
-    ReferralTerms { reward_per_group: 100, group_size: 2, max_groups: 2, hold_days: 30 };
+    ReferralTerms { reward_per_group: 100, group_size: 2, max_groups: 2, hold_days: 30, counts_on: CountsOn::Accepted };
 
 pub(super) fn slug(text: &str) -> CampaignSlug {
     text.parse().unwrap()

@@ -206,6 +206,64 @@ async fn step(fixture: &Fixture, now: Timestamp) -> bool {
     fixture.run(StepRewards(new_account(USED.fetch_add(1, Ordering::Relaxed)), now)).await
 }
 
+/// Records what a supplier says of an order.
+pub(super) fn supplier_says(fixture: &Fixture, (person, slug): (i64, &str), status: &str, at: Timestamp) {
+    let (at, campaign) = (at.as_millis(), format!("(SELECT id FROM campaigns WHERE slug = '{slug}')"));
+    let execute = |sql: String| fixture.records.execute(&sql);
+    execute(format!(
+        "INSERT INTO acceptances (campaign_id, person_id, reference, notice, handover, offer_number, made_at, accepted_at)
+         SELECT campaign_id, person_id, 'test-' || id || '-' || (SELECT count(*) FROM acceptances), '', 'code', 0, accepted_at, accepted_at
+         FROM participations part WHERE person_id = {person} AND campaign_id = {campaign}
+         AND NOT EXISTS (SELECT 1 FROM acceptances a WHERE a.campaign_id = part.campaign_id AND a.person_id = part.person_id
+                         AND a.ended_at IS NULL)"
+    ));
+    execute(format!(
+        "UPDATE acceptances SET status = '{status}', status_on = {at}
+         WHERE person_id = {person} AND campaign_id = {campaign} AND ended_at IS NULL"
+    ));
+    let hold_from = if status == "switched" {
+        format!("CASE WHEN {at} > accepted_at THEN {at} END")
+    } else {
+        "hold_from".to_owned()
+    };
+    execute(format!(
+        "UPDATE participations SET hold_checked = FALSE, hold_from = {hold_from} WHERE person_id = {person} AND campaign_id = {campaign}"
+    ));
+    if matches!(status, "rejected" | "cancelled") {
+        execute(format!(
+            "INSERT INTO disqualifications (campaign_id, person_id, why) SELECT campaign_id, person_id, '{status}' FROM qualifications
+             WHERE person_id = {person} AND campaign_id = {campaign} AND qualified_at IS NOT NULL AND voided_at IS NULL
+               AND ended_on IS NULL ON CONFLICT (campaign_id, person_id) DO NOTHING"
+        ));
+    }
+}
+
+/// What passing, leaving and erasing do to what was accepted.
+fn end_acceptances(fixture: &Fixture, person: i64, slug: Option<&str>, now: Timestamp) {
+    let campaigns = slug.map_or(String::new(), |slug| format!(" WHERE slug = '{slug}'"));
+    let which = format!("WHERE person_id = {person} AND campaign_id IN (SELECT id FROM campaigns{campaigns})");
+    let now = now.as_millis();
+    fixture.records.execute(&format!(
+        "UPDATE acceptances SET ended_at = {now}, ended_why = 'passed' {which} AND ended_at IS NULL"
+    ));
+    fixture.records.execute(&format!("UPDATE participations SET hold_from = NULL {which}"));
+}
+
+/// Nobody is paid for who does not take part when the file is written, nor where switching counts for who did not.
+fn look_at_file(fixture: &Fixture, batch: i64) {
+    let wrong = fixture.records.rows(&format!(
+        "SELECT o.external_id, q.person_id, part.state, p.state, a.status
+         FROM payouts o JOIN reward_groups g ON g.payout_id = o.id JOIN qualifications q ON q.group_id = g.id
+             JOIN campaigns c ON c.id = q.campaign_id JOIN people p ON p.id = q.person_id
+             JOIN participations part ON part.campaign_id = q.campaign_id AND part.person_id = q.person_id
+             LEFT JOIN acceptances a ON a.campaign_id = c.id AND a.person_id = p.id AND a.ended_at IS NULL
+         WHERE o.batch_id = {batch} AND o.state = 'out'
+           AND (part.state <> 'accepted' OR p.state <> 'member' OR coalesce(a.status, '') IN ('rejected', 'cancelled')
+                OR c.counts_on = 'switched' AND coalesce(a.status, '') <> 'switched')"
+    ));
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 /// A batch of all that is due; one whose file was not written is gone on with. Whoever ceased to count is taken out before.
 async fn make_batch(
     fixture: &Fixture,
@@ -236,6 +294,7 @@ async fn make_batch(
     }
     // Its file is written from here on, and perhaps killed before that is noted.
     assert!(store.run(CloseBatch(batch, now)).await.unwrap(), "nobody waits to be taken out");
+    look_at_file(fixture, batch);
     histories.iter_mut().for_each(|history| history.oracle.close(batch));
     if is_written {
         store.run(NoteWritten(batch, now)).await.unwrap();
@@ -313,7 +372,7 @@ impl History {
             let campaign = self.pick(self.slugs.len());
             let has_referred = self.oracle.people.iter().any(|person| person.referrer == Some(who));
             let may_change = is_up_to_date && n == 0 || !has_referred;
-            match self.pick(23) {
+            match self.pick(30) {
                 0..=4 if !self.oracle.people[who].is_member && (may_change || !self.oracle.people[who].has_joined) => {
                     self.join(fixture, who, now).await;
                 }
@@ -327,6 +386,7 @@ impl History {
                 }
                 12 if !has_referred => self.erase(fixture, who, now).await,
                 13..=16 => self.step(fixture, campaign, now).await,
+                23..=29 => self.says(fixture, who, campaign, now),
                 17 | 18 => self.void(fixture, who, campaign, now).await,
                 _ => self.settle(fixture, now).await,
             }
@@ -369,7 +429,39 @@ impl History {
         self.tell(now, format!("{who} presses {} at {campaign}", press.name()));
         let done = fixture.store.run(pressing(&session, &self.slugs[campaign], press, None, now)).await;
         assert!(matches!(done, Ok(Pressed::Done(_))), "{done:?}: {}", self.story());
+        if press == Press::Pass {
+            end_acceptances(fixture, self.ids[who], Some(&self.slugs[campaign]), now);
+        }
         self.oracle.press(who, campaign, press == Press::Accept, now.as_millis());
+    }
+
+    /// The supplier says what became of an order.
+    fn says(&mut self, fixture: &Fixture, who: usize, campaign: usize, now: Timestamp) {
+        let part = self.oracle.people[who].parts[campaign];
+        let is_member = self.oracle.people[who].is_member;
+        if part.accepted_at.is_none() || !is_member {
+            return;
+        }
+        let (statuses, is_today): (&[&'static str], _) = match part.status {
+            None => (&["ordered", "switched", "switched", "rejected"], self.pick(2) == 0),
+            Some("ordered") => (&["switched", "rejected"], self.pick(2) == 0),
+            Some("switched") => (&["rejected", "cancelled"], true),
+            // Where accepting counts there is no other hold.
+            Some(_)
+                if matches!(
+                    self.oracle.campaigns[campaign].active,
+                    Some((_, Terms { counts_on: CountsOn::Switched, .. }))
+                ) =>
+            {
+                (&["switched"], true)
+            }
+            Some(_) => return,
+        };
+        let status = statuses[self.pick(statuses.len())];
+        let at = if is_today { now } else { now.minus(DAY) };
+        self.tell(now, format!("the supplier of {campaign} says {status} of {who} since {at}"));
+        supplier_says(fixture, (self.ids[who], &self.slugs[campaign]), status, at);
+        self.oracle.says(who, campaign, status, at.as_millis());
     }
 
     async fn leave(&mut self, fixture: &Fixture, who: usize, now: Timestamp) {
@@ -379,6 +471,7 @@ impl History {
         self.tell(now, format!("{who} leaves"));
         let account = self.account_for(who);
         fixture.run(Leave { email_normalized: self.emails[who].normalized(), account, now }).await;
+        end_acceptances(fixture, self.ids[who], None, now);
         self.oracle.leave(who, now.as_millis());
     }
 
@@ -402,7 +495,10 @@ impl History {
         };
         let (due, erased) = (self.oracle.due_with_unwritten(self.oracle.purse(who)), erase().await.unwrap().unwrap());
         match self.oracle.erase(who, waives) {
-            true => assert!(erased.is_ok_and(|erased| erased.is_whole), "{}", self.story()),
+            true => {
+                assert!(erased.is_ok_and(|erased| erased.is_whole), "{}", self.story());
+                end_acceptances(fixture, self.ids[who], None, now);
+            }
             false => assert_eq!(erased.map_err(|refused| refused.cents), Err(due), "{}", self.story()),
         }
     }
@@ -417,6 +513,7 @@ impl History {
             size: 1 + self.pick(3) / 2,
             most: 1 + self.pick(5),
             hold: 86_400_000 * [0, 2, 5][self.pick(3)],
+            counts_on: CountsOn::ALL[self.pick(2)],
         };
         let (step, to) = match (self.oracle.campaigns[campaign].state, self.pick(6)) {
             ("gathering", _) => {
@@ -429,6 +526,7 @@ impl History {
                     group_size: terms.size as u32,
                     max_groups: terms.most as u32,
                     hold_days: (terms.hold / 86_400_000) as u32,
+                    counts_on: terms.counts_on,
                 }),
                 "active",
             ),
@@ -689,6 +787,7 @@ impl History {
                     person.referrer == Some(who)
                         && person.is_member
                         && is_open
+                        && oracle.takes_part(*other, campaign)
                         && !counts
                         && ends.is_some_and(|ends| ends > now.as_millis())
                 };

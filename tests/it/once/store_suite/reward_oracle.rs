@@ -3,6 +3,8 @@
 //! It is told everything in the order in which it happens, and looks at everybody each time. Times are milliseconds, people and
 //! campaigns are numbers. In what order things happen within a millisecond nobody can tell: who leaves in it was a member in it.
 
+use unionhall::domain::catalog::CountsOn;
+
 const DAY: i64 = 86_400_000;
 
 /// What a campaign promises, from when it is active.
@@ -12,6 +14,7 @@ pub(super) struct Terms {
     pub size: usize,
     pub most: usize,
     pub hold: i64,
+    pub counts_on: CountsOn,
 }
 
 #[derive(Debug)]
@@ -32,6 +35,9 @@ pub(super) struct Part {
     pub before: Option<Before>,
     /// When they had accepted a campaign that was over when they left.
     left_with: Option<i64>,
+    /// What the supplier said last, and since when they switched by that.
+    pub status: Option<&'static str>,
+    switched_at: Option<i64>,
 }
 
 /// Somebody's place in a group, when they ceased to count.
@@ -139,7 +145,36 @@ impl Oracle {
     /// When the hold of somebody who takes part is over.
     pub(super) fn hold_ends(&self, who: usize, campaign: usize) -> Option<i64> {
         let (active_at, terms) = self.campaigns[campaign].active?;
-        Some(self.people[who].parts[campaign].accepted_at?.max(active_at) + terms.hold)
+        let part = self.people[who].parts[campaign];
+        let switched_at = part.switched_at.filter(|_| terms.counts_on == CountsOn::Switched);
+        Some(part.accepted_at?.max(active_at).max(switched_at.unwrap_or(0)) + terms.hold)
+    }
+
+    /// Whether what the supplier says lets them count.
+    pub(super) fn takes_part(&self, who: usize, campaign: usize) -> bool {
+        let status = self.people[who].parts[campaign].status;
+        match self.terms(campaign).counts_on {
+            CountsOn::Switched => status == Some("switched"),
+            CountsOn::Accepted => !matches!(status, Some("rejected" | "cancelled")),
+        }
+    }
+
+    /// A supplier says what became of an order of somebody who accepted; where they switched, since when.
+    pub(super) fn says(&mut self, who: usize, campaign: usize, status: &'static str, at: i64) {
+        let part = &mut self.people[who].parts[campaign];
+        part.status = Some(status);
+        match status {
+            "switched" => part.switched_at = Some(at),
+            "rejected" | "cancelled" => self.stop(who, campaign),
+            _ => {}
+        }
+        // The date may be of days ago.
+        let Some(over) = self.hold_ends(who, campaign).filter(|over| *over <= self.looked_at) else { return };
+        let part = self.people[who].parts[campaign];
+        if status == "switched" && self.takes_part(who, campaign) && part.qualified_at.is_none() && !part.is_voided {
+            self.people[who].parts[campaign].qualified_at = self.people[who].referrer.map(|_| over);
+            self.recount(who, campaign);
+        }
     }
 
     /// Whether everything but the hold is fulfilled in that moment, and they do not count yet.
@@ -149,6 +184,7 @@ impl Oracle {
         let Campaign { state, cancelled_at, .. } = self.campaigns[campaign];
         part.qualified_at.is_none()
             && !part.is_voided
+            && self.takes_part(who, campaign)
             && is_member(who)
             && self.people[who].referrer.is_some_and(is_member)
             && (matches!(state, "active" | "closed") || cancelled_at == Some(moment))
@@ -186,7 +222,13 @@ impl Oracle {
     /// Somebody takes part no longer, and counts no longer.
     fn cease(&mut self, who: usize, campaign: usize) {
         let part = &mut self.people[who].parts[campaign];
-        part.accepted_at = None;
+        (part.accepted_at, part.status, part.switched_at) = (None, None, None);
+        self.stop(who, campaign);
+    }
+
+    /// Somebody counts no longer.
+    fn stop(&mut self, who: usize, campaign: usize) {
+        let part = &mut self.people[who].parts[campaign];
         if part.is_voided {
             return;
         }

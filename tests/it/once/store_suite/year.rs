@@ -17,9 +17,15 @@ const AT_ONCE: usize = 16;
 
 /// The terms of the campaigns that become active.
 const TERMS: [ReferralTerms; 3] = [
-    ReferralTerms { reward_per_group: 100, group_size: 5, max_groups: 10, hold_days: 30 },
-    ReferralTerms { reward_per_group: 50, group_size: 3, max_groups: 10, hold_days: 30 },
-    ReferralTerms { reward_per_group: 100, group_size: 3, max_groups: 4, hold_days: 14 },
+    ReferralTerms {
+        reward_per_group: 100,
+        group_size: 5,
+        max_groups: 10,
+        hold_days: 30,
+        counts_on: CountsOn::Accepted,
+    },
+    ReferralTerms { reward_per_group: 50, group_size: 3, max_groups: 10, hold_days: 30, counts_on: CountsOn::Accepted },
+    ReferralTerms { reward_per_group: 100, group_size: 3, max_groups: 4, hold_days: 14, counts_on: CountsOn::Accepted },
 ];
 
 /// What is told of everybody's rewards, in cents and groups.
