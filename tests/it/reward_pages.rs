@@ -93,7 +93,7 @@ async fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money
         &[
             "due to you $100 being paid now $100 paid to you $100", "with the union's next batch",
             "Title of fiber-2099 Full groups 3 groups, $100 each", "On hold 1 member; the first hold ends",
-            "Counting, not in a group yet 2 members", "Needed for the next group 3 members",
+            "Counting, not in a group yet 2 members", "Next group 3 of 5 friends in this deal; 2 more for $100",
         ],
     );
     assert!(!shown.contains("Without a reward") && !shown.contains("no longer count"), "{shown}");

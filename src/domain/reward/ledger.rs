@@ -121,9 +121,9 @@ impl CampaignStanding {
         self.capped > RewardStanding::MOST_COUNTED
     }
 
-    /// How many members are missing for the next group.
-    pub fn missing(&self) -> u32 {
-        self.group_size - self.waiting % self.group_size.max(1)
+    /// How many of the next group take part already, those on hold with them.
+    pub fn in_deal(&self) -> u32 {
+        (self.waiting % self.group_size.max(1) + self.on_hold).min(self.group_size)
     }
 }
 

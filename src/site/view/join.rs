@@ -8,7 +8,7 @@ use crate::domain::answers::TypedAnswers;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::catalog::category::{Category, CategorySet};
-use crate::domain::figure::dollars;
+use crate::domain::figure::{dollars, grouped};
 use crate::domain::secret::proof::BITS;
 use crate::domain::text::Comments;
 use crate::membership::form_throttle::FormGate;
@@ -131,8 +131,8 @@ impl<'a> Bills<'a> {
 
 pub(super) struct ReferralOffer {
     pub(super) reward: String,
-    pub(super) group: String,
-    pub(super) most: String,
+    /// What it is for, and the most that one can earn.
+    pub(super) when: String,
     /// What it is earned for; the other rules are folded.
     pub(super) first: String,
     pub(super) others: Vec<String>,
@@ -141,11 +141,18 @@ pub(super) struct ReferralOffer {
 impl ReferralOffer {
     pub(super) fn of(page: Frame<'_>) -> Self {
         let terms = &page.union.catalog.referral;
+        let (join, most) = (&page.words.join, dollars(terms.max_reward()));
+        let when = match (terms.group_size, terms.hold_days) {
+            (1, 0) => &join.offer_one_at_once,
+            (1, _) => &join.offer_one,
+            (_, 0) => &join.offer_at_once,
+            (_, _) => &join.offer,
+        };
+        let days = terms.hold(page.language);
         let mut rules = page.union.catalog.rules(page.language).into_iter();
         Self {
             reward: dollars(terms.reward_per_group),
-            group: page.words.people(terms.group_size),
-            most: dollars(terms.max_reward()),
+            when: when.put("count", grouped(terms.group_size.into())).put("days", days).put("most", most).plain(),
             first: rules.next().unwrap_or_default(),
             others: rules.collect(),
         }

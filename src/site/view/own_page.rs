@@ -10,7 +10,7 @@ use super::{Frame, rendered};
 use crate::domain::answers::ShownAnswer;
 use crate::domain::campaign::participation::{ParticipationState, Press};
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::campaign::{CampaignMail, CampaignSlug};
+use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::figure::grouped;
 use crate::domain::language::{Language, Phrase, Words, WrittenTime};
@@ -203,7 +203,12 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
             },
             members: grouped(referrals.members),
             offer: ReferralOffer::of(page),
-            rewards: RewardsView::of(page, view.file, view.rewarded),
+            rewards: {
+                let shown = view.campaigns.iter().map(|(record, _)| *record);
+                let active =
+                    shown.filter(|record| record.state == CampaignState::Active && record.takes_acceptances(page.now));
+                RewardsView::of(page, view.file, view.rewarded, active)
+            },
             bills: Bills::of(page, form.answers.chosen()),
             form,
             joined_by: joined_by.into_iter().map(|entry| evidence(words, entry)).collect(),

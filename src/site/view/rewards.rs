@@ -5,7 +5,8 @@ use askama::Template;
 use super::{Frame, rendered};
 use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::figure::money;
+use crate::domain::catalog::ReferralTerms;
+use crate::domain::figure::{grouped, money};
 use crate::domain::language::{Filling, Phrase, Words};
 use crate::domain::person::{PersonDetails, PersonState};
 use crate::domain::reward::ledger::{CampaignStanding, RewardStanding};
@@ -34,8 +35,14 @@ pub(super) struct CampaignLines<'a> {
 }
 
 impl<'a> RewardsView<'a> {
-    /// None where there is nothing to show. `campaigns` are those that people know.
-    pub(super) fn of(page: Frame<'a>, file: &'a PersonDetails, campaigns: &[&'a CampaignRecord]) -> Option<Self> {
+    /// None where there is nothing to show. `campaigns` are those that people know in which somebody counts, and `active` those that a
+    /// friend can still accept.
+    pub(super) fn of(
+        page: Frame<'a>,
+        file: &'a PersonDetails,
+        campaigns: &[&'a CampaignRecord],
+        active: impl Iterator<Item = &'a CampaignRecord>,
+    ) -> Option<Self> {
         let (rewards, words) = (&file.rewards, &page.words.reward);
         let sums =
             [(rewards.due_cents, &words.due), (rewards.out_cents, &words.out), (rewards.paid_cents, &words.paid)];
@@ -52,6 +59,18 @@ impl<'a> RewardsView<'a> {
         };
         let mut first: Vec<_> = rewards.campaigns.iter().rev().map(of_campaign).collect();
         first.retain(|campaign| !campaign.lines.is_empty());
+        let is_member = file.person.state == PersonState::Member;
+        first.extend(active.filter(|_| is_member).filter_map(|record| {
+            let is_there = rewards.campaigns.iter().any(|standing| standing.campaign == *record.slug());
+            let earns = |terms: &ReferralTerms| terms.may_reward(rewards.rewarded_groups, rewards.rewarded_cents);
+            let terms = record.terms.filter(|terms| !is_there && earns(terms))?;
+            let text = record.draft.text(page.language);
+            Some(CampaignLines {
+                title: text.map_or(record.slug().as_str(), |text| &text.title),
+                slug: Some(record.slug().as_str()),
+                lines: vec![meter(page.words, (0, terms.group_size), terms.reward_cents())],
+            })
+        }));
         let more = first.split_off(FIRST.min(first.len()));
         let overpaid = (rewards.due_cents < 0).then(|| money(-rewards.due_cents));
         let is_something = !sums.is_empty() || overpaid.is_some() || !first.is_empty();
@@ -107,10 +126,26 @@ fn lines(
         (false, true) if standing.capped > 0 => {}
         (false, true) => add(&reward.next, with_most(&reward.next_capped)),
         (false, false) => {
-            add(&reward.missing, reward.missing_text.put("members", words.members(standing.missing().into())));
+            let (label, text) = meter(words, (standing.in_deal(), standing.group_size), standing.reward_cents);
+            lines.push((label, text));
         }
     }
     lines
+}
+
+/// How many friends take part already, of so many in a group, and what is missing for its reward.
+fn meter(words: &'static Words, (count, size): (u32, u32), reward_cents: i64) -> (&'static str, String) {
+    let reward = &words.reward;
+    let (count, more) = (count.min(size), size.saturating_sub(count));
+    let phrase = match (size, more) {
+        (1, 0) => &reward.next_one_full,
+        (1, _) => &reward.next_one,
+        (_, 0) => &reward.next_full,
+        (_, _) => &reward.next_text,
+    };
+    let text = phrase.put("count", grouped(count.into())).put("size", grouped(size.into()));
+    let text = text.put("more", grouped(more.into())).put("reward", money(reward_cents));
+    (reward.next.as_str(), text.plain())
 }
 
 #[derive(Template)]

@@ -71,7 +71,7 @@ pub(super) async fn full_groups_are_rewarded_once_the_hold_is_over(fixture: &Fix
     fixture.reward(after_hold()).await;
     let standing = fixture.rewards_of("ana@example.com").await;
     let campaign = &standing.campaigns[0];
-    assert_eq!((standing.due_cents, campaign.groups, campaign.waiting, campaign.missing()), (20_000, 2, 1, 1));
+    assert_eq!((standing.due_cents, campaign.groups, campaign.waiting, campaign.in_deal()), (20_000, 2, 1, 1));
     fixture.reward(after_hold()).await;
     assert_eq!(fixture.rewards_of("ana@example.com").await, standing, "again changes nothing");
     // A batch takes it all, once.
