@@ -167,6 +167,7 @@ CREATE UNIQUE INDEX disqualifications_unique ON disqualifications (campaign_id, 
 -- The day on which somebody ceased to count whose group was paid by then, and why.
 ALTER TABLE qualifications ADD COLUMN ended_on BIGINT;
 ALTER TABLE qualifications ADD COLUMN ended_why TEXT COLLATE "C";
+CREATE INDEX qualifications_ended ON qualifications (referrer_id) WHERE ended_on IS NOT NULL;
 -- Receipts are deleted after a while.
 CREATE INDEX campaign_mails_receipts ON campaign_mails (queued_at) WHERE kind = 'receipt';
 -- A receipt is a kind of mail, too.

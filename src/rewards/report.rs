@@ -2,10 +2,10 @@
 
 use crate::campaigns::qualify::takes_part;
 use crate::domain::campaign::CampaignSlug;
-use crate::domain::reward::GroupState;
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::report::{CampaignRewards, OnTheWay};
 use crate::domain::reward::review::{MOST_STEPS, ReviewedMember, ReviewedPerson, ReviewedReferrer};
+use crate::domain::reward::{Disqualified, GroupState};
 use crate::domain::time::Timestamp;
 use crate::mail::sources::source_name;
 use crate::membership::records::joined_by;
@@ -96,7 +96,25 @@ macro_rules! not_paid {
     };
 }
 
-/// The referrers after that person who have unpaid groups, in the order of their ids.
+/// Members of a referrer's groups, as [`member`] reads them.
+macro_rules! members {
+    () => {
+        concat!(
+            "SELECT p.id, CASE WHEN p.erased_at IS NULL THEN p.email END AS email,
+                    CASE WHEN p.erased_at IS NULL THEN p.joined_at END AS joined_at, part.accepted_at, q.ended_on, q.ended_why, ",
+            source_name!("s.partner_id"),
+            " AS source, c.slug, g.id AS group_id,
+                    (SELECT o.batch_id FROM payouts o WHERE o.id = g.payout_id) AS batch
+             FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id JOIN qualifications q ON q.group_id = g.id
+                 JOIN people p ON p.id = q.person_id
+                 LEFT JOIN participations part ON part.campaign_id = q.campaign_id AND part.person_id = q.person_id ",
+            joined_by!(),
+            " WHERE g.referrer_id = $1"
+        )
+    };
+}
+
+/// The referrers after that person who have unpaid groups, or paid ones with somebody who no longer counts, in the order of their ids.
 pub struct ListReviewedReferrers(pub i64);
 
 impl Unit for ListReviewedReferrers {
@@ -105,14 +123,26 @@ impl Unit for ListReviewedReferrers {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let next = concat!(
-            "SELECT p.id, CASE WHEN p.erased_at IS NULL THEN p.email END AS email, due.number_of, due.cents FROM
-                 (SELECT g.referrer_id, count(*) AS number_of, CAST(sum(c.reward_cents) AS BIGINT) AS cents
-                  FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id WHERE g.referrer_id > $1 AND ",
+            "SELECT p.id, CASE WHEN p.erased_at IS NULL THEN p.email END AS email,
+                 (SELECT count(*) FROM reward_groups g WHERE g.referrer_id = p.id AND ",
             not_paid!(),
-            " GROUP BY g.referrer_id ORDER BY g.referrer_id LIMIT $2) due
+            "    ) AS number_of,
+                 (SELECT CAST(coalesce(sum(c.reward_cents), 0) AS BIGINT) FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id
+                  WHERE g.referrer_id = p.id AND ",
+            not_paid!(),
+            "    ) AS cents
+             FROM (SELECT referrer_id FROM
+                       (SELECT DISTINCT g.referrer_id FROM reward_groups g WHERE g.referrer_id > $1 AND ",
+            not_paid!(),
+            "           ORDER BY g.referrer_id LIMIT $2) unpaid
+                   UNION SELECT referrer_id FROM
+                       (SELECT DISTINCT q.referrer_id FROM qualifications q
+                        WHERE q.referrer_id > $1 AND q.ended_on IS NOT NULL AND q.voided_at IS NULL ORDER BY q.referrer_id LIMIT $2) ended
+                   ORDER BY 1 LIMIT $2) due
                  JOIN people p ON p.id = due.referrer_id
              ORDER BY p.id"
         );
+        let partners = sql.value("SELECT count(*) FROM partners", values![]).await?.unwrap_or(0);
         let read = |row: &Row<'_>| {
             Ok(ReviewedReferrer {
                 person: row.get("id")?,
@@ -120,12 +150,19 @@ impl Unit for ListReviewedReferrers {
                 groups: row.get("number_of")?,
                 cents: row.get("cents")?,
                 members: Vec::new(),
+                ended: Vec::new(),
+                partners,
                 referred_by: Vec::new(),
             })
         };
         let mut referrers = sql.rows(next, values![self.0, REVIEWED_AT_ONCE], read).await?;
         for referrer in &mut referrers {
-            referrer.members = members_of(sql, referrer.person).await?;
+            let most = values![referrer.person, ReviewedReferrer::MOST_MEMBERS];
+            let unpaid = concat!(members!(), " AND ", not_paid!(), " ORDER BY g.id, p.id LIMIT $2");
+            referrer.members = sql.rows(unpaid, most, member).await?;
+            let ended =
+                concat!(members!(), " AND q.referrer_id = $1 AND q.ended_on IS NOT NULL ORDER BY g.id, p.id LIMIT $2");
+            referrer.ended = sql.rows(ended, most, member).await?;
             referrer.referred_by = referred_by(sql, referrer.person).await?;
         }
         Ok(referrers)
@@ -137,31 +174,21 @@ fn person(row: &Row<'_>) -> Result<ReviewedPerson, Failure> {
     Ok(ReviewedPerson { id: row.get("id")?, email: row.get("email")? })
 }
 
-async fn members_of(sql: &mut dyn Sql, referrer: i64) -> Result<Vec<ReviewedMember>, Failure> {
-    let members = concat!(
-        "SELECT p.id, CASE WHEN p.erased_at IS NULL THEN p.email END AS email,
-                CASE WHEN p.erased_at IS NULL THEN p.joined_at END AS joined_at, ",
-        source_name!("s.partner_id"),
-        " AS source, c.slug, g.id AS group_id,
-                (SELECT o.batch_id FROM payouts o WHERE o.id = g.payout_id) AS batch
-         FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id JOIN qualifications q ON q.group_id = g.id
-             JOIN people p ON p.id = q.person_id ",
-        joined_by!(),
-        " WHERE g.referrer_id = $1 AND ",
-        not_paid!(),
-        " ORDER BY g.id, p.id LIMIT $2"
-    );
-    let read = |row: &Row<'_>| {
-        Ok(ReviewedMember {
-            person: person(row)?,
-            joined_at: row.get::<Option<Timestamp>>("joined_at")?,
-            partner: Some(row.get::<String>("source")?).filter(|source| !source.is_empty()),
-            campaign: row.parsed("slug", |slug| slug.parse().ok())?,
-            group: row.get("group_id")?,
-            batch: row.get("batch")?,
-        })
+fn member(row: &Row<'_>) -> Result<ReviewedMember, Failure> {
+    let ended = match row.get::<Option<Timestamp>>("ended_on")? {
+        Some(on) => Some((on, row.parsed("ended_why", Disqualified::from_name)?)),
+        None => None,
     };
-    sql.rows(members, values![referrer, ReviewedReferrer::MOST_MEMBERS], read).await
+    Ok(ReviewedMember {
+        person: person(row)?,
+        joined_at: row.get::<Option<Timestamp>>("joined_at")?,
+        partner: Some(row.get::<String>("source")?).filter(|source| !source.is_empty()),
+        accepted_at: row.get("accepted_at")?,
+        ended,
+        campaign: row.parsed("slug", |slug| slug.parse().ok())?,
+        group: row.get("group_id")?,
+        batch: row.get("batch")?,
+    })
 }
 
 async fn referred_by(sql: &mut dyn Sql, referrer: i64) -> Result<Vec<ReviewedPerson>, Failure> {

@@ -5,6 +5,7 @@ use crate::cli::audit::act;
 use crate::cli::terminal::time_or_dash;
 use crate::cli::{print_line, print_lines};
 use crate::domain::figure::{counted, money};
+use crate::domain::reward::Disqualified;
 use crate::domain::reward::review::{Pattern, PatternKind, ReviewedMember, ReviewedReferrer};
 use crate::rewards::RewardAdmin;
 use crate::rewards::report::ListReviewedReferrers;
@@ -14,7 +15,8 @@ pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
     with_rewards(&task.store, async |operator, now| {
         let (rewards, mut groups, mut referrers, mut shown) = (operator.rewards(), 0, 0, 0);
         each(&rewards, |referrer| {
-            (groups, referrers) = (groups + u64::from(referrer.groups), referrers + 1);
+            groups += u64::from(referrer.groups);
+            referrers += u64::from(referrer.groups > 0);
             shown += u64::from(!referrer.patterns(&disposable).is_empty());
             Ok(())
         })
@@ -30,14 +32,15 @@ pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
         }
         let all = format!("{} of {}", counted(groups, "group"), counted(referrers, "referrer"));
         print_line(&match (referrers, shown) {
-            (0, _) => "No group is waiting to be paid.".to_owned(),
+            (0, 0) => "No group is waiting to be paid.".to_owned(),
+            (0, _) => format!("No group is waiting to be paid: {} shown.", counted(shown, "referrer")),
             (_, 0) => format!("Looked at {all}, none of them paid yet: nothing to report."),
             (_, _) => format!("Looked at {all}, none of them paid yet: {} shown.", counted(shown, "referrer")),
         })
     })
 }
 
-/// Each referrer with groups that are not paid, page by page: there may be many.
+/// Each referrer with something to review, page by page: there may be many.
 async fn each(
     rewards: &RewardAdmin,
     mut visit: impl FnMut(&ReviewedReferrer) -> anyhow::Result<()>,
@@ -53,12 +56,11 @@ async fn each(
 
 /// One referrer with what stands out.
 fn lines(referrer: &ReviewedReferrer, patterns: &[Pattern<'_>]) -> Vec<String> {
-    let mut lines = vec![format!(
-        "{}: {} not paid yet, {}",
-        shown(referrer.email.as_deref()),
-        counted(referrer.groups.into(), "group"),
-        money(referrer.cents)
-    )];
+    let unpaid = match referrer.groups {
+        0 => "no group waits to be paid".to_owned(),
+        groups => format!("{} not paid yet, {}", counted(groups.into(), "group"), money(referrer.cents)),
+    };
+    let mut lines = vec![format!("{}: {unpaid}", shown(referrer.email.as_deref()))];
     if referrer.members.len() >= ReviewedReferrer::MOST_MEMBERS as usize {
         lines.push(format!("  only the first {} members were looked at", ReviewedReferrer::MOST_MEMBERS));
     }
@@ -74,6 +76,11 @@ fn lines(referrer: &ReviewedReferrer, patterns: &[Pattern<'_>]) -> Vec<String> {
 fn words(kind: &PatternKind, referrer: &ReviewedReferrer) -> String {
     match kind {
         PatternKind::Burst(people) => format!("burst: {people} members joined within an hour"),
+        PatternKind::Together(people) => format!("together: {people} members accepted the offer within an hour"),
+        PatternKind::Ended(people) => {
+            let people = counted(*people as u64, "member");
+            format!("ended: {people} no longer counted, after the file of their group's payout")
+        }
         PatternKind::Disposable => "disposable: addresses at domains of disposable mailboxes".to_owned(),
         PatternKind::Cluster { partner, people, of } => {
             format!("partner: {people} of {of} members joined through {partner}")
@@ -100,10 +107,22 @@ fn row(member: &ReviewedMember) -> String {
     let ReviewedMember { campaign, group, .. } = member;
     let batch = member.batch.map(|batch| format!(", in batch {batch}")).unwrap_or_default();
     let partner = member.partner.as_deref().unwrap_or("-");
+    let ended = member.ended.map(|(on, why)| format!(", {} {}", why_ended(why), on.day())).unwrap_or_default();
     format!(
-        "    {:<32}  {joined:<20}  {partner:<16}  {campaign} group {group}{batch}",
+        "    {:<32}  {joined:<20}  {partner:<16}  {campaign} group {group}{batch}{ended}",
         shown(member.person.email.as_deref())
     )
+}
+
+fn why_ended(why: Disqualified) -> &'static str {
+    match why {
+        Disqualified::Passed => "passed",
+        Disqualified::Left => "left",
+        Disqualified::Erased => "erased",
+        Disqualified::Offer => "the offer ended",
+        Disqualified::Rejected => "order rejected",
+        Disqualified::Cancelled => "order cancelled",
+    }
 }
 
 /// The command that would take one of them out; none where nobody can be named.

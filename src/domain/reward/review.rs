@@ -7,10 +7,14 @@ use super::super::campaign::CampaignSlug;
 use super::super::email::EmailAddress;
 use super::super::email::disposable::DisposableDomains;
 use super::super::time::Timestamp;
+use super::Disqualified;
 
 /// So many who joined within [`BURST_WITHIN`] are a burst.
 pub const BURST: usize = 3;
 pub const BURST_WITHIN: Duration = Duration::from_secs(3600);
+
+/// So many who accepted an offer within [`BURST_WITHIN`] did so together.
+pub const TOGETHER: usize = 3;
 
 /// More than half of a referrer's members, and at least so many, who joined through one partner are a cluster.
 pub const CLUSTER: usize = 3;
@@ -18,7 +22,7 @@ pub const CLUSTER: usize = 3;
 /// How far it is followed who referred whom.
 pub const MOST_STEPS: usize = 10;
 
-/// A referrer with groups that are not paid, and the members in them.
+/// A referrer with groups that are not paid, or paid for somebody who no longer counts, and the members in them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReviewedReferrer {
     pub person: i64,
@@ -28,6 +32,10 @@ pub struct ReviewedReferrer {
     pub cents: i64,
     /// In the order of groups; the first [`Self::MOST_MEMBERS`].
     pub members: Vec<ReviewedMember>,
+    /// Those who no longer count, in groups that are paid or being paid; the first [`Self::MOST_MEMBERS`].
+    pub ended: Vec<ReviewedMember>,
+    /// How many partners the union has.
+    pub partners: u64,
     /// Who referred them, who referred that one, and so on, as far as [`MOST_STEPS`].
     pub referred_by: Vec<ReviewedPerson>,
 }
@@ -44,13 +52,17 @@ pub struct ReviewedPerson {
     pub email: Option<String>,
 }
 
-/// A member of a group that is not paid.
+/// A member of a group.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReviewedMember {
     pub person: ReviewedPerson,
     pub joined_at: Option<Timestamp>,
     /// The partner that they joined through; none: by the form, or it is not known any more.
     pub partner: Option<String>,
+    /// When they accepted the offer.
+    pub accepted_at: Option<Timestamp>,
+    /// The day on which they ceased to count, and why.
+    pub ended: Option<(Timestamp, Disqualified)>,
     pub campaign: CampaignSlug,
     pub group: i64,
     /// The batch that its payout is in.
@@ -69,6 +81,10 @@ pub struct Pattern<'a> {
 pub enum PatternKind {
     /// So many people joined within [`BURST_WITHIN`].
     Burst(usize),
+    /// So many people accepted the same offer within [`BURST_WITHIN`].
+    Together(usize),
+    /// So many people no longer count whose group is paid or being paid.
+    Ended(usize),
     /// Their addresses are at domains whose mailboxes are made to be thrown away.
     Disposable,
     /// So many of all joined through one partner.
@@ -83,6 +99,7 @@ impl ReviewedReferrer {
     /// The patterns among their members.
     pub fn patterns(&self, disposable: &DisposableDomains) -> Vec<Pattern<'_>> {
         let mut found = self.bursts();
+        found.extend(self.together());
         let is_disposable = |member: &&ReviewedMember| {
             let email = member.person.email.as_deref().and_then(|email| EmailAddress::kept(email).ok());
             email.is_some_and(|email| disposable.holds(&email))
@@ -93,6 +110,7 @@ impl ReviewedReferrer {
         }
         found.extend(self.cluster());
         found.extend(self.erased());
+        found.extend(self.ended());
         found.extend(self.ring());
         found
     }
@@ -108,23 +126,40 @@ impl ReviewedReferrer {
 
     fn bursts(&self) -> Vec<Pattern<'_>> {
         let people = self.people();
-        let mut joined: Vec<_> = people.iter().filter_map(|(id, member)| Some((member.joined_at?, *id))).collect();
-        joined.sort_unstable();
-        let (mut found, mut rest) = (Vec::new(), joined.as_slice());
-        while let Some((first, _)) = rest.first() {
-            let many = rest.iter().take_while(|(at, _)| at.since(*first) <= BURST_WITHIN).count();
-            if many < BURST {
-                rest = &rest[1..];
-                continue;
+        let joined = people.iter().filter_map(|(id, member)| Some((member.joined_at?, *id))).collect();
+        let found = within_an_hour(joined, BURST);
+        found.map(|ids| Pattern { kind: PatternKind::Burst(ids.len()), members: self.rows_of(&ids) }).collect()
+    }
+
+    fn together(&self) -> Vec<Pattern<'_>> {
+        let mut campaigns = BTreeMap::<&str, Vec<_>>::new();
+        for member in &self.members {
+            if let Some(at) = member.accepted_at {
+                campaigns.entry(member.campaign.as_str()).or_default().push((at, member.person.id));
             }
-            let members = self.rows_of(&rest[..many].iter().map(|(_, id)| *id).collect());
-            found.push(Pattern { kind: PatternKind::Burst(many), members });
-            rest = &rest[many..];
+        }
+        let mut found = Vec::new();
+        for (campaign, accepted) in campaigns {
+            found.extend(within_an_hour(accepted, TOGETHER).map(|ids| {
+                let rows = self.rows_of(&ids).into_iter();
+                let members = rows.filter(|member| member.campaign.as_str() == campaign).collect();
+                Pattern { kind: PatternKind::Together(ids.len()), members }
+            }));
         }
         found
     }
 
+    fn ended(&self) -> Option<Pattern<'_>> {
+        let people: BTreeSet<_> = self.ended.iter().map(|member| member.person.id).collect();
+        let kind = PatternKind::Ended(people.len());
+        (!people.is_empty()).then(|| Pattern { kind, members: self.ended.iter().collect() })
+    }
+
     fn cluster(&self) -> Option<Pattern<'_>> {
+        // Where there is one partner, everybody came by it.
+        if self.partners < 2 {
+            return None;
+        }
         let people = self.people();
         let mut partners = BTreeMap::<&str, BTreeSet<i64>>::new();
         for (id, member) in &people {
@@ -152,6 +187,22 @@ impl ReviewedReferrer {
     }
 }
 
+/// People at times within [`BURST_WITHIN`] of the first of them, where there are so many. Nobody is in two.
+fn within_an_hour(mut times: Vec<(Timestamp, i64)>, many: usize) -> impl Iterator<Item = BTreeSet<i64>> {
+    times.sort_unstable();
+    let (mut found, mut rest) = (Vec::new(), times.as_slice());
+    while let Some((first, _)) = rest.first() {
+        let together = rest.iter().take_while(|(at, _)| at.since(*first) <= BURST_WITHIN).count();
+        if together < many {
+            rest = &rest[1..];
+            continue;
+        }
+        found.push(rest[..together].iter().map(|(_, id)| *id).collect());
+        rest = &rest[together..];
+    }
+    found.into_iter()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +212,8 @@ mod tests {
             person: ReviewedPerson { id, email: Some(format!("p{id}@example.com")) },
             joined_at: Some(Timestamp::from_millis(1_800_000_000_000 + minute * 60_000)),
             partner: partner.map(str::to_owned),
+            accepted_at: None,
+            ended: None,
             campaign: "internet-2027".parse().unwrap(),
             group: 1,
             batch: None,
@@ -168,7 +221,8 @@ mod tests {
     }
 
     fn referrer(members: Vec<ReviewedMember>) -> ReviewedReferrer {
-        ReviewedReferrer { person: 1, email: None, groups: 1, cents: 100, members, referred_by: Vec::new() }
+        let (ended, referred_by) = (Vec::new(), Vec::new());
+        ReviewedReferrer { person: 1, email: None, groups: 1, cents: 100, members, ended, partners: 2, referred_by }
     }
 
     fn found(referrer: &ReviewedReferrer) -> Vec<(PatternKind, Vec<i64>)> {
@@ -204,6 +258,35 @@ mod tests {
         assert_eq!(found(&by(&[acme, acme, None, None, acme, zenith])), [], "half is not most");
         assert_eq!(found(&by(&[acme, acme])), [], "two are few");
         assert_eq!(found(&by(&[None; 5])), [], "the form is no partner");
+    }
+
+    #[test]
+    fn where_there_is_one_partner_everybody_came_by_it() {
+        let mut one = referrer((2..6).map(|id| member(id, id * 100, Some("Acme"))).collect());
+        assert_eq!(found(&one).len(), 1);
+        one.partners = 1;
+        assert_eq!(found(&one), []);
+    }
+
+    #[test]
+    fn three_who_accept_an_offer_within_an_hour_are_together() {
+        let at = |minute: i64| Some(Timestamp::from_millis(1_800_000_000_000 + minute * 60_000));
+        let mut one = referrer((2..7).map(|id| member(id, id * 100, None)).collect());
+        for (member, minute) in one.members.iter_mut().zip([0, 59, 60, 61, 400]) {
+            member.accepted_at = at(minute);
+        }
+        assert_eq!(found(&one), [(PatternKind::Together(3), vec![2, 3, 4])]);
+        one.members[1].campaign = "mobile-2027".parse().unwrap();
+        assert_eq!(found(&one), [], "the three that are left take 61 minutes");
+        one.members[3].accepted_at = at(60);
+        assert_eq!(found(&one), [(PatternKind::Together(3), vec![2, 4, 5])], "each offer by itself");
+    }
+
+    #[test]
+    fn who_no_longer_counts_where_it_was_paid_is_shown() {
+        let mut one = referrer(Vec::new());
+        one.ended = vec![member(2, 0, None), member(3, 500, None)];
+        assert_eq!(found(&one), [(PatternKind::Ended(2), vec![2, 3])]);
     }
 
     #[test]
