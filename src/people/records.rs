@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::campaigns::participation::participations_of;
+use crate::domain::campaign::acceptance::Reference;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
 use crate::domain::mail::choices::KeptChoices;
@@ -112,7 +113,7 @@ impl Unit for NamePerson {
     }
 }
 
-/// People whose address begins with a text, or whose code or account equals it, in the order of their addresses.
+/// People whose address begins with a text, or whose code, account or reference equals it, in the order of their addresses.
 pub struct FindPeople(pub String, pub u32);
 
 impl Unit for FindPeople {
@@ -123,6 +124,12 @@ impl Unit for FindPeople {
         let Self(text, most) = self;
         let exact = people!("(p.code = $1 OR p.account = $1) AND p.erased_at IS NULL ORDER BY p.id LIMIT $2");
         let mut found = sql.rows(exact, values![text, *most], person).await?;
+        if let Some(reference) = Reference::parse(text) {
+            let accepted = people!(
+                "p.id = (SELECT a.person_id FROM acceptances a WHERE a.reference = $1) AND p.erased_at IS NULL"
+            );
+            found.extend(sql.rows(accepted, values![reference.as_str()], person).await?);
+        }
         // The upper bound: the text and the highest character of all.
         let end = format!("{text}\u{10ffff}");
         let begins = people!(

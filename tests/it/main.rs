@@ -21,6 +21,7 @@ mod doctor;
 mod export;
 mod fuzz;
 mod growth;
+mod handover;
 mod history;
 mod holding_ground;
 mod limits;

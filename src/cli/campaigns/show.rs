@@ -3,12 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{ListArgs, NamedCampaign, find};
+use crate::campaigns::handover::FindOrders;
 use crate::campaigns::offer_facts::offer_facts;
 use crate::campaigns::operator_step::terms_words;
 use crate::cli::{print_json, print_line, print_lines, print_table, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::demand::count_words;
+use crate::domain::campaign::handover::OrderCounts;
 use crate::domain::campaign::offer::{Deal, Offer};
 use crate::domain::campaign::record::{CampaignDetails, CampaignRecord, HistoryEntry};
 use crate::domain::catalog::ReferralTerms;
@@ -58,15 +60,25 @@ fn next(campaign: &CampaignRecord, now: Timestamp) -> String {
 
 pub(super) fn show(task: &NamedCampaign) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
-    let (file, rewards) = with_live_records(&task.store, async |operator| {
-        Ok((find(&operator, &task.slug, now).await?, operator.rewards().campaign(&task.slug).await?))
+    let (file, rewards, (orders, differences)) = with_live_records(&task.store, async |operator| {
+        let file = find(&operator, &task.slug, now).await?;
+        let orders = operator.ask(FindOrders(task.slug.clone())).await?;
+        Ok((file, operator.rewards().campaign(&task.slug).await?, orders))
     })?;
     if task.json {
         let mut shown = as_json(&file, now);
+        shown["orders"] = json!(orders);
+        shown["differences"] = json!(differences);
         shown["rewards"] = file.campaign.terms.map(|terms| rewards_json(&terms, &rewards)).into();
         return print_json(&shown);
     }
-    print_lines(&lines(&file, &rewards, now))
+    let mut said = lines(&file, &rewards, now);
+    if orders != OrderCounts::default() {
+        said.extend([String::new(), "Orders".to_owned()]);
+        said.extend(orders.facts().into_iter().map(|(name, count)| format!("  {name}: {count}")));
+        said.extend(differences.iter().map(|difference| format!("  {}", difference.words())));
+    }
+    print_lines(&said)
 }
 
 fn lines(file: &CampaignDetails, rewards: &CampaignRewards, now: Timestamp) -> Vec<String> {

@@ -1,5 +1,7 @@
 //! Hand-over: the file that tells a supplier who accepted, and the one in which it says what became of their orders.
 
+use serde::Serialize;
+
 use super::acceptance::{OrderStatus, Reference, SupplierReport};
 use super::{CampaignSlug, LastDay};
 use crate::domain::csv::{self, Columns, CsvRow, CsvRows};
@@ -92,7 +94,8 @@ impl SupplierAnswer {
 }
 
 /// How many of a campaign's orders stand how, exactly: for operators alone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct OrderCounts {
     /// Acceptances that a file told the supplier of, and that stand.
     pub handed_over: u64,
@@ -129,7 +132,8 @@ impl OrderCounts {
 }
 
 /// An order of which the member and the supplier say different things.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Difference {
     pub reference: Reference,
     pub report: Option<SupplierReport>,

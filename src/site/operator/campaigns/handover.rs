@@ -11,7 +11,6 @@ use crate::domain::campaign::handover::{HandoverBatch, OrderCounts, SupplierAnsw
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::{counted, grouped};
 use crate::http::request::body::SentBody;
-use crate::rewards::numbered;
 use crate::site::operator::rewards::refuse_answer;
 use crate::site::operator::session::{OperatorVisit, Question};
 use crate::site::{PageResult, Visit, field};
