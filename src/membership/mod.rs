@@ -105,6 +105,10 @@ impl Membership {
         Self { store, sign_ups, confirmations, codes, inputs, marker, tokens, mail, webhooks, disposable, notices }
     }
 
+    pub fn disposable_domains(&self) -> &DisposableDomains {
+        &self.disposable
+    }
+
     /// Stores the notice that people see from now on; sign-ups refer to it by its hash.
     pub async fn keep_notice(&self, now: Timestamp) -> Result<(), StoreError> {
         for notice in self.notices.all() {

@@ -14,6 +14,7 @@ use crate::domain::api_key::{ApiKey, KeyId};
 use crate::domain::operator::{AddedOperator, LINK_FOR, LinkState, OPERATOR_SESSION_FOR, OperatorLink, OperatorName};
 use crate::domain::remedy::WriteRemedy;
 use crate::domain::secret::Secret;
+use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::operator::{FormOwner, FormToken, OperatorProofs, token_hash};
 use crate::domain::secret::session::{NONCE, Nonce};
 use crate::domain::time::{Tick, Timestamp};
@@ -107,6 +108,11 @@ impl OperatorAccess {
     /// People, with the audit log recording every change as this operator's act.
     pub fn people(&self, act: Act) -> People {
         self.operator.audited(act).people(&self.secret, self.erasures.clone())
+    }
+
+    /// Finds people who were erased by their address.
+    pub fn marker(&self) -> AddressMarker {
+        AddressMarker::new(&self.secret)
     }
 
     /// Lets a later restore know that a key was revoked.

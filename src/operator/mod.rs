@@ -13,7 +13,9 @@ pub mod overview;
 pub mod partner;
 pub mod person;
 pub mod resume;
+pub mod review;
 pub mod running;
+pub mod void;
 
 use std::ops::Deref;
 use std::sync::Arc;

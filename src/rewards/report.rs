@@ -12,7 +12,7 @@ use crate::membership::records::joined_by;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Referrers on a page of the review.
-const REVIEWED_AT_ONCE: u32 = 20;
+pub const REVIEWED_AT_ONCE: u32 = 20;
 
 /// Rows that one step adds up.
 const ADDED_AT_ONCE: u32 = 10_000;

@@ -1,8 +1,8 @@
-//! What the operator's page does with rewards as the commands do: an answer as a file.
+//! What the operator's page does with rewards as the commands do: an answer as a file, voids, the review.
 
 use crate::operator_page::{act, asked_of, audit, signed_in};
 use crate::prelude::*;
-use crate::reward_commands::{listed, union_with_groups};
+use crate::reward_commands::{ANA, BOB, CAMPAIGN, done, join, listed, union_with_groups};
 
 const HERE: &str = "/operator/rewards";
 const SETTLE: &str = "/operator/rewards/settle";
@@ -143,4 +143,130 @@ async fn a_form_with_a_file_that_is_not_as_it_should_be_changes_nothing() {
         .header("content-type", with_file);
     page(&ana.send(request, format!("{token}--X--\r\n")).await, 400, "The form was of another session.");
     assert!(audit(&server).iter().all(|(_, command, _)| !command.starts_with("rewards batch")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_is_voided_in_the_words_of_the_command() {
+    let server = union_with_groups().await;
+    listed(&server);
+    let mut ana = signed_in(&server, "ana", 1).await;
+    let here = "/operator/rewards/void";
+    holds(&page(&ana.get(HERE).await, 200, "Void a member"), &["href=\"/operator/rewards/void\""]);
+    holds(&page(&ana.get(here).await, 200, "Void a member"), &["(internet-sample, active)</option>"]);
+    // Every mistake at once, and what was typed again.
+    let told = page(&act(&mut ana, here, &[]).await, 400, "Nothing was saved");
+    holds(&told, &["Member: write their email", "Campaign: choose one", "Reason: write 1 to 200 characters"]);
+    let typed = [("member", "3f7k"), ("campaign", CAMPAIGN), ("reason", "same as kim@x.example")];
+    let told = page(&act(&mut ana, here, &typed).await, 400, "Member: nobody has that address, account or code.");
+    holds(&told, &["Reason: write it without an @", "value=\"3f7k\"", "value=\"internet-sample\" selected"]);
+
+    let voided = || server.number("SELECT count(*) FROM qualifications WHERE voided_at IS NOT NULL");
+    let of = |member| [("member", member), ("campaign", CAMPAIGN), ("reason", "twins")];
+    let sure = |member| [("member", member), ("campaign", CAMPAIGN), ("reason", "twins"), ("sure", "yes")];
+    let asked = page(&act(&mut ana, here, &of("bob1@example.com")).await, 200, "Void this member?");
+    holds(
+        &asked,
+        &[
+            "bob1@example.com",
+            "twins",
+            "never will. This cannot be undone.",
+            "its reward is reversed",
+            "is deducted from what the referrer earns next. Nothing is collected.",
+        ],
+    );
+    assert_eq!(voided(), 0, "asking voids nobody");
+    let change = [&of("bob1@example.com")[..], &[("change", "yes")]].concat();
+    let form = page(&act(&mut ana, here, &change).await, 200, "Who, where and why");
+    holds(&form, &["value=\"bob1@example.com\"", "value=\"twins\""]);
+
+    let never = "They no longer count in internet-sample, and never will.";
+    let told = page(&act(&mut ana, here, &sure("bob1@example.com")).await, 200, never);
+    holds(&told, &["Their group was not paid yet and is dissolved: its reward of $100 is reversed."]);
+    let before = "They were voided in internet-sample before; nothing was changed.";
+    page(&act(&mut ana, here, &sure(" BOB1@example.com ")).await, 200, before);
+    assert_eq!(voided(), 1);
+    // Ana herself, by her account: nobody referred her. And somebody whom nobody knows.
+    let told = page(&act(&mut ana, here, &sure(ANA)).await, 400, "No member was voided: nobody is credited for them");
+    assert!(!told.contains("ana@example.com"), "{told}");
+    page(&act(&mut ana, here, &sure("kim@example.com")).await, 400, "No member was voided: nobody has that address.");
+    // What is being paid is deducted, and the row of the file is named; word for word as the command prints it.
+    done(&server, &["rewards", "batch", "new", "payouts.csv"]);
+    let told = page(&act(&mut ana, here, &sure("ana1@example.com")).await, 200, never);
+    let row =
+        format!("Its payout {ANA}-1-1 is in batch 1 and not settled. If the file was not handed over yet, delete");
+    holds(&told, &["its reward of $100 is deducted from what the referrer earns next. Nothing is collected.", &row]);
+    let said = done(&server, &["rewards", "void", "ana6@example.com", "--campaign", CAMPAIGN, "--reason", "twins"]);
+    assert!(said.lines().all(|line| told.contains(line)), "{said}\n{told}");
+    // Somebody who was erased is known by their address still; their group is dissolved, so no referrer's account is named.
+    done(&server, &["members", "erase", "ana7@example.com"]);
+    page(&act(&mut ana, here, &sure("ana7@example.com")).await, 200, never);
+    let acts = audit(&server);
+    let acts: Vec<_> =
+        acts.iter().filter(|(who, command, _)| who == "ana (page)" && command == "rewards void").collect();
+    let about: Vec<_> = acts.iter().map(|(.., about)| about.as_str()).collect();
+    let of_account = |account| format!("account {account} in {CAMPAIGN}");
+    assert_eq!(about, [of_account(BOB), of_account(ANA), CAMPAIGN.to_owned()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_review_shows_what_the_command_prints_some_referrers_at_a_time() {
+    let server = union_with_groups().await;
+    let mut ana = signed_in(&server, "ana", 1).await;
+    let here = "/operator/rewards/review";
+    holds(&page(&ana.get(HERE).await, 200, "Rewards"), &["href=\"/operator/rewards/review\""]);
+    listed(&server);
+    server.execute("UPDATE people SET email = 'bob1@mailinator.com' WHERE email = 'bob1@example.com'");
+    for (person, by) in [("ana", "bob5"), ("bob", "ana5")] {
+        server.execute(&format!(
+            "UPDATE people SET referrer_id = (SELECT id FROM people WHERE email = '{by}@example.com') WHERE email = '{person}@example.com'"
+        ));
+    }
+    done(&server, &["members", "erase", "ana6@example.com"]);
+    let reviews =
+        || audit(&server).into_iter().filter(|(_, command, _)| command == "rewards review").collect::<Vec<_>>();
+    let shown = page(&ana.get(here).await, 200, "Review");
+    assert_eq!(reviews(), [("ana (page)".to_owned(), "rewards review".to_owned(), "2 referrers".to_owned())]);
+    let said = done(&server, &["rewards", "review"]);
+    for line in said.lines().filter(|line| !line.starts_with("    ")) {
+        assert!(shown.contains(line.trim()), "{line} in {shown}");
+    }
+    holds(&said, &["burst: ", "disposable: ", "erased: ", "ring: "]);
+    for row in said.lines().filter(|line| line.starts_with("    ") && line.contains('@')) {
+        assert!(row.split_whitespace().all(|cell| cell == "-" || shown.contains(cell)), "{row} in {shown}");
+    }
+    // A button of each row leads to the form, filled in; no address of a page has theirs.
+    holds(
+        &shown,
+        &[
+            "name=\"member\" value=\"bob1@mailinator.com\"><input type=\"hidden\" name=\"campaign\" value=\"internet-sample\">",
+        ],
+    );
+    assert!(shown.split("href=\"").skip(1).all(|link| !link.split('"').next().unwrap().contains('@')), "{shown}");
+    let fill = [("fill", "yes"), ("member", "bob1@mailinator.com"), ("campaign", CAMPAIGN)];
+    let form = page(&act(&mut ana, "/operator/rewards/void", &fill).await, 200, "Who, where and why");
+    holds(&form, &["value=\"bob1@mailinator.com\"", "value=\"internet-sample\" selected"]);
+
+    // More referrers than a page has: everybody who is there, and four more. The rings lead through two of them.
+    let key = server.run(&["keys", "issue", "Fourth"]);
+    for n in 1..=4 {
+        join(&server, &key, &format!("eve{n}"), "").await;
+    }
+    server.execute(
+        "INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at)
+         SELECT id, 1, 'accrued', 1 FROM people WHERE account IS NULL",
+    );
+    let first = page(&ana.get(here).await, 200, "of 20 referrers, none of them paid yet: 4 referrers shown.");
+    let next = first.split("href=\"/operator/rewards/review?after=").nth(1).unwrap().split('"').next().unwrap();
+    let second = page(
+        &ana.get(&format!("{here}?after={next}")).await,
+        200,
+        "of 3 referrers, none of them paid yet: nothing to report.",
+    );
+    assert!(!second.contains("?after="), "{second}");
+    assert_eq!(reviews().iter().filter(|(who, ..)| who == "ana (page)").count(), 2, "the last page has no address");
+    page(&ana.get(&format!("{here}?after=9223372036854775807")).await, 200, "No group is waiting to be paid.");
+    for odd in ["x", "-5", "99999999999999999999", "%00"] {
+        page(&ana.get(&format!("{here}?after={odd}")).await, 200, "of 20 referrers");
+    }
+    page(&Browser::new(&server, 2).get(here).await, 403, "Sign in");
 }

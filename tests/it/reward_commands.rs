@@ -53,7 +53,7 @@ pub(crate) fn listed(server: &Server) -> (Value, HashMap<String, Value>) {
 }
 
 /// Somebody joins through a partner, perhaps by a link; their code.
-async fn join(server: &Server, key: &str, name: &str, code: &str) -> String {
+pub(crate) async fn join(server: &Server, key: &str, name: &str, code: &str) -> String {
     let person = json!({ "email": format!("{name}@example.com"), "refCode": code });
     let invited = server.post("/v1/invite", key, person.to_string()).await.good();
     let id = server.number("SELECT max(id) FROM sign_ups");

@@ -15,6 +15,7 @@ use crate::config::{DisposableSettings, SecretSettings, StoreSettings};
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::time::Timestamp;
 use crate::operator::Operator;
+use crate::operator::void::read_void_reason;
 
 #[derive(Subcommand)]
 pub(super) enum RewardsCommand {
@@ -108,7 +109,7 @@ pub(super) struct VoidMember {
     #[arg(long, value_name = "SLUG")]
     campaign: CampaignSlug,
     /// Why, in 1 to 200 characters on one line and without an address: it stays in the ledger forever.
-    #[arg(long, value_name = "TEXT", value_parser = void::reason)]
+    #[arg(long, value_name = "TEXT", value_parser = read_void_reason)]
     reason: String,
     #[command(flatten)]
     secret: SecretSettings,

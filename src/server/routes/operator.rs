@@ -1,7 +1,9 @@
 //! The routes of the operator's page.
 
 use super::{Handler, Route, get};
-use crate::site::operator::{audit, campaigns, mail, overview, partners, people, rewards, sign_in, style};
+use crate::site::operator::{
+    audit, campaigns, mail, overview, partners, people, review, rewards, sign_in, style, void,
+};
 
 /// Those of every page below `/operator`. While the page is off none of them is there.
 pub(super) fn routes() -> impl Iterator<Item = Route> {
@@ -42,6 +44,8 @@ pub(super) fn routes() -> impl Iterator<Item = Route> {
         get("/operator/rewards/batch", page!(rewards::show)).posted(page!(rewards::make_batch)),
         get("/operator/rewards/batches/{number}", page!(rewards::show)).posted(page!(rewards::download)),
         get("/operator/rewards/settle", page!(rewards::show)).posted(page!(rewards::settle)).with_file(),
+        get("/operator/rewards/review", page!(review::show)),
+        get("/operator/rewards/void", page!(void::show)).posted(page!(void::send)),
         get("/operator/sign-ups", page!(sign_in::home)).posted(page!(overview::switch_sign_ups)),
     ]
     .into_iter()

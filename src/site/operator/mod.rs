@@ -13,9 +13,11 @@ pub mod mail;
 pub mod overview;
 pub mod partners;
 pub mod people;
+pub mod review;
 pub mod rewards;
 pub(in crate::site) mod session;
 pub mod sign_in;
+pub mod void;
 
 use hyper::Request;
 

@@ -110,7 +110,7 @@ async fn look_at(found: &OperatorVisit<'_>, email: &EmailAddress) -> PageResult<
 }
 
 /// The address of whoever is meant; none if nobody is.
-async fn address_of(found: &OperatorVisit<'_>, typed: &str) -> PageResult<Option<EmailAddress>> {
+pub(super) async fn address_of(found: &OperatorVisit<'_>, typed: &str) -> PageResult<Option<EmailAddress>> {
     if typed.contains('@') {
         return Ok(EmailAddress::kept(typed).ok());
     }

@@ -60,7 +60,7 @@ pub async fn make_batch(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Pag
     } else {
         let says = [
             "Everything that is due goes into one batch: a payout for each member and campaign.".to_owned(),
-            "Review it first: `unionhall rewards review` shows signs of fraud. A payout whose file was written cannot be taken back."
+            "Review it first: the review shows signs of fraud. A payout whose file was written cannot be taken back."
                 .to_owned(),
             "Nothing is paid by this. You download the batch's file and give it to whoever pays.".to_owned(),
         ];

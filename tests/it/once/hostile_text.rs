@@ -598,6 +598,17 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
             post(&[("answer", &settled(n, &text))]),
             post(&[("answer", settled(n, &text).rsplit_once("\n\"").unwrap().0)]),
         ],
+        "/operator/rewards/review" => vec![here(), get(format!("{route}?after={path}"))],
+        "/operator/rewards/void" => {
+            let (member, campaign) = (("member", "ana@example.com"), ("campaign", CAMPAIGN));
+            vec![
+                here(),
+                post(&[("member", &text), ("campaign", &text), ("reason", &text)]),
+                post(&[("fill", "yes"), ("member", &text), campaign, ("reason", &text)]),
+                post(&[member, campaign, ("reason", &text)]),
+                post(&[member, campaign, ("reason", &text), ("sure", "yes"), ("asked", &text)]),
+            ]
+        }
         "/operator/sign-ups" => vec![post(&[("sign-ups", &text)]), post(&[("sign-ups", "pause"), ("x", &text)])],
         new => panic!("{new} is a page of the operator's: add what it may show of others"),
     }
