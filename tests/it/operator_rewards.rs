@@ -1,4 +1,4 @@
-//! What the operator's page does with rewards as the commands do: an answer as a file, voids, the review.
+//! What the operator's page does with rewards as the commands do: an answer as a file, voids, the review, accounts.
 
 use crate::operator_page::{act, asked_of, audit, signed_in};
 use crate::prelude::*;
@@ -267,6 +267,50 @@ async fn the_review_shows_what_the_command_prints_some_referrers_at_a_time() {
     page(&ana.get(&format!("{here}?after=9223372036854775807")).await, 200, "No group is waiting to be paid.");
     for odd in ["x", "-5", "99999999999999999999", "%00"] {
         page(&ana.get(&format!("{here}?after={odd}")).await, 200, "of 20 referrers");
+    }
+    page(&Browser::new(&server, 2).get(here).await, 403, "Sign in");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_are_listed_some_at_a_time() {
+    let server = union_with_groups().await;
+    let mut ana = signed_in(&server, "ana", 1).await;
+    let here = "/operator/rewards/accounts";
+    page(&ana.get(here).await, 200, "There are no accounts here.");
+    let lists =
+        || audit(&server).into_iter().filter(|(who, command, _)| who == "ana (page)" && command == "rewards list");
+    assert_eq!(lists().count(), 0, "no address was shown");
+    let (_, accounts) = listed(&server);
+    let shown = page(&ana.get(here).await, 200, "Accounts");
+    for (email, row) in &accounts {
+        let due = unionhall::domain::figure::money(row["dueCents"].as_i64().unwrap());
+        let (account, groups) = (row["account"].as_str().unwrap(), &row["groups"]);
+        holds(
+            &shown,
+            &[
+                &format!(
+                    "{email}</th><td data-label=\"Account\">{account}</td><td data-label=\"Groups\">{groups}</td>"
+                ),
+                &format!("<td data-label=\"Due\">{due}</td>"),
+            ],
+        );
+    }
+    assert!(!shown.contains("?after="), "{shown}");
+    assert_eq!(lists().map(|(.., about)| about).collect::<Vec<_>>(), ["2 accounts"]);
+    // More than a page has, of people who were erased.
+    for n in 10..60 {
+        server.execute(&format!(
+            "INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why)
+             VALUES ('account{n}', 1, 'accrual', 100, 1794743200000, 'rules', 'a test')"
+        ));
+    }
+    let first = page(&ana.get(here).await, 200, "erased</th>");
+    assert_eq!(first.matches("data-label=\"Account\"").count(), 50);
+    let next = first.split("href=\"/operator/rewards/accounts").nth(1).unwrap().split('"').next().unwrap();
+    let second = page(&ana.get(&format!("{here}{next}")).await, 200, "account59");
+    assert!(second.matches("data-label=\"Account\"").count() == 2 && !second.contains("?after="), "{second}");
+    for odd in ["%00", &"x".repeat(5000), "%ff", "%27"] {
+        page(&ana.get(&format!("{here}?after={odd}")).await, 200, "Accounts");
     }
     page(&Browser::new(&server, 2).get(here).await, 403, "Sign in");
 }

@@ -598,7 +598,7 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
             post(&[("answer", &settled(n, &text))]),
             post(&[("answer", settled(n, &text).rsplit_once("\n\"").unwrap().0)]),
         ],
-        "/operator/rewards/review" => vec![here(), get(format!("{route}?after={path}"))],
+        "/operator/rewards/review" | "/operator/rewards/accounts" => vec![here(), get(format!("{route}?after={path}"))],
         "/operator/rewards/void" => {
             let (member, campaign) = (("member", "ana@example.com"), ("campaign", CAMPAIGN));
             vec![
