@@ -9,7 +9,7 @@ use super::session::OperatorVisit;
 use crate::domain::figure::counted;
 use crate::domain::reward::review::{Pattern, ReviewedMember, ReviewedReferrer};
 use crate::http::request::body::SentBody;
-use crate::operator::review::{LookedAt, cut, heading, shown, words};
+use crate::operator::review::{LookedAt, cut, ended, heading, shown, words};
 use crate::rewards::report::{ListReviewedReferrers, REVIEWED_AT_ONCE};
 use crate::site::{PageResult, Visit, field};
 
@@ -56,7 +56,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     for referrer in &referrers {
         let patterns = referrer.patterns(disposable);
         (looked_at.groups, looked_at.referrers) =
-            (looked_at.groups + u64::from(referrer.groups), looked_at.referrers + 1);
+            (looked_at.groups + u64::from(referrer.groups), looked_at.referrers + u64::from(referrer.groups > 0));
         if !patterns.is_empty() {
             looked_at.shown += 1;
             rows.push(ShownReferrer::of(referrer, patterns));
