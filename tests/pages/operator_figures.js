@@ -53,6 +53,12 @@ function earn(data) {
   records.exec(`PRAGMA busy_timeout = 60000;
     INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) SELECT id, 1, 'accrued', 1 FROM people WHERE account = 'ritasaccount';
     INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why) VALUES ('ritasaccount', 1, 'accrual', 10000, 1, 'rules', 'group')`);
+  for (const n of [1, 2, 3]) {
+    const email = `friend${n}@mailinator.com`;
+    const add = "INSERT INTO people (email, email_normalized, mailbox, code, state, created_at, joined_at, referrer_id) SELECT ?, ?, ?, ?, 'member', 1, ?, id FROM people WHERE account = 'ritasaccount'";
+    records.prepare(add).run(email, email, email, `77777777777${n}`, n);
+  }
+  records.exec("INSERT INTO qualifications (campaign_id, person_id, referrer_id, qualified_at, group_id) SELECT 1, id, referrer_id, 1, (SELECT max(id) FROM reward_groups) FROM people WHERE email LIKE 'friend%'");
   records.close();
 }
 
@@ -186,9 +192,30 @@ export async function operatorFigures(page, tools, open) {
   await take("Close it…", "Close it", "is closed. Its page shows the result");
   await shows("offered to active");
 
-  step("a batch: made, downloaded, and what was paid");
+  step("the review, and a void that is thought better of");
   await open("Rewards");
   await look(page, "operator-rewards");
+  await go(page, () => main.getByRole("link", { name: "review" }).click());
+  await shows("burst: 3 members joined within an hour");
+  await look(page, "operator-review");
+  assert(!(await wide()), "nothing scrolls sideways");
+  await go(page, () => button(/^Void.*friend2@mailinator.com/).first().click());
+  assert.equal(await page.getByLabel("Member", { exact: true }).inputValue(), "friend2@mailinator.com");
+  await send("Check it…", 400);
+  await look(page, "operator-void-mistake");
+  await page.getByLabel("Reason", { exact: true }).fill("one <i>person</i>");
+  await send("Check it…");
+  await heading(page, "Void this member?");
+  await look(page, "operator-void");
+  assert(!(await wide()), "nothing scrolls sideways");
+  await go(page, () => main.getByRole("link", { name: "No, go back" }).click());
+  await go(page, () => main.getByRole("link", { name: "Show the accounts" }).click());
+  await shows("ritasaccount");
+  await look(page, "operator-accounts");
+  assert(!(await wide()), "nothing scrolls sideways");
+
+  step("a batch: made, downloaded, and what was paid");
+  await open("Rewards");
   await go(page, () => button("Make a batch…").click());
   await look(page, "operator-batch");
   await go(page, () => button("Make the batch").click());
@@ -202,16 +229,28 @@ export async function operatorFigures(page, tools, open) {
   assert(file.includes("rita@example.com,10000,USD,internet-2099,1"), file);
   await open("Rewards");
   await shows("written");
-  const answer = page.getByLabel("The provider's answer");
-  await answer.fill("external_id,status\nnobody,paid");
+  const choose = (text) => page.getByLabel("The provider's file").setInputFiles({ name: "answer;\u202e\".csv", mimeType: "text/csv", buffer: Buffer.from(text) });
+  await page.getByLabel("Or paste what is in it").fill("external_id,status\nnobody,paid");
   await go(page, () => button("Check it…").click(), 400);
   await shows("line 2:");
   await look(page, "operator-answer-mistake");
   await open("Rewards");
-  await answer.fill(`external_id,status,paid_at\n${file.split("\n")[1].split(",")[0]},paid,${new Date().toISOString().slice(0, 10)}`);
+  const paid = `${file.split("\n")[1].split(",")[0]},paid,${new Date().toISOString().slice(0, 10)}`;
+  await choose(`\ufeffexternal_id,status,paid_at,note\r\n${paid},"${"a \"\"note\"\", 'ours' & <theirs>\r\n".repeat(5000)}"\r\n`);
   await go(page, () => button("Check it…").click());
   await shows("1 paid, 0 failed");
   await go(page, () => button("Record it").click());
   await heading(page, "Recorded");
   await shows("Recorded now: 1. Recorded before: 0.");
+
+  step("a void");
+  await open("Rewards");
+  await go(page, () => main.getByRole("link", { name: "Void a member…" }).click());
+  await page.getByLabel("Member", { exact: true }).fill("friend2@mailinator.com");
+  await page.getByLabel("Campaign", { exact: true }).selectOption("internet-2099");
+  await page.getByLabel("Reason", { exact: true }).fill("one person");
+  await send("Check it…");
+  await send("Void them");
+  await heading(page, "Voided");
+  await shows("is deducted from what the referrer earns next");
 }
