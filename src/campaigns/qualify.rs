@@ -32,11 +32,18 @@ macro_rules! candidates {
     };
 }
 
-/// Whether what the supplier says in acceptance `a`, if there is one, lets its person count in campaign `c`.
+/// Whether what a supplier says lets somebody count, by what counts in the campaign.
 macro_rules! takes_part {
-    () => {
-        "CASE WHEN c.counts_on = 'switched' THEN coalesce(a.status, '') = 'switched'
-              ELSE coalesce(a.status, '') NOT IN ('rejected', 'cancelled') END"
+    ($counts_on:literal, $status:literal) => {
+        concat!(
+            "CASE WHEN ",
+            $counts_on,
+            " = 'switched' THEN coalesce(",
+            $status,
+            ", '') = 'switched' ELSE coalesce(",
+            $status,
+            ", '') NOT IN ('rejected', 'cancelled') END"
+        )
     };
 }
 pub(crate) use takes_part;

@@ -407,10 +407,11 @@ impl Unit for CloseBatch {
         // Passing, leaving and what a supplier says hold the campaign for share until they commit.
         let campaigns = "SELECT id FROM campaigns WHERE id IN (SELECT campaign_id FROM payouts WHERE batch_id = $1)
                          ORDER BY id FOR UPDATE";
-        sql.rows(campaigns, values![*batch], |_| Ok(())).await?;
-        let waits = "SELECT 1 FROM disqualifications WHERE campaign_id IN (SELECT campaign_id FROM payouts WHERE batch_id = $1) LIMIT 1";
-        if sql.exists(waits, values![*batch]).await? {
-            return Ok(false);
+        for campaign in sql.rows(campaigns, values![*batch], |row| row.get::<i64>(0)).await? {
+            let waits = "SELECT 1 FROM disqualifications WHERE campaign_id = $1 LIMIT 1";
+            if sql.exists(waits, values![campaign]).await? {
+                return Ok(false);
+            }
         }
         let close = "UPDATE payout_batches SET closed_at = coalesce(closed_at, $2) WHERE id = $1";
         sql.execute(close, values![*batch, *now]).await?;

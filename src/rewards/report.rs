@@ -29,16 +29,18 @@ impl Unit for FindOnTheWay {
         let waiting = "SELECT count(*) FROM (SELECT 1 FROM qualifications WHERE group_id IS NULL AND voided_at IS NULL
                        AND qualified_at IS NOT NULL AND referrer_id IS NOT NULL LIMIT $1) counted";
         let waiting = sql.value(waiting, values![most]).await?.unwrap_or(0);
+        // What the supplier says is looked up for each: PostgreSQL would read all acceptances to join them.
         let on_hold = concat!(
             "SELECT count(*) AS looked_at, count(p.id) AS referred FROM
-                 (SELECT part.campaign_id, part.person_id, part.accepted_at FROM campaigns c JOIN participations part ON part.campaign_id = c.id
+                 (SELECT part.campaign_id, part.person_id, part.accepted_at, c.counts_on,
+                      (SELECT a.status FROM acceptances a
+                       WHERE a.campaign_id = part.campaign_id AND a.person_id = part.person_id AND a.ended_at IS NULL LIMIT 1 OFFSET 0) AS status
+                  FROM campaigns c JOIN participations part ON part.campaign_id = c.id
                   WHERE c.hold_days IS NOT NULL AND c.state IN ('active', 'closed') AND part.state = 'accepted' AND NOT part.hold_checked
                     AND part.accepted_at IS NOT NULL LIMIT $1) part
-                 JOIN campaigns c ON c.id = part.campaign_id
-                 LEFT JOIN acceptances a ON a.campaign_id = part.campaign_id AND a.person_id = part.person_id AND a.ended_at IS NULL
                  LEFT JOIN people p ON p.id = part.person_id AND p.referrer_id IS NOT NULL AND p.state = 'member'
                      AND p.joined_at <= part.accepted_at AND ",
-            takes_part!(),
+            takes_part!("part.counts_on", "part.status"),
             "        AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = part.campaign_id AND q.person_id = p.id)"
         );
         let read = |row: &Row<'_>| Ok((row.get::<u64>("looked_at")?, row.get::<u64>("referred")?));

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use crate::campaigns::qualify::takes_part;
 use crate::campaigns::records::{terms, terms_columns};
 use crate::domain::person::{AccountId, Waiver};
-use crate::domain::reward::RewardAccount;
 use crate::domain::reward::ledger::{
     CampaignStanding, CountedEntry, LedgerEntry, LedgerKind, PayoutEntry, RewardHistory, RewardStanding,
 };
 use crate::domain::reward::payout::PayoutState;
+use crate::domain::reward::{Disqualified, RewardAccount};
 use crate::domain::time::Timestamp;
 use crate::rewards::ledger::{balance, book, note_change};
 use crate::rewards::payout::paid_of;
@@ -70,7 +70,7 @@ pub(crate) async fn standing_of(
                    JOIN campaigns c ON c.id = part.campaign_id AND c.hold_days IS NOT NULL AND c.state IN ('active', 'closed')
                    LEFT JOIN acceptances a ON a.campaign_id = c.id AND a.person_id = p.id AND a.ended_at IS NULL
                WHERE ",
-        takes_part!(),
+        takes_part!("c.counts_on", "a.status"),
         "        AND NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = c.id AND q.person_id = p.id)) on_hold
          GROUP BY id"
     );
@@ -169,13 +169,15 @@ impl Unit for FindRewardHistory {
             history.payouts = sql.rows(payouts, values![account.as_str(), MOST_LINES], read).await?;
         }
         let counted =
-            "SELECT c.slug, q.qualified_at, q.voided_at FROM qualifications q JOIN campaigns c ON c.id = q.campaign_id
+            "SELECT c.slug, q.qualified_at, q.voided_at, q.ended_on, q.ended_why FROM qualifications q JOIN campaigns c ON c.id = q.campaign_id
                        WHERE q.person_id = $1 ORDER BY q.id LIMIT $2";
         let read = |row: &Row<'_>| {
             Ok(CountedEntry {
                 campaign: row.parsed("slug", |slug| slug.parse().ok())?,
                 counted_at: row.get("qualified_at")?,
                 voided_at: row.get("voided_at")?,
+                ended_on: row.get("ended_on")?,
+                ended_why: row.get::<Option<&str>>("ended_why")?.and_then(Disqualified::from_name),
             })
         };
         history.counted_in = sql.rows(counted, values![self.0, MOST_LINES], read).await?;

@@ -46,7 +46,11 @@ const EXPORTED: &[(&str, &str, &str)] = &[
     ("mailboxes", "/mail", "suppressed_until=suppressedUntil complained_at=complainedAt"),
     ("referrers", "/referrals", "members=members"),
     ("referrers", "/rewards", "rewarded_groups=rewardedGroups rewarded_cents=rewardedCents"),
-    ("qualifications", "/rewardHistory/countedIn/0", "campaign_id=campaign qualified_at=countedAt voided_at=voidedAt"),
+    (
+        "qualifications",
+        "/rewardHistory/countedIn/0",
+        "campaign_id=campaign qualified_at=countedAt voided_at=voidedAt ended_on=endedOn ended_why=endedWhy",
+    ),
     ("reward_groups", "/rewards/campaigns/0", "campaign_id=campaign state=groups"),
     (
         "reward_ledger",
@@ -205,8 +209,8 @@ async fn an_export_holds_what_is_kept_by_its_published_schema() {
         "UPDATE outbox SET last_error = 'the relay is away', attempts = 2, given_up_at = 1794743200000, held_at = 1794743200000",
         "INSERT INTO campaigns (slug, definition, state, gather_until, created_at, reward_cents, group_size, max_groups, hold_days)
          VALUES ('one-2027', '', 'draft', 1, 1, 10000, 5, 10, 30)",
-        &format!("INSERT INTO qualifications (campaign_id, person_id, qualified_at, voided_at)
-                  VALUES (1, {id}, 1794743200000, 1794743200000)"),
+        &format!("INSERT INTO qualifications (campaign_id, person_id, qualified_at, voided_at, ended_on, ended_why)
+                  VALUES (1, {id}, 1794743200000, 1794743200000, 1794743200000, 'passed')"),
         &format!("INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) VALUES ({id}, 1, 'accrued', 1794743200000)"),
         "INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why)
          VALUES ('account1', 1, 'accrual', 10000, 1794743200000, 'rules', 'group 1')",

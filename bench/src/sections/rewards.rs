@@ -49,6 +49,7 @@ exit_fee = "Ninguno"
 ', 19661, 1700000000000, 10000, 5, 10, 30, 0);
     INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note) VALUES (1, 0, 'bench', 'draft', 'gathering', '');
     UPDATE people SET referrer_id = id - id % 400 + 3 WHERE id % 20 = 1;
+    UPDATE people SET joined_at = 1600000000000 WHERE id % 4 = 1;
     INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
         SELECT 1, id, 'accepted', 1700000000000, 1700000000000, 1700000000000 FROM people WHERE id % 4 = 1;
     COMMIT; PRAGMA wal_checkpoint(TRUNCATE)"#;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::super::campaign::CampaignSlug;
 use super::super::json::named_enum;
 use super::super::time::Timestamp;
+use super::Disqualified;
 use super::payout::PayoutState;
 
 named_enum! {
@@ -71,6 +72,10 @@ pub struct CountedEntry {
     pub counted_at: Option<Timestamp>,
     /// When the union took them out.
     pub voided_at: Option<Timestamp>,
+    /// The day on which they ceased to count after their group was paid, or while it was.
+    pub ended_on: Option<Timestamp>,
+    /// Why: `passed`, `left`, `erased`, `offer` (it ended), `rejected` or `cancelled` (their order).
+    pub ended_why: Option<Disqualified>,
 }
 
 /// What a person earned by those whom they referred.
