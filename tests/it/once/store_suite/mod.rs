@@ -159,6 +159,9 @@ suite! {
     rewards_follow_a_naive_oracle
     a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing
     what_fails_after_its_group_was_reversed_is_paid
+    whoever_passes_before_the_file_earns_nobody_anything
+    no_file_is_written_while_somebody_waits_to_be_taken_out
+    who_is_taken_out_while_it_is_killed_is_taken_out_once
     append_only_tables_take_rows_and_change_none
     what_is_netted_in_full_is_in_no_batch
     nothing_leads_from_somebody_who_was_erased_to_the_ledger

@@ -3,6 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 
 use super::*;
+use unionhall::rewards::ended::EndNoted;
 
 /// What the process that dies is to do: where the records are, which task, and after how many steps.
 const TASK: &str = "UNIONHALL_TEST_REWARD_TASK";
@@ -38,8 +39,12 @@ fn the_process_that_is_killed() {
         } else {
             OpenStore::new(SqliteStore::open(&Path::new(place).join("unionhall.db")).unwrap())
         };
-        let batch = store.run(BeginBatch { who: "op".to_owned(), now: NOW }).await.unwrap();
-        if what == "make" {
+        if what == "end" {
+            for _ in 0..steps {
+                store.run(EndNoted(NOW)).await.unwrap();
+            }
+        } else if what == "make" {
+            let batch = store.run(BeginBatch { who: "op".to_owned(), now: NOW }).await.unwrap();
             for _ in 0..steps {
                 store.run(FillBatch { batch: batch.unwrap(), who: "op".to_owned(), now: NOW }).await.unwrap();
             }
@@ -142,4 +147,30 @@ pub(super) async fn a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing(f
     let names: HashSet<_> = page.payouts.iter().map(|payout| &payout.external_id).collect();
     assert!(failed.iter().all(|payout| !names.contains(&payout.external_id)));
     assert_eq!((names.len(), number(due)), (failed.len(), 0));
+}
+
+/// Members of fifty groups passed. Each is taken out once, and what is left is paid.
+pub(super) async fn who_is_taken_out_while_it_is_killed_is_taken_out_once(fixture: &Fixture) {
+    fixture.due_to_many().await;
+    fixture.records.execute(
+        "INSERT INTO qualifications (campaign_id, person_id, referrer_id, qualified_at, group_id)
+         SELECT g.campaign_id, 1000000 + g.id, g.referrer_id, 1, g.id FROM reward_groups g WHERE g.campaign_id = 1 ORDER BY g.id LIMIT 50;
+         INSERT INTO disqualifications (campaign_id, person_id, why)
+         SELECT campaign_id, person_id, 'passed' FROM qualifications ORDER BY id",
+    );
+    let number = |sql: &str| fixture.records.number(sql);
+    let dissolved = "SELECT count(*) FROM reward_groups WHERE state = 'dissolved'";
+    let mut left = Vec::new();
+    for steps in [0, 1, 1, 1] {
+        fixture.kill_after("end", steps);
+        left.push((number("SELECT count(*) FROM disqualifications"), number(dissolved)));
+    }
+    assert_eq!(left, [(50, 0), (30, 20), (10, 40), (0, 50)]);
+    let due = "SELECT CAST(coalesce(sum(amount_cents), 0) AS BIGINT) FROM reward_ledger";
+    let earned = REFERRERS as i64 * 20_000 - 5_000 - 50 * 10_000;
+    assert_eq!((number(due), number("SELECT count(*) FROM qualifications")), (earned, 0));
+    let admin = RewardAdmin::new(Store::clone(&fixture.store));
+    let batch = admin.make_batch("op", NOW).await.unwrap().unwrap();
+    let payouts = admin.ask(ListPayouts(batch, 0)).await.unwrap().payouts;
+    assert_eq!((payouts.iter().map(|payout| payout.amount_cents).sum::<i64>(), number(due)), (earned, 0));
 }

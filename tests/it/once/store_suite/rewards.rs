@@ -1,11 +1,13 @@
 //! Rewards: who counts for whom, groups, what is due, and payouts.
 
 use super::campaigns::{TERMS, slug};
+use super::reward_histories::supplier_says;
 use super::*;
-use unionhall::domain::reward::GroupState;
 use unionhall::domain::reward::ledger::RewardStanding;
 use unionhall::domain::reward::payout::PayoutState;
-use unionhall::rewards::payout::{FindNextBatch, ListPayoutsOut};
+use unionhall::domain::reward::{Disqualified, GroupState};
+use unionhall::rewards::payout::{CloseBatch, FindNextBatch, ListPayoutsOut};
+use unionhall::rewards::report::ListReviewedReferrers;
 use unionhall::rewards::standing::FindRewardHistory;
 use unionhall::rewards::{NextBatch, SettledPayouts, form_groups};
 
@@ -149,6 +151,108 @@ impl Fixture {
             1
         );
     }
+}
+
+/// Five friends accept, count and pass before the file of payouts is written. Where switching counts, they had switched.
+pub(super) async fn whoever_passes_before_the_file_earns_nobody_anything(fixture: &Fixture) {
+    let admin = fixture.reward_admin();
+    for (n, counts_on) in (0..).zip(CountsOn::ALL) {
+        let (name, ana) = (format!("{}-2027", counts_on.name()), format!("ana{n}@example.com"));
+        fixture.make_campaign(&name, "").await;
+        for step in [CampaignStep::Open, CampaignStep::Offer] {
+            fixture.step(&name, step, after(DAY)).await;
+        }
+        let code = fixture.join(&ana).await;
+        let mut friends = Vec::new();
+        for friend in 1..=5 {
+            let email = format!("friend{friend}-{n}@example.com");
+            let session = fixture.member_by(&email, n * 10 + friend, Some(code)).await;
+            fixture.run(pressing(&session, &name, Press::Accept, None, after(2 * DAY))).await;
+            friends.push((session, fixture.file_at(email, NOW).await.unwrap().person.id));
+        }
+        let activate = TakenStep::Activate(ReferralTerms { counts_on, ..TERMS });
+        let note = (String::new(), false);
+        fixture
+            .run(StepCampaign { slug: slug(&name), step: activate, who: "op".to_owned(), note, now: active_at() })
+            .await;
+        fixture.reward(after_hold()).await;
+        let due = async || fixture.rewards_of(&ana).await.due_cents;
+        if counts_on == CountsOn::Switched {
+            assert_eq!(due().await, 0, "nobody switched");
+            for (_, person) in &friends {
+                supplier_says(fixture, (*person, &name), "ordered", active_at());
+            }
+            fixture.reward(after_hold()).await;
+            assert_eq!(due().await, 0, "an order is no switch");
+            for (_, person) in &friends {
+                supplier_says(fixture, (*person, &name), "switched", active_at());
+            }
+            fixture.reward(after_hold()).await;
+        }
+        assert_eq!(due().await, 20_000, "two groups of two");
+        for (session, _) in &friends {
+            let passed = fixture.run(pressing(session, &name, Press::Pass, None, paying())).await;
+            assert_eq!(passed, Pressed::Done(Some(ParticipationState::Passed)));
+        }
+        assert_eq!(admin.make_batch("op", paying()).await.unwrap(), None, "{counts_on:?}");
+        let counting = "SELECT count(*) FROM qualifications";
+        let groups = "SELECT count(*) FROM reward_groups WHERE state <> 'dissolved'";
+        assert_eq!((due().await, fixture.records.number(counting), fixture.records.number(groups)), (0, 0, 0));
+        // They accept again. Only another hold makes them count.
+        if counts_on == CountsOn::Accepted {
+            for (session, _) in &friends {
+                fixture.run(pressing(session, &name, Press::Accept, None, paying())).await;
+            }
+            fixture.reward(paying().plus(DAY * 29)).await;
+            assert_eq!(due().await, 0);
+            fixture.reward(paying().plus(DAY * 30)).await;
+            assert_eq!(due().await, 20_000);
+            for (session, _) in &friends {
+                fixture.run(pressing(session, &name, Press::Pass, None, paying().plus(DAY * 30))).await;
+            }
+        }
+    }
+}
+
+/// Somebody leaves between a batch and its file, and somebody after it.
+pub(super) async fn no_file_is_written_while_somebody_waits_to_be_taken_out(fixture: &Fixture) {
+    fixture.rewarded(2).await;
+    let admin = fixture.reward_admin();
+    let leave = async |address: &str| {
+        let account = AccountId::from_random(&[address.as_bytes()[6]; AccountId::ENTROPY]);
+        fixture.run(Leave { email_normalized: email(address).normalized(), account, now: paying() }).await;
+    };
+    let due = async || fixture.rewards_of("ana@example.com").await.due_cents;
+    let batch = admin.make_batch("op", paying()).await.unwrap().unwrap();
+    leave("friend1@example.com").await;
+    assert!(!fixture.run(CloseBatch(batch, paying())).await, "friend1 waits to be taken out");
+    admin.close_batch(batch, paying()).await.unwrap();
+    let left = admin.ask(ListPayouts(batch, 0)).await.unwrap().payouts;
+    assert!(left.iter().all(|payout| payout.state == PayoutState::Failed), "its file has nothing");
+    assert_eq!(due().await, 10_000, "a group of two is left");
+    admin.note_written(batch, paying()).await.unwrap();
+    let batch = admin.make_batch("op", paying()).await.unwrap().unwrap();
+    admin.close_batch(batch, paying()).await.unwrap();
+    // Its file may be out: friend3 is shown in the review, and nothing else changes.
+    leave("friend3@example.com").await;
+    fixture.reward(paying()).await;
+    let state = "SELECT g.state, q.ended_why FROM qualifications q JOIN reward_groups g ON g.id = q.group_id WHERE q.ended_on IS NOT NULL";
+    assert_eq!(fixture.records.rows(state), [["accrued", "left"]]);
+    let reviewed = admin.ask(ListReviewedReferrers(0)).await.unwrap();
+    let ended: Vec<_> = reviewed.iter().flat_map(|referrer| &referrer.ended).collect();
+    assert_eq!(ended.len(), 1);
+    let day = paying().start_of_day();
+    assert_eq!(
+        (ended[0].person.email.as_deref(), ended[0].ended, ended[0].batch),
+        (Some("friend3@example.com"), Some((day, Disqualified::Left)), Some(batch))
+    );
+    let payouts = admin.ask(ListPayouts(batch, 0)).await.unwrap().payouts;
+    admin.note_written(batch, paying()).await.unwrap();
+    // It fails: what it paid for is looked at again before it is due.
+    fixture.settle_payout(&payouts[0], false).await;
+    assert_eq!(admin.make_batch("op", paying()).await.unwrap(), None);
+    assert_eq!(due().await, 0);
+    assert_eq!(admin.ask(ListReviewedReferrers(0)).await.unwrap().len(), 0);
 }
 
 /// A payout is out when its group is reversed, others are netted against it, and then it fails: nothing was ever paid too much, and what
