@@ -59,6 +59,7 @@ async fn a_whole_deal_from_yes_to_its_result() {
             let page = said(&mut browser, &path).await;
             assert!(page.contains("Example Fiber gets the code, not your name or address"), "{page}");
             assert!(said(&mut browser, &format!("{path}?lang=es")).await.contains("no tu nombre ni tu dirección"));
+            said(&mut browser, &format!("{path}?lang=en")).await;
             // Whoever was shown something else agreed to that.
             let (token, other) = (browser.token().await, "0".repeat(20));
             let fields = [("token", token.as_str()), ("press", "accept"), ("offer", &other), ("usState", "CA")];
@@ -71,7 +72,7 @@ async fn a_whole_deal_from_yes_to_its_result() {
     let code = reference_of(&server, 1);
     assert!(said(&mut members[0], &path).await.contains(&code), "the code is on the page");
     assert!(said(&mut members[0], "/me").await.contains(&code));
-    assert_eq!(server.number("SELECT count(*) FROM outbox WHERE kind = 'receipt'"), MEMBERS.into());
+    assert_eq!(server.number("SELECT count(*) FROM outbox WHERE kind = 'receipt'"), i64::from(MEMBERS));
     let told = server.rows("SELECT DISTINCT n.text FROM acceptances a JOIN notices n ON n.hash = a.notice");
     assert!(told.len() == 1 && told[0][0].contains("You get a code to order with"), "{told:?}");
     let export = members[0].get("/me/export").await.good();
@@ -82,7 +83,7 @@ async fn a_whole_deal_from_yes_to_its_result() {
     assert!(handed.contains("Batch 1 of") && handed.contains("27 accepted, 0 withdrawn"), "{handed}");
     let one = file(&server, "one.csv");
     let rows: Vec<_> = one.lines().skip(1).collect();
-    assert_eq!((one.lines().next(), rows.len()), (Some("reference,status"), MEMBERS.into()));
+    assert_eq!((one.lines().next(), rows.len()), (Some("reference,status"), usize::from(MEMBERS)));
     assert!(rows.is_sorted() && rows.contains(&format!("{code},accepted").as_str()), "{one}");
     let again = done(&server, &["campaigns", "handover", CAMPAIGN, "two.csv"]);
     assert!(again.contains("Nobody accepted or withdrew since batch 1"), "{again}");
@@ -254,6 +255,7 @@ async fn an_offer_is_withdrawn_with_its_reason_and_improved() {
     );
     wait_for!(async || said(&mut ana, &path).await.contains("They cannot deliver.")).await;
     assert!(said(&mut ana, &format!("{path}?lang=es")).await.contains("No pueden entregar."));
+    said(&mut ana, &format!("{path}?lang=en")).await;
     done(&server, &["campaigns", "handover", CAMPAIGN, "two.csv"]);
     assert_eq!(file(&server, "two.csv"), format!("reference,status\n{first},withdrawn\n"));
     let twice = refused(&server, &[&["campaigns", "withdraw-offer", CAMPAIGN][..], &reasons].concat());
