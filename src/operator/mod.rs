@@ -15,6 +15,7 @@ pub mod person;
 pub mod resume;
 pub mod review;
 pub mod running;
+pub mod tax;
 pub mod void;
 
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! What the operator's page does with rewards as the commands do: an answer as a file, voids, the review, accounts.
+//! What the operator's page does with rewards as the commands do: an answer as a file, voids, the review, accounts, a year.
 
 use crate::operator_page::{act, asked_of, audit, signed_in};
 use crate::prelude::*;
@@ -313,4 +313,33 @@ async fn accounts_are_listed_some_at_a_time() {
         page(&ana.get(&format!("{here}?after={odd}")).await, 200, "Accounts");
     }
     page(&Browser::new(&server, 2).get(here).await, 403, "Sign in");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_year_is_added_up_and_what_a_spreadsheet_would_run_is_named() {
+    let server = union_with_groups().await;
+    listed(&server);
+    let mut ana = signed_in(&server, "ana", 1).await;
+    let here = "/operator/rewards/tax";
+    for odd in ["", "1999", "x", "2026; DROP", "99999"] {
+        page(&act(&mut ana, here, &[("year", odd)]).await, 400, "write a year from 2000 to 9998");
+    }
+    page(&act(&mut ana, here, &[("year", "2026")]).await, 200, "Nobody was paid in 2026.");
+    done(&server, &["rewards", "batch", "new", "payouts.csv"]);
+    server.execute("UPDATE payouts SET state = 'paid', paid_at = 1794895200000");
+    server.execute("UPDATE people SET email = '=bob@example.com' WHERE email = 'bob@example.com'");
+    let shown = page(&act(&mut ana, here, &[("year", " 2026 ")]).await, 200, "Download what was paid in 2026?");
+    let withheld = format!(
+        "Of that withheld from the rows, because a spreadsheet would run the address as a formula: 1 account, $100 ({BOB})."
+    );
+    holds(&shown, &["In 2026 $300 paid to 2 accounts.", &withheld]);
+    assert!(!shown.contains("=bob@") && !shown.contains("ana@example.com"), "{shown}");
+    assert!(audit(&server).iter().all(|(_, command, _)| command != "rewards tax"), "asking shows no address");
+    let answer = act(&mut ana, here, &[("year", "2026"), ("sure", "yes")]).await;
+    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "text/csv; charset=utf-8"));
+    assert_eq!(answer.header("content-disposition"), "attachment; filename=\"paid-2026.csv\"");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    assert_eq!(answer.text(), done(&server, &["rewards", "tax", "--year", "2026"]));
+    let page_row = ("ana (page)".to_owned(), "rewards tax".to_owned(), "2026".to_owned());
+    assert_eq!(audit(&server).iter().filter(|row| **row == page_row).count(), 1);
 }

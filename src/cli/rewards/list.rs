@@ -5,13 +5,12 @@ use serde_json::json;
 use super::{ListAccounts, SumYear, with_rewards};
 use crate::cli::audit::act;
 use crate::cli::{print_aside, print_line, print_lines};
-use crate::domain::csv::{self, WOULD_RUN, WithheldRows};
 use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::report::OnTheWay;
-use crate::domain::time::Timestamp;
+use crate::operator::tax::TAX_HEADER;
 use crate::rewards::report::FindOnTheWay;
-use crate::rewards::standing::{ListPaidBetween, ListRewardAccounts};
+use crate::rewards::standing::ListRewardAccounts;
 use crate::rewards::{BatchRecord, PAGE, RewardAdmin};
 
 /// The sums of all accounts.
@@ -160,48 +159,17 @@ fn totals_json(totals: &AccountTotals, on_the_way: &OnTheWay) -> serde_json::Val
     }})
 }
 
-/// A year that has a next one.
-pub(super) fn year(text: &str) -> Result<u16, &'static str> {
-    let year = text.parse().ok().filter(|year| (2000..=9998).contains(year));
-    year.ok_or("write a year from 2000 to 9998, such as 2027")
-}
-
 pub(super) fn tax(task: &SumYear) -> anyhow::Result<()> {
-    let begins = |year: u16| format!("{year}-01-01").parse::<Timestamp>();
-    let (since, until) = (begins(task.year)?, begins(task.year + 1)?);
-    let mut withheld = (WithheldRows::default(), 0);
-    let (accounts, cents) = with_rewards(&task.store, async |operator, now| {
+    let year = task.year.year;
+    let sums = with_rewards(&task.store, async |operator, now| {
         // Like `members export`: whoever takes addresses along is written down.
-        operator.note(act("rewards tax", task.year.to_string(), now)).await?;
-        print_line("account,email,paid_cents,currency")?;
-        let (rewards, mut after, mut accounts, mut cents) = (operator.rewards(), String::new(), 0, 0);
-        loop {
-            let page = rewards.ask(ListPaidBetween { since, until, after: after.to_owned(), most: PAGE }).await?;
-            let Some(last) = page.last() else { return Ok((accounts, cents)) };
-            last.account.as_str().clone_into(&mut after);
-            for RewardAccount { account, email, paid_cents, .. } in &page {
-                (accounts, cents) = (accounts + 1, cents + paid_cents);
-                let email = email.as_deref().unwrap_or_default();
-                match csv::row(&[account.as_str(), email, &paid_cents.to_string(), "USD"]) {
-                    Some(row) => print_line(&row)?,
-                    None => {
-                        withheld.0.add(account.as_str());
-                        withheld.1 += paid_cents;
-                    }
-                }
-            }
-        }
+        operator.note(act("rewards tax", year.to_string(), now)).await?;
+        print_line(TAX_HEADER)?;
+        operator.tax(task.year, print_line).await
     })?;
-    print_aside(&format!("{}: {} paid to {}.", task.year, money(cents), counted(accounts, "account")));
-    let (withheld, cents) = withheld;
-    if !withheld.is_empty() {
-        print_aside(&format!(
-            "Of that withheld from the rows, {WOULD_RUN} the address as a formula: {}, {} ({}). `unionhall members find ACCOUNT` shows the \
-             address.",
-            counted(withheld.rows, "account"),
-            money(cents),
-            withheld.ids()
-        ));
+    print_aside(&format!("{year}: {}.", sums.words()));
+    if let Some(withheld) = sums.withheld_words() {
+        print_aside(&format!("{withheld} `unionhall members find ACCOUNT` shows the address."));
     }
     Ok(())
 }

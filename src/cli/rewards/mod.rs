@@ -15,6 +15,7 @@ use crate::config::{DisposableSettings, SecretSettings, StoreSettings};
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::time::Timestamp;
 use crate::operator::Operator;
+use crate::operator::tax::TaxYear;
 use crate::operator::void::read_void_reason;
 
 #[derive(Subcommand)]
@@ -143,8 +144,8 @@ pub(super) struct SettleBatch {
 #[derive(Args)]
 pub(super) struct SumYear {
     /// The year, such as 2027.
-    #[arg(long, value_name = "YEAR", value_parser = list::year, allow_negative_numbers = true)]
-    year: u16,
+    #[arg(long, value_name = "YEAR", value_parser = TaxYear::read, allow_negative_numbers = true)]
+    year: TaxYear,
     #[command(flatten)]
     store: StoreSettings,
 }

@@ -2,7 +2,7 @@
 
 use super::{Handler, Route, get};
 use crate::site::operator::{
-    accounts, audit, campaigns, mail, overview, partners, people, review, rewards, sign_in, style, void,
+    accounts, audit, campaigns, mail, overview, partners, people, review, rewards, sign_in, style, tax, void,
 };
 
 /// Those of every page below `/operator`. While the page is off none of them is there.
@@ -46,6 +46,7 @@ pub(super) fn routes() -> impl Iterator<Item = Route> {
         get("/operator/rewards/settle", page!(rewards::show)).posted(page!(rewards::settle)).with_file(),
         get("/operator/rewards/review", page!(review::show)),
         get("/operator/rewards/accounts", page!(accounts::show)),
+        get("/operator/rewards/tax", page!(rewards::show)).posted(page!(tax::download)),
         get("/operator/rewards/void", page!(void::show)).posted(page!(void::send)),
         get("/operator/sign-ups", page!(sign_in::home)).posted(page!(overview::switch_sign_ups)),
     ]

@@ -18,6 +18,7 @@ pub mod review;
 pub mod rewards;
 pub(in crate::site) mod session;
 pub mod sign_in;
+pub mod tax;
 pub mod void;
 
 use hyper::Request;

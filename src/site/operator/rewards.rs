@@ -219,12 +219,17 @@ async fn hand_out(found: &OperatorVisit<'_>, id: i64) -> PageResult {
         says.extend(not_in_file(&written));
         return Ok(found.done("There is no file", &says));
     }
+    Ok(csv_file(found, &format!("payouts-{id}.csv"), file))
+}
+
+/// A file to download, under a name of our own.
+pub(super) fn csv_file(found: &OperatorVisit<'_>, name: &str, file: Vec<u8>) -> Answer {
     let mut answer = found.page(String::new());
     answer.set_body(file);
     answer.set(CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
-    let name = HeaderValue::from_str(&format!("attachment; filename=\"payouts-{id}.csv\""));
+    let name = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
     answer.set(CONTENT_DISPOSITION, name.unwrap_or(HeaderValue::from_static("attachment")));
-    Ok(answer)
+    answer
 }
 
 /// Records what the provider answered, once it was looked through and the operator is sure.

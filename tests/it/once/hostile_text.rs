@@ -599,6 +599,9 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
             post(&[("answer", settled(n, &text).rsplit_once("\n\"").unwrap().0)]),
         ],
         "/operator/rewards/review" | "/operator/rewards/accounts" => vec![here(), get(format!("{route}?after={path}"))],
+        "/operator/rewards/tax" => {
+            vec![post(&[("year", &text)]), post(&[("year", "1970")]), post(&[("year", "2026"), ("asked", &text)])]
+        }
         "/operator/rewards/void" => {
             let (member, campaign) = (("member", "ana@example.com"), ("campaign", CAMPAIGN));
             vec![
