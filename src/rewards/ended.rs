@@ -131,12 +131,3 @@ impl Noted {
         Ok(())
     }
 }
-
-/// A payout failed, so its groups are due again: whoever ended while they were being paid is looked at again.
-pub(crate) async fn note_ended(sql: &mut dyn Sql, payout: i64) -> Result<(), Failure> {
-    let note = "INSERT INTO disqualifications (campaign_id, person_id, why)
-                SELECT q.campaign_id, q.person_id, q.ended_why FROM reward_groups g JOIN qualifications q ON q.group_id = g.id
-                WHERE g.payout_id = $1 AND g.state <> 'reversed' AND q.ended_on IS NOT NULL ORDER BY q.id
-                ON CONFLICT (campaign_id, person_id) DO NOTHING";
-    sql.execute(note, values![payout]).await.map(|_| ())
-}

@@ -5,7 +5,6 @@ use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::payout::PayoutState;
 use crate::domain::reward::settlement::Settlement;
 use crate::domain::time::Timestamp;
-use crate::rewards::ended::note_ended;
 use crate::rewards::ledger::{LOCK, balance, book, note_change};
 use crate::rewards::place::{count_rewarded, move_up, set_state};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
@@ -115,6 +114,15 @@ impl BookedPayout {
         let rest = "UPDATE referrers SET rest_due = TRUE WHERE person_id = (SELECT id FROM people WHERE account = $1)";
         sql.execute(rest, values![&self.account]).await.map(|_| ())
     }
+}
+
+/// A payout failed, so its groups are due again: whoever ended while they were being paid is looked at again.
+async fn note_ended(sql: &mut dyn Sql, payout: i64) -> Result<(), Failure> {
+    let note = "INSERT INTO disqualifications (campaign_id, person_id, why)
+                SELECT q.campaign_id, q.person_id, q.ended_why FROM reward_groups g JOIN qualifications q ON q.group_id = g.id
+                WHERE g.payout_id = $1 AND g.state <> 'reversed' AND q.ended_on IS NOT NULL ORDER BY q.id
+                ON CONFLICT (campaign_id, person_id) DO NOTHING";
+    sql.execute(note, values![payout]).await.map(|_| ())
 }
 
 /// Reversed groups whose payout failed were never paid, so their places go to other groups.
