@@ -200,7 +200,10 @@ async fn every_command_of_the_page_answers_as_it_says() {
     );
     let campaign = server.json(&["campaigns", "show", CAMPAIGN, "--json"]);
     let rewards = &campaign["rewards"];
-    assert_eq!(rewards["terms"], json!({ "rewardCents": 10_000, "groupSize": 5, "maxGroups": 10, "holdDays": 30 }));
+    assert_eq!(
+        rewards["terms"],
+        json!({ "rewardCents": 10_000, "groupSize": 5, "maxGroups": 10, "holdDays": 30, "countsOn": "accepted" })
+    );
     assert_eq!((&rewards["groups"], &rewards["paidOutCents"]), (&json!(3), &json!(30_000)));
     // Ana gives up what failed.
     write(&server, "back.csv", &format!("external_id,status,reference,paid_at,reason\n{ANA}-1-1,failed,,,came back\n"));
@@ -401,7 +404,7 @@ async fn what_is_netted_in_full_is_in_no_file() {
          SELECT 1, id, 'accepted', {begun}, {begun} FROM people WHERE email = 'bob6@example.com'",
         begun = days_ago(40)
     ));
-    server.execute(&format!("UPDATE people SET joined_at = {} WHERE email = 'bob6@example.com'", days_ago(40)));
+    server.execute(&format!("UPDATE people SET joined_at = {} WHERE email = 'bob6@example.com'", days_ago(50)));
     let (totals, accounts) = listed(&server);
     let bob = &accounts["bob@example.com"];
     assert_eq!((&bob["groups"], &bob["dueCents"], &totals["dueCents"]), (&json!(1), &json!(0), &json!(0)));
@@ -533,8 +536,18 @@ async fn a_review_shows_the_rows_behind_each_pattern() {
     assert!(text.contains("  erased: 1 member erased since, so when and how they joined is not known\n"), "{text}");
     let before = audited();
     server.execute("UPDATE payouts SET state = 'paid'");
+    // Whoever is erased counts no longer, and that is shown where it is paid.
+    let text = done(&server, &["rewards", "review"]);
+    assert!(
+        text.starts_with("bob@example.com: no group waits to be paid\n  ended: 1 member no longer counted,"),
+        "{text}"
+    );
+    assert!(text.contains(&format!("{CAMPAIGN} group 3, in batch 1, erased ")), "{text}");
+    assert!(text.ends_with("\nNo group is waiting to be paid: 1 referrer shown.\n"), "{text}");
+    assert_eq!(audited(), before + 1);
+    server.execute("UPDATE qualifications SET ended_on = NULL, ended_why = NULL");
     assert_eq!(done(&server, &["rewards", "review"]), "No group is waiting to be paid.\n");
-    assert_eq!(audited(), before, "no address was shown");
+    assert_eq!(audited(), before + 1, "no address was shown");
     server.execute("UPDATE payouts SET state = 'out'");
     // A batch that nobody settles.
     let doctor = || String::from_utf8(server.command().args(["doctor"]).output().unwrap().stdout).unwrap();

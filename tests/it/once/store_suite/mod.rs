@@ -160,6 +160,7 @@ suite! {
     a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing
     what_fails_after_its_group_was_reversed_is_paid
     whoever_passes_before_the_file_earns_nobody_anything
+    an_offer_as_texts_counts_whoever_accepts
     no_file_is_written_while_somebody_waits_to_be_taken_out
     who_is_taken_out_while_it_is_killed_is_taken_out_once
     append_only_tables_take_rows_and_change_none

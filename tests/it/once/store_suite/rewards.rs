@@ -1,8 +1,9 @@
 //! Rewards: who counts for whom, groups, what is due, and payouts.
 
-use super::campaigns::{TERMS, slug};
+use super::campaigns::{BID, TERMS, bidding, publication, slug};
 use super::reward_histories::supplier_says;
 use super::*;
+use unionhall::domain::campaign::CampaignState;
 use unionhall::domain::reward::ledger::RewardStanding;
 use unionhall::domain::reward::payout::PayoutState;
 use unionhall::domain::reward::{Disqualified, GroupState};
@@ -159,9 +160,11 @@ pub(super) async fn whoever_passes_before_the_file_earns_nobody_anything(fixture
     for (n, counts_on) in (0..).zip(CountsOn::ALL) {
         let (name, ana) = (format!("{}-2027", counts_on.name()), format!("ana{n}@example.com"));
         fixture.make_campaign(&name, "").await;
-        for step in [CampaignStep::Open, CampaignStep::Offer] {
-            fixture.step(&name, step, after(DAY)).await;
-        }
+        let note = || (String::new(), false);
+        fixture.step(&name, CampaignStep::Open, after(DAY)).await;
+        fixture.run(bidding(&name, BID, after(DAY))).await;
+        let (step, who) = (publication(["2028-12-25", "2028-12-28"]), "op".to_owned());
+        fixture.run(StepCampaign { slug: slug(&name), step, who, note: note(), now: after(DAY) }).await;
         let code = fixture.join(&ana).await;
         let mut friends = Vec::new();
         for friend in 1..=5 {
@@ -171,10 +174,8 @@ pub(super) async fn whoever_passes_before_the_file_earns_nobody_anything(fixture
             friends.push((session, fixture.file_at(email, NOW).await.unwrap().person.id));
         }
         let activate = TakenStep::Activate(ReferralTerms { counts_on, ..TERMS });
-        let note = (String::new(), false);
-        fixture
-            .run(StepCampaign { slug: slug(&name), step: activate, who: "op".to_owned(), note, now: active_at() })
-            .await;
+        let who = "op".to_owned();
+        fixture.run(StepCampaign { slug: slug(&name), step: activate, who, note: note(), now: active_at() }).await;
         fixture.reward(after_hold()).await;
         let due = async || fixture.rewards_of(&ana).await.due_cents;
         if counts_on == CountsOn::Switched {
@@ -201,7 +202,8 @@ pub(super) async fn whoever_passes_before_the_file_earns_nobody_anything(fixture
         // They accept again. Only another hold makes them count.
         if counts_on == CountsOn::Accepted {
             for (session, _) in &friends {
-                fixture.run(pressing(session, &name, Press::Accept, None, paying())).await;
+                let again = fixture.run(pressing(session, &name, Press::Accept, None, paying())).await;
+                assert_eq!(again, Pressed::Done(Some(ParticipationState::Accepted)));
             }
             fixture.reward(paying().plus(DAY * 29)).await;
             assert_eq!(due().await, 0);
@@ -211,6 +213,43 @@ pub(super) async fn whoever_passes_before_the_file_earns_nobody_anything(fixture
                 fixture.run(pressing(session, &name, Press::Pass, None, paying().plus(DAY * 30))).await;
             }
         }
+    }
+}
+
+/// As version 1.0.0 kept offers.
+const OFFER_AS_TEXTS: &str = r#"supplier = "Example Fiber"
+annual_saving = 240
+term_months = 12
+decide_by = 2027-01-25
+complaints = "help@fiber.example"
+benchmark = { price = "$68 a month", source = "survey", date = 2023-09-01 }
+[text.en]
+price = "$48"
+exit_fee = "None"
+[text.es]
+price = "$48"
+exit_fee = "Ninguno"
+"#;
+
+/// Nobody can say who switched to an offer of version 1.0.0.
+pub(super) async fn an_offer_as_texts_counts_whoever_accepts(fixture: &Fixture) {
+    let counts_on = async |slug: &str| {
+        let activate = TakenStep::Activate(ReferralTerms { counts_on: CountsOn::Switched, ..TERMS });
+        let note = (String::new(), false);
+        let step =
+            StepCampaign { slug: slug.parse().unwrap(), step: activate, who: "op".to_owned(), note, now: active_at() };
+        assert_eq!(fixture.run(step).await, Stepped::Done(CampaignState::Active));
+        fixture.records.rows(&format!("SELECT counts_on FROM campaigns WHERE slug = '{slug}'"))
+    };
+    for (slug, offer, expected) in [("now-2027", None, "switched"), ("before-2027", Some(OFFER_AS_TEXTS), "accepted")] {
+        fixture.make_campaign(slug, "").await;
+        for step in [CampaignStep::Open, CampaignStep::Offer] {
+            fixture.step(slug, step, after(DAY)).await;
+        }
+        if let Some(offer) = offer {
+            fixture.records.execute(&format!("UPDATE campaigns SET offer = '{offer}' WHERE slug = '{slug}'"));
+        }
+        assert_eq!(counts_on(slug).await, [[expected]]);
     }
 }
 
