@@ -103,10 +103,10 @@ macro_rules! to_withdraw {
 }
 
 /// Begins a batch if somebody accepted or withdrew since the last one, or goes on with the one whose file was never written.
-struct BeginHandover {
-    slug: CampaignSlug,
-    who: String,
-    now: Timestamp,
+pub struct BeginHandover {
+    pub slug: CampaignSlug,
+    pub who: String,
+    pub now: Timestamp,
 }
 
 impl Unit for BeginHandover {
@@ -135,7 +135,7 @@ impl Unit for BeginHandover {
 }
 
 /// Puts some acceptances into a batch. True once everybody was looked at.
-struct FillHandover(CampaignSlug, i64, Timestamp);
+pub struct FillHandover(pub CampaignSlug, pub i64, pub Timestamp);
 
 impl Unit for FillHandover {
     type Done = bool;
@@ -166,7 +166,7 @@ impl Unit for FillHandover {
 }
 
 /// From now on nobody is taken out of a batch anymore.
-struct CloseHandover(CampaignSlug, i64, Timestamp);
+pub struct CloseHandover(pub CampaignSlug, pub i64, pub Timestamp);
 
 impl Unit for CloseHandover {
     type Done = ();
@@ -298,10 +298,10 @@ impl Unit for FindAcceptance {
 }
 
 /// Books what the supplier says of some orders of one campaign.
-struct SettleOrders {
-    slug: CampaignSlug,
-    reports: Vec<(Reference, SupplierReport)>,
-    now: Timestamp,
+pub struct SettleOrders {
+    pub slug: CampaignSlug,
+    pub reports: Vec<(Reference, SupplierReport)>,
+    pub now: Timestamp,
 }
 
 impl Unit for SettleOrders {

@@ -85,6 +85,11 @@ impl Fixture {
         self.enter(new, email, n, NOW).await
     }
 
+    /// Somebody joins, or comes back, and is signed in.
+    pub(super) async fn member_at(&self, email: &str, n: u8, now: Timestamp) -> Nonce {
+        self.enter(self.new_sign_up(email), email, n, now).await
+    }
+
     /// A member whom that code's owner is credited for, if it is given.
     pub(super) async fn member_by(&self, email: &str, n: u8, ref_code: Option<ReferralCode>) -> Nonce {
         let new = NewSignUp { ref_code, ..self.new_sign_up(email) };
@@ -110,7 +115,7 @@ impl Fixture {
         parts.into_iter().map(|part| (part.campaign.to_string(), part.state)).collect()
     }
 
-    async fn campaign(&self, of: &str) -> CampaignRecord {
+    pub(super) async fn campaign(&self, of: &str) -> CampaignRecord {
         self.run(FindCampaign(slug(of))).await.unwrap().campaign
     }
 }

@@ -18,7 +18,7 @@ use unionhall::domain::answers::Answers;
 use unionhall::domain::api_key::{IssuedKey, KeyRecord, KeyStatus, MAX_ENDING_KEYS, Mode};
 use unionhall::domain::campaign::acceptance::Reference;
 use unionhall::domain::campaign::draft::CampaignDraft;
-use unionhall::domain::campaign::participation::{ParticipationState, Press, PressAnswers};
+use unionhall::domain::campaign::participation::{BadPress, ParticipationState, Press, PressAnswers};
 use unionhall::domain::campaign::{CampaignSlug, CampaignStep};
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::catalog::{CountsOn, ReferralTerms};
@@ -90,6 +90,7 @@ mod controls;
 mod decline;
 mod differential;
 mod events;
+mod handover_histories;
 mod mail;
 mod negotiation;
 mod overview;
@@ -112,6 +113,7 @@ use confirm::*;
 use controls::*;
 use decline::*;
 use events::*;
+use handover_histories::*;
 use mail::*;
 use negotiation::*;
 use overview::*;
@@ -157,6 +159,7 @@ suite! {
     full_groups_are_rewarded_once_the_hold_is_over
     a_batch_without_a_file_pays_nobody
     rewards_follow_a_naive_oracle
+    the_supplier_is_told_of_who_accepts_and_of_nobody_else
     a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing
     what_fails_after_its_group_was_reversed_is_paid
     whoever_passes_before_the_file_earns_nobody_anything
