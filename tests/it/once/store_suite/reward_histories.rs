@@ -23,7 +23,7 @@ const PEOPLE: usize = 7;
 /// Those by whose links the others join, mostly.
 const REFERRERS: usize = 2;
 
-const ROUNDS: usize = 10;
+const ROUNDS: usize = 13;
 
 /// One history: what happened, what the oracle makes of it, and what the store calls everybody.
 struct History {
@@ -385,7 +385,7 @@ impl History {
                 5..=9 => self.press(fixture, who, campaign, Press::Accept, now).await,
                 10 => self.press(fixture, who, campaign, Press::Pass, now).await,
                 11 => self.leave(fixture, who, now).await,
-                12 | 22 if is_up_to_date && n == 0 => {
+                12 | 20..=22 if is_up_to_date && n == 0 => {
                     let referrer = self.pick(REFERRERS);
                     self.erase(fixture, referrer, now).await;
                 }
@@ -518,7 +518,7 @@ impl History {
             size: 1 + self.pick(3) / 2,
             most: 1 + self.pick(5),
             hold: 86_400_000 * [0, 2, 5][self.pick(3)],
-            counts_on: CountsOn::ALL[self.pick(2)],
+            counts_on: CountsOn::ALL[self.pick(3) / 2],
         };
         let (step, to) = match (self.oracle.campaigns[campaign].state, self.pick(6)) {
             ("gathering", _) => {
