@@ -1,8 +1,8 @@
 //! What members agreed to when they accepted an offer: kept with the sentence that stood above the button, ended when they withdraw, leave or
 //! are erased, or when the offer ends.
 
-use crate::campaigns::participation::counted;
 use crate::campaigns::qualify::disqualify;
+use crate::campaigns::sheet::counted;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::acceptance::{AcceptanceEntry, Ended, Handover, OrderStatus, Reference, SupplierReport};
 use crate::domain::campaign::record::CampaignId;
@@ -163,7 +163,7 @@ impl Unit for SayTrouble {
 pub(crate) fn report(row: &Row<'_>) -> Result<Option<SupplierReport>, Failure> {
     let Some(status) = row.get::<Option<&str>>("status")? else { return Ok(None) };
     let status = OrderStatus::from_name(status);
-    let on = LastDay::of(Timestamp::from_millis(row.get::<i64>("status_on")? * 86_400_000));
+    let on = LastDay::of(Timestamp::from_millis(row.get::<i64>("status_on")?.saturating_mul(86_400_000)));
     Ok(status.map(|status| SupplierReport { status, on }))
 }
 

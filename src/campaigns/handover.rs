@@ -12,6 +12,7 @@ use crate::campaigns::states::hold_alone;
 use crate::domain::campaign::acceptance::{Handover, OrderStatus, Reference, SupplierReport};
 use crate::domain::campaign::handover::{Difference, HandoverBatch, HandoverRow, OrderCounts, SupplierAnswer};
 use crate::domain::campaign::{CampaignSlug, CampaignState};
+use crate::domain::catalog::CountsOn;
 use crate::domain::csv::{WOULD_RUN, WithheldRows};
 use crate::domain::figure::{counted, grouped};
 use crate::domain::reward::Disqualified;
@@ -204,21 +205,22 @@ impl Unit for ListHandover {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let page = concat!(
-            "SELECT a.reference, a.accepts, a.ended_at, a.handover, p.email, ",
+            "SELECT a.reference, a.accepts, a.ended_at IS NOT NULL OR a.offer_number < c.offer_number AS has_ended, a.handover, p.email, ",
             answer_now!("us_state"),
-            " FROM (SELECT * FROM (SELECT reference, TRUE AS accepts, ended_at, handover, person_id FROM acceptances
+            " FROM (SELECT * FROM (SELECT reference, TRUE AS accepts, ended_at, handover, person_id, campaign_id, offer_number FROM acceptances
                                    WHERE batch_id = $1 AND reference > $2 ORDER BY reference LIMIT $3) accepted
                     UNION ALL
-                    SELECT * FROM (SELECT reference, FALSE AS accepts, ended_at, handover, person_id FROM acceptances
+                    SELECT * FROM (SELECT reference, FALSE AS accepts, ended_at, handover, person_id, campaign_id, offer_number FROM acceptances
                                    WHERE withdrawn_batch_id = $1 AND reference > $2 ORDER BY reference LIMIT $3) withdrawn
                     ORDER BY reference LIMIT $3) a
+              JOIN campaigns c ON c.id = a.campaign_id
               LEFT JOIN people p ON p.id = a.person_id AND p.erased_at IS NULL ",
             joined_by!(),
             " ORDER BY a.reference"
         );
         let read = |row: &Row<'_>| {
             let accepts = row.get("accepts")?;
-            let ended_since = accepts && row.get::<Option<Timestamp>>("ended_at")?.is_some();
+            let ended_since = accepts && row.get("has_ended")?;
             let is_sent = accepts && row.parsed("handover", Handover::from_name)? == Handover::Address;
             let email = row.get::<Option<String>>("email")?.filter(|_| is_sent && !ended_since);
             let state = row.get::<Option<String>>("us_state")?.unwrap_or_default();
@@ -350,11 +352,11 @@ impl SettleOrders {
         let read = |row: &Row<'_>| {
             let person = row.get::<Option<i64>>("person_id")?;
             let stands = row.get::<Option<Timestamp>>("ended_at")?.is_none();
-            let counts_when_accepted = row.get::<Option<&str>>("counts_on")? == Some("accepted");
-            Ok((row.get::<i64>("id")?, person.filter(|_| stands), report(row)?, counts_when_accepted))
+            let counts_switches = row.get::<Option<&str>>("counts_on")? == Some(CountsOn::Switched.name());
+            Ok((row.get::<i64>("id")?, person.filter(|_| stands), report(row)?, counts_switches))
         };
         let found = sql.row(find, values![reference.as_str(), campaign], read).await?;
-        let Some((id, person, before, counts_when_accepted)) = found.filter(|(_, _, before, _)| new.replaces(*before))
+        let Some((id, person, before, counts_switches)) = found.filter(|(_, _, before, _)| new.replaces(*before))
         else {
             return Ok(None);
         };
@@ -364,13 +366,13 @@ impl SettleOrders {
         if let Some(person) = person {
             // From when they count, and whether they do: looked at anew. Locked as a press locks it.
             let hold = "UPDATE participations SET hold_checked = FALSE, hold_from = $3 WHERE campaign_id = $1 AND person_id = $2";
-            let begins = (status == OrderStatus::Switched && !counts_when_accepted).then(|| new.begins_at());
+            let begins = (status == OrderStatus::Switched && counts_switches).then(|| new.begins_at());
             sql.execute(hold, values![campaign, person, begins]).await?;
             let why = match status {
                 OrderStatus::Rejected => Some(Disqualified::Rejected),
                 OrderStatus::Cancelled => Some(Disqualified::Cancelled),
                 // What was said to have switched has not, or not yet.
-                OrderStatus::Ordered if !counts_when_accepted && is_switched(before) => Some(Disqualified::Cancelled),
+                OrderStatus::Ordered if counts_switches && is_switched(before) => Some(Disqualified::Cancelled),
                 OrderStatus::Ordered | OrderStatus::Switched => None,
             };
             if let Some(why) = why {

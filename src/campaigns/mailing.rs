@@ -40,7 +40,7 @@ pub(crate) async fn queue_receipt(
                 ON CONFLICT (campaign_id, kind, person_id) DO UPDATE SET queued_at = excluded.queued_at
                 WHERE CAST($4 AS BOOLEAN) OR campaign_mails.queued_at <= $5 RETURNING id";
     let again_after = now.minus(RECEIPT_EVERY);
-    let Some(mail) = sql.insert(once, values![campaign, person, now, is_new, again_after]).await? else {
+    let Some(mail) = sql.value::<i64>(once, values![campaign, person, now, is_new, again_after]).await? else {
         return Ok(());
     };
     // One that still waits says what is true when it goes.
@@ -189,7 +189,7 @@ impl StepMailing {
                     WHERE campaign_mails.queued_at < $5 RETURNING id";
         let kind = mailing.kind.name();
         let values = values![mailing.campaign, kind, person, self.now, mailing.started_at];
-        let Some(mail) = sql.insert(once, values).await? else {
+        let Some(mail) = sql.value::<i64>(once, values).await? else {
             return Ok(false);
         };
         // A person who is being erased at this moment leaves no address behind.

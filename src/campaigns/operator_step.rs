@@ -3,8 +3,8 @@
 use crate::domain::api_key::Mode;
 use crate::domain::campaign::offer::NotPublished;
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, LastDay};
 use crate::domain::campaign::wording::result_words;
+use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::{CountsOn, ReferralTerms};
 use crate::domain::figure::dollars;
 use crate::domain::language::Language;

@@ -4,6 +4,7 @@ use crate::campaigns::acceptances::{self, Agreed, NewAcceptance, acceptances_of,
 use crate::campaigns::mailing::queue_receipt;
 use crate::campaigns::qualify::disqualify;
 use crate::campaigns::records::hold;
+use crate::campaigns::sheet::counted;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::acceptance::Ended;
 use crate::domain::campaign::offer::Offer;
@@ -13,19 +14,6 @@ use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::membership::answers::{answers_of, set_answers};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
-
-/// How the last sheet counted a participation that is about to change. What changed since that sheet has it already.
-macro_rules! counted {
-    () => {
-        concat!(
-            "CASE WHEN participations.changed_at > coalesce(",
-            $crate::campaigns::sheet::last_sheet!("taken_at", "participations.campaign_id"),
-            ", -1) THEN participations.counted
-             WHEN participations.state IN ('in', 'accepted') THEN participations.state END"
-        )
-    };
-}
-pub(crate) use counted;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressed {

@@ -5,7 +5,8 @@ use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::ParticipationState;
 use crate::domain::campaign::record::{
-    CampaignDetails, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, ParticipationCounts, SwitchedCount, Withdrawal,
+    CampaignDetails, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, ParticipationCounts, SwitchedCount,
+    Withdrawal,
 };
 use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
 use crate::domain::catalog::{CountsOn, ReferralTerms};

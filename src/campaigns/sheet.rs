@@ -40,6 +40,19 @@ macro_rules! last_sheet {
 }
 pub(crate) use last_sheet;
 
+/// How the last sheet counted a participation that is about to change. What changed since that sheet has it already.
+macro_rules! counted {
+    () => {
+        concat!(
+            "CASE WHEN participations.changed_at > coalesce(",
+            $crate::campaigns::sheet::last_sheet!("taken_at", "participations.campaign_id"),
+            ", -1) THEN participations.counted
+             WHEN participations.state IN ('in', 'accepted') THEN participations.state END"
+        )
+    };
+}
+pub(crate) use counted;
+
 /// Whether the members of a campaign `c` are about to be counted: a step asked for it, or five are in and there is no sheet yet.
 macro_rules! is_counting {
     () => {

@@ -183,6 +183,10 @@ impl Unit for StepCampaign {
                     Ok(published) => published,
                     Err(refused) => return Ok(Stepped::NotPublished(refused)),
                 };
+                if replaced == Some(&offer) {
+                    let same = "it is the offer that is published already; nothing of it was changed".to_owned();
+                    return Ok(Stepped::NotPublished(NotPublished::Wrong(BadFile(vec![same]))));
+                }
                 // Who accepted one that is no worse has accepted this one too.
                 let stands = replaced.is_some_and(|replaced| offer.worse_than(replaced).is_empty());
                 let publish = "UPDATE campaigns SET offer = $2, decide_by = $3, open_until = $4, withdrawn = NULL,

@@ -180,7 +180,7 @@ fn every_step_out_of_order_and_every_step_twice_is_refused_with_a_sentence() {
         ("draft", &[], &["open", "cancel"]),
         ("gathering", &["open"], &["negotiate", "offer", "cancel"]),
         ("negotiating", &["open", "negotiate"], &["offer", "cancel"]),
-        ("offered", &["open", "offer"], &["activate", "cancel"]),
+        ("offered", &["open", "offer"], &["offer", "activate", "cancel"]),
         ("active", &["open", "negotiate", "offer", "activate"], &["close", "cancel"]),
         ("closed", &["open", "offer", "activate", "close"], &[]),
         ("cancelled", &["cancel"], &[]),
@@ -281,7 +281,7 @@ fn files_are_checked_as_a_whole_and_what_members_counted_on_stays() {
     let told = publish(&offer.replace(decide_by, &format!("decide_by = {past}"))).2;
     assert!(told.contains("the offer of internet-sample is not published: decide_by: 2020-01-31 is over; "), "{told}");
     assert_eq!(publish(&offer).0, 0);
-    assert!(publish(&offer).2.contains("waiting for members to decide about its offer"), "once");
+    assert!(publish(&offer).2.contains("it is the offer that is published already"), "once");
     let shown = shown(&server, "internet-sample");
     assert_eq!((&shown["offer"]["annualSaving"], &shown["supplier"]), (&json!(240), &json!("Example Fiber")));
     // Only what changed something is in the audit log.

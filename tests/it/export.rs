@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use unionhall::domain::answers::Answers;
+use unionhall::domain::campaign::acceptance::Reference;
 
 use crate::own_page::join;
 
@@ -29,6 +30,13 @@ const EXPORTED: &[(&str, &str, &str)] = &[
         "participations",
         "/campaigns/0",
         "campaign_id=campaign state=state in_at=inAt accepted_at=acceptedAt changed_at=changedAt",
+    ),
+    (
+        "acceptances",
+        "/campaigns/0/acceptances/0",
+        "reference=reference handover=handover notice=told made_at=madeAt accepted_at=acceptedAt ended_at=endedAt ended_why=endedWhy \
+         batch_id=handedOverAt withdrawn_batch_id=withdrawnAt status=report/status status_on=report/on settled_at=reportedAt \
+         trouble_at=troubleAt",
     ),
     ("stopped_partners", "/mail/stoppedPartners/0", "partner_id=partner stopped_at=stoppedAt"),
     ("notices", "/signUps/0/notice", "text=words"),
@@ -79,7 +87,8 @@ const REASONS: &[(&str, &str)] = &[
         "sign_ups.person_id participations.id participations.person_id qualifications.id qualifications.person_id \
          reward_groups.id reward_groups.referrer_id reward_groups.payout_id reward_ledger.id payouts.id \
          payouts.batch_id outbox.campaign_mail_id sign_ins.person_id outbox.sign_up_id stopped_partners.id \
-         referrers.person_id idempotency_keys.id idempotency_keys.person_id idempotency_keys.sign_up_id",
+         referrers.person_id idempotency_keys.id idempotency_keys.person_id idempotency_keys.sign_up_id acceptances.id \
+         acceptances.person_id",
     ),
     ("a number of the program, the same for everybody", "sign_ups.consent_version"),
     ("set with answers that are gone", "sign_ups.purged_at"),
@@ -89,6 +98,8 @@ const REASONS: &[(&str, &str)] = &[
     ("the worker's own; what came of it stands under /rewardHistory/countedIn", "participations.hold_checked"),
     ("how the last demand sheet counted what stands under /campaigns", "participations.counted"),
     ("the later of two times under /campaigns", "participations.hold_from"),
+    ("the campaign that it stands under", "acceptances.campaign_id"),
+    ("how many offers of the campaign there had been", "acceptances.offer_number"),
     ("of the union and a supplier; a person appears as a reference under /campaigns", "handover_batches.*"),
     ("the worker's own, for a minute", "disqualifications.*"),
     ("whoever referred them: /referredBy", "qualifications.referrer_id"),
@@ -219,6 +230,13 @@ async fn an_export_holds_what_is_kept_by_its_published_schema() {
          VALUES (1, 'account1-1-1', 'account1', 1, 10000, 1, 'failed', 'transfer-7', 1794743200000, 'no such account', 1794743200000)",
         &format!("INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
                   VALUES (1, {id}, 'in', 1794743200000, 1794743200000, 1794743200000)"),
+        "INSERT INTO handover_batches (campaign_id, number, created_at, who, closed_at) VALUES (1, 1, 1, 'op', 1794743200000)",
+        "INSERT INTO notices (hash, text, first_shown_at, names_campaign_mail) VALUES ('told', 'You get a code.', 1, FALSE)",
+        &format!("INSERT INTO acceptances (campaign_id, person_id, reference, notice, handover, offer_number, made_at, accepted_at, ended_at,
+                      ended_why, batch_id, withdrawn_batch_id, status, status_on, settled_at, trouble_at)
+                  VALUES (1, {id}, '{}', 'told', 'code', 0, 1794743200000, 1794743200000, 1794743200000, 'passed', 1, 1, 'switched', 20772,
+                      1794743200000, 1794743200000)",
+                 Reference::from_random(&[7; Reference::ENTROPY]).as_str()),
         "DELETE FROM mailboxes",
         "INSERT INTO mailboxes (mailbox, sent_1, sent_2, sent_3, sent_4, source_1, source_2, source_3, source_4, suppressed_until,
                                     complained_at)

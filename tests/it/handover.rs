@@ -14,8 +14,7 @@ fn offered(server: &Server, handover: &str) {
     write(server, "campaign.toml", &server.run(&["campaigns", "sample"]));
     write(server, "bid.toml", &server.run(&["campaigns", "sample", "--bid"]));
     let offer = server.run(&["campaigns", "sample", "--offer"]);
-    // Before the tables of its texts.
-    write(server, "offer.toml", &format!("{handover}\n{offer}"));
+    write(server, "offer.toml", &offer.replace("handover = \"code\"", &format!("handover = \"{handover}\"")));
     done(server, &["campaigns", "new", "campaign.toml"]);
     done(server, &["campaigns", "open", CAMPAIGN, POSTAL]);
     done(server, &["campaigns", "bid", CAMPAIGN, "bid.toml"]);
@@ -47,7 +46,7 @@ async fn published(server: &Server) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_deal_from_yes_to_its_result() {
     let (server, key) = Server::with_key(&["--key-per-minute", "1000", "--mail", "hold"]);
-    offered(&server, "");
+    offered(&server, "code");
     published(&server).await;
     let path = format!("/campaigns/{CAMPAIGN}");
     let mut members = Vec::new();
@@ -75,8 +74,8 @@ async fn a_whole_deal_from_yes_to_its_result() {
     assert_eq!(server.number("SELECT count(*) FROM outbox WHERE kind = 'receipt'"), i64::from(MEMBERS));
     let told = server.rows("SELECT DISTINCT n.text FROM acceptances a JOIN notices n ON n.hash = a.notice");
     assert!(told.len() == 1 && told[0][0].contains("You get a code to order with"), "{told:?}");
-    let export = members[0].get("/me/export").await.good();
-    assert_eq!(export["campaigns"][0]["acceptances"][0]["reference"], code.to_lowercase(), "{export}");
+    let export: Value = serde_json::from_slice(&members[0].get("/me/export").await.body).unwrap();
+    assert_eq!(export["campaigns"][0]["acceptances"][0]["reference"], *code, "{export}");
 
     // Handed over, once; and again on demand.
     let handed = done(&server, &["campaigns", "handover", CAMPAIGN, "one.csv"]);
@@ -154,7 +153,9 @@ async fn a_whole_deal_from_yes_to_its_result() {
     for part in ["At least 25 members accepted the offer", "At least 10 members have switched, Example Fiber says"] {
         assert!(closed.contains(part), "{part} in {closed}");
     }
-    wait_for!(async || server.get("/").await.text().contains("At least 10 members have switched")).await;
+    wait_for!(async || server.get(&path).await.text().contains("At least 10 members have switched")).await;
+    let joining = server.get("/join").await.text();
+    assert!(joining.contains("At least 10 members have switched"), "{joining}");
     let spanish = server.get(&format!("{path}?lang=es")).await.text();
     assert!(
         spanish.contains("Al menos 25 miembros aceptaron") && spanish.contains("Al menos 10 miembros se cambiaron"),
@@ -173,7 +174,7 @@ fn page_says(answer: &Answer, status: u16, words: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn addresses_go_only_where_members_agreed_to_that() {
     let (server, key) = Server::with_key(&["--key-per-minute", "1000", "--mail", "hold"]);
-    offered(&server, "handover = \"address\"");
+    offered(&server, "address");
     published(&server).await;
     let path = format!("/campaigns/{CAMPAIGN}");
     let mut people = Vec::new();
@@ -218,7 +219,7 @@ async fn addresses_go_only_where_members_agreed_to_that() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_offer_is_withdrawn_with_its_reason_and_improved() {
     let (server, key) = Server::with_key(&["--key-per-minute", "1000", "--mail", "hold"]);
-    offered(&server, "");
+    offered(&server, "code");
     published(&server).await;
     let path = format!("/campaigns/{CAMPAIGN}");
     join(&server, &key, "m1@example.com", None).await;

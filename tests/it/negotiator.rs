@@ -35,8 +35,8 @@ pub(crate) fn offer(slug: &str, bid: u32) -> Value {
     json!({
         "slug": slug, "bid": bid, "decideBy": "2099-03-15", "complaints": "help@fiber.example",
         "text": {
-            "en": { "how": "Example Fiber emails you a code. Order with it on their page." },
-            "es": { "how": "Example Fiber te manda un código por correo. Haz tu pedido con él en su página." }
+            "en": { "how": "Order with your code on the page of Example Fiber." },
+            "es": { "how": "Haz tu pedido con tu código en la página de Example Fiber." }
         }
     })
 }

@@ -6,12 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::LastDay;
-use super::offer::Offer;
 use crate::domain::base32;
 use crate::domain::json::{json_text, named_enum};
-use crate::domain::language::Language;
 use crate::domain::time::{DAY, Timestamp};
-use crate::domain::union::notice::Notice;
 
 named_enum! {
     /// What the supplier gets of those who accept.
@@ -162,24 +159,6 @@ pub struct AcceptanceEntry {
     pub reported_at: Option<Timestamp>,
     /// When they said that it did not work.
     pub trouble_at: Option<Timestamp>,
-}
-
-impl Offer {
-    /// What happens to the data of somebody who accepts: stands above the button, and is kept with the acceptance.
-    pub fn consent(&self, language: Language) -> Option<Notice> {
-        let words = &language.words().handover;
-        let sentence = match self.terms.handover? {
-            Handover::Code => &words.code,
-            Handover::Address => &words.address,
-        };
-        Some(Notice::of(&sentence.put("supplier", self.supplier()).plain()))
-    }
-
-    /// Names what somebody agrees to who accepts it: the offer with all its numbers and texts, and the sentence in their language.
-    pub fn mark(&self, language: Language) -> String {
-        let told = self.consent(language).map(|notice| notice.hash.to_string()).unwrap_or_default();
-        Notice::of(&format!("{told} {}", self.written())).hash.chars().take(20).collect()
-    }
 }
 
 #[cfg(test)]

@@ -365,15 +365,16 @@ pub(crate) mod tests {
     fn steps_lead_forward_or_are_refused_with_a_sentence() {
         use CampaignState::*;
         use CampaignStep as Step;
-        let all = [Step::Open, Step::Negotiate, Step::Offer, Step::Activate, Step::Close, Step::Cancel];
+        let all =
+            [Step::Open, Step::Negotiate, Step::Offer, Step::WithdrawOffer, Step::Activate, Step::Close, Step::Cancel];
         let expected = [
-            (Draft, [Some(Gathering), None, None, None, None, Some(Cancelled)]),
-            (Gathering, [None, Some(Negotiating), Some(Offered), None, None, Some(Cancelled)]),
-            (Negotiating, [None, None, Some(Offered), None, None, Some(Cancelled)]),
-            (Offered, [None, None, None, Some(Active), None, Some(Cancelled)]),
-            (Active, [None, None, None, None, Some(Closed), Some(Cancelled)]),
-            (Closed, [None; 6]),
-            (Cancelled, [None; 6]),
+            (Draft, [Some(Gathering), None, None, None, None, None, Some(Cancelled)]),
+            (Gathering, [None, Some(Negotiating), Some(Offered), None, None, None, Some(Cancelled)]),
+            (Negotiating, [None, None, Some(Offered), None, None, None, Some(Cancelled)]),
+            (Offered, [None, None, Some(Offered), Some(Negotiating), Some(Active), None, Some(Cancelled)]),
+            (Active, [None, None, None, None, None, Some(Closed), Some(Cancelled)]),
+            (Closed, [None; 7]),
+            (Cancelled, [None; 7]),
         ];
         for (from, leads) in expected {
             for (step, to) in all.into_iter().zip(leads) {

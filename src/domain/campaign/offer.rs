@@ -15,6 +15,7 @@ use super::reckoning::{Household, Reckoning, reckon};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
+use crate::domain::union::notice::Notice;
 use crate::domain::us_state::UsState;
 
 /// What `campaigns offer` reads, and a negotiator proposes.
@@ -316,6 +317,24 @@ impl Offer {
     /// The last day on which somebody may accept.
     pub fn last_day(&self) -> LastDay {
         self.terms.open_until.unwrap_or(self.terms.decide_by)
+    }
+}
+
+impl Offer {
+    /// What happens to the data of somebody who accepts: stands above the button, and is kept with the acceptance.
+    pub fn consent(&self, language: Language) -> Option<Notice> {
+        let words = &language.words().handover;
+        let sentence = match self.terms.handover? {
+            Handover::Code => &words.code,
+            Handover::Address => &words.address,
+        };
+        Some(Notice::of(&sentence.put("supplier", self.supplier()).plain()))
+    }
+
+    /// Names what somebody agrees to who accepts it: the offer with all its numbers and texts, and the sentence in their language.
+    pub fn mark(&self, language: Language) -> String {
+        let told = self.consent(language).map(|notice| notice.hash.to_string()).unwrap_or_default();
+        Notice::of(&format!("{told} {}", self.written())).hash.chars().take(20).collect()
     }
 }
 

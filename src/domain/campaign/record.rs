@@ -8,7 +8,6 @@ use super::demand::{BEING_COUNTED, DemandSheet, count_words};
 use super::draft::CampaignDraft;
 use super::offer::Offer;
 use super::participation::{BadPress, ParticipationState, Press, PressAnswers};
-use super::wording::saved_together;
 use super::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{counted, grouped};
@@ -307,11 +306,6 @@ impl CampaignResult<'_> {
     /// accepted.
     pub fn saved(self) -> u64 {
         self.switched.map_or(self.accepted, |switched| switched.members) * self.offer.saving()
-    }
-
-    /// "$1,200 a year".
-    pub fn saved_words(self, language: Language) -> String {
-        saved_together(self.offer, self.saved(), language)
     }
 }
 

@@ -98,7 +98,7 @@ pub fn deal_facts(offer: &Offer, language: Language) -> Vec<OfferFact> {
 }
 
 /// What all who accepted an offer save together: "$1,200 a year".
-pub fn saved_together(offer: &Offer, amount: u64, language: Language) -> String {
+fn saved_together(offer: &Offer, amount: u64, language: Language) -> String {
     let texts = &language.words().deal;
     let phrase = if offer.is_by_use() { &texts.per_use } else { &texts.per_year };
     phrase.put("amount", dollars(amount)).plain()
@@ -119,7 +119,9 @@ pub fn result_words(result: CampaignResult<'_>, language: Language) -> String {
             (members > 0).then_some(&texts.result_saved)
         }
     };
-    said.extend(saved.map(|phrase| phrase.put("saved", result.saved_words(language)).plain()));
+    said.extend(
+        saved.map(|phrase| phrase.put("saved", saved_together(result.offer, result.saved(), language)).plain()),
+    );
     said.join(" ")
 }
 

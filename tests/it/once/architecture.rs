@@ -85,7 +85,7 @@ const LAYERS: &[Layer] = &[
         NO_HTTP_NO_DATABASE,
     ),
     layer("rewards", "campaigns clock domain log mail membership random store supervise", NO_HTTP_NO_DATABASE),
-    layer("campaigns", "clock domain log mail membership store supervise", NO_HTTP_NO_DATABASE),
+    layer("campaigns", "clock domain log mail membership random store supervise", NO_HTTP_NO_DATABASE),
     layer("membership", "clock domain error mail partners random store", NO_HTTP_NO_DATABASE),
     layer("partners", "clock domain keys lease_queue log mail outbound random store", NO_HTTP_NO_DATABASE),
     layer("keys", "domain error store", NO_HTTP_NO_DATABASE),

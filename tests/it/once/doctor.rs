@@ -393,7 +393,7 @@ fn faults_of_other_servers_are_found() {
 #[test]
 fn faults_of_a_public_address_are_found() {
     let mut patient = Patient::new();
-    let terms = "[savings]\ninternet = 312\n[referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 10\n";
+    let terms = "[savings]\ninternet = 312\n[referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 10\ncounts_on = \"accepted\"\n";
     std::fs::write(patient.path("silent.toml"), terms).unwrap();
     let texts = ["run_by", "cost", "funding"].map(|name| format!("[union.{name}]\nen = \"x\"\nes = \"x\"\n")).concat();
     std::fs::write(patient.path("catalog.toml"), format!("{terms}{texts}")).unwrap();

@@ -85,9 +85,16 @@ impl Fixture {
         self.enter(new, email, n, NOW).await
     }
 
-    /// Somebody joins, or comes back, and is signed in.
-    pub(super) async fn member_at(&self, email: &str, n: u8, now: Timestamp) -> Nonce {
-        self.enter(self.new_sign_up(email), email, n, now).await
+    /// Somebody joins, or comes back, and is signed in by that.
+    pub(super) async fn join_at(&self, address: &str, now: Timestamp) -> Nonce {
+        self.store.sign_up(self.new_sign_up(address), now).await.unwrap();
+        let file = self.file_at(email(address).normalized(), now).await.unwrap();
+        let sign_up = of_entry(file.sign_ups.last().unwrap());
+        assert!(matches!(self.confirm_at(sign_up, now).await, Confirmation::Joined(_)));
+        let mut nonce = [0; 16];
+        nonce[..8].copy_from_slice(&now.as_millis().to_be_bytes());
+        nonce[8..].copy_from_slice(&file.person.id.to_be_bytes());
+        self.run(EnterByJoining(sign_up, Nonce::from_random(&nonce))).await.unwrap()
     }
 
     /// A member whom that code's owner is credited for, if it is given.

@@ -218,7 +218,7 @@ pub(super) fn supplier_says(fixture: &Fixture, (person, slug): (i64, &str), stat
                          AND a.ended_at IS NULL)"
     ));
     execute(format!(
-        "UPDATE acceptances SET status = '{status}', status_on = {at}
+        "UPDATE acceptances SET status = '{status}', status_on = {at} / 86400000
          WHERE person_id = {person} AND campaign_id = {campaign} AND ended_at IS NULL"
     ));
     // Its date counts where switching does. Before the campaign is active, the hold runs from then.
