@@ -190,7 +190,10 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
     step(&server, "internet-2099", "closed").await;
     let shown = page(&server.get("/campaigns").await, 200, "15 members accepted the offer");
     assert!(shown.contains("about $3,600 a year") && shown.contains("No campaign is open right now"));
-    assert_eq!(listed(&server).await[0]["result"], json!({ "accepted": 15, "switched": null, "asOf": null, "annualSaving": 3600 }));
+    assert_eq!(
+        listed(&server).await[0]["result"],
+        json!({ "accepted": 15, "switched": null, "asOf": null, "annualSaving": 3600 })
+    );
     assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""));
     // Cancelled after it was seen: at its address alone.
     open(&server, "cancelled-1", "").await;

@@ -81,11 +81,14 @@ struct LeavePage<'a> {
     token: &'a str,
     kept: String,
     has_rewards: bool,
+    /// Whether a deal ends by it.
+    accepts: bool,
 }
 
 pub fn leave(page: Frame<'_>, token: &str, file: &PersonDetails, times: RetentionTimes) -> String {
     let has_rewards = file.rewards != RewardStanding::default();
-    rendered(page, &LeavePage { page, token, kept: page.words.days(times.left), has_rewards })
+    let (kept, accepts) = (page.words.days(times.left), file.accepts_an_offer());
+    rendered(page, &LeavePage { page, token, kept, has_rewards, accepts })
 }
 
 #[derive(Template)]

@@ -158,6 +158,8 @@ struct ErasePage<'a> {
     out_cents: i64,
     /// Whether people whom they referred would still have counted.
     lapses: bool,
+    /// Whether a deal ends by it.
+    accepts: bool,
     refused: bool,
 }
 
@@ -166,5 +168,6 @@ pub fn erase(page: Frame<'_>, token: &str, file: &PersonDetails, refused: bool) 
     let RewardStanding { due_cents, out_cents, ref campaigns, .. } = file.rewards;
     let is_member = file.person.state == PersonState::Member;
     let lapses = campaigns.iter().any(|campaign| campaign.on_hold > 0 || campaign.waiting > 0);
-    rendered(page, &ErasePage { page, token, is_member, due_cents, out_cents, lapses, refused })
+    let accepts = file.accepts_an_offer();
+    rendered(page, &ErasePage { page, token, is_member, due_cents, out_cents, lapses, accepts, refused })
 }
