@@ -146,7 +146,7 @@ CREATE TABLE acceptances (
     trouble_at         INTEGER           -- when the member said that it did not work
 ) STRICT;
 CREATE UNIQUE INDEX acceptances_unique ON acceptances (campaign_id, person_id) WHERE ended_at IS NULL;
-CREATE INDEX acceptances_by_person ON acceptances (person_id);
+CREATE INDEX acceptances_by_person ON acceptances (person_id, id);
 CREATE INDEX acceptances_to_end ON acceptances (campaign_id, offer_number, id) WHERE ended_at IS NULL;
 CREATE INDEX acceptances_to_hand_over ON acceptances (campaign_id, id) WHERE ended_at IS NULL AND batch_id IS NULL;
 CREATE INDEX acceptances_to_withdraw ON acceptances (campaign_id, id)

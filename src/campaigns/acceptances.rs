@@ -98,7 +98,8 @@ impl Unit for EndAcceptances {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let next = "SELECT c.id, c.slug FROM campaigns c WHERE c.offer_number > 0 AND EXISTS
-                        (SELECT 1 FROM acceptances a WHERE a.campaign_id = c.id AND a.offer_number < c.offer_number AND a.ended_at IS NULL)
+                        (SELECT 1 FROM acceptances a WHERE a.campaign_id = c.id AND a.offer_number < c.offer_number AND a.ended_at IS NULL
+                         LIMIT 1 OFFSET 0)
                     ORDER BY c.id LIMIT 1";
         let read = |row: &Row<'_>| Ok((CampaignId(row.get(0)?), row.parsed(1, |slug| slug.parse().ok())?));
         let next: Option<(CampaignId, CampaignSlug)> = sql.row(next, values![], read).await?;

@@ -39,7 +39,8 @@ macro_rules! batches {
     ($which:literal) => {
         concat!(
             "SELECT b.id, c.slug, b.number, b.created_at, b.closed_at, b.written_at,
-                    EXISTS (SELECT 1 FROM acceptances a WHERE a.batch_id = b.id AND a.handover = 'address') AS gives_addresses
+                    coalesce((SELECT a.handover FROM acceptances a WHERE a.batch_id = b.id ORDER BY a.reference LIMIT 1) = 'address', FALSE)
+                        AS gives_addresses
              FROM handover_batches b JOIN campaigns c ON c.id = b.campaign_id WHERE ",
             $which
         )

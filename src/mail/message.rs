@@ -105,11 +105,13 @@ pub(super) fn sign_in(facts: &LetterFacts<'_>, enter_url: &str, code: &str) -> B
 mod tests {
     use super::*;
     use crate::config::UnionSettings;
+    use crate::domain::campaign::acceptance::{Handover, Reference};
     use crate::domain::campaign::demand::DemandSheet;
-    use crate::domain::campaign::record::CampaignRecord;
+    use crate::domain::campaign::record::{CampaignRecord, Withdrawal};
     use crate::domain::campaign::tests::{campaign, offered};
     use crate::domain::campaign::{CampaignMail, CampaignState};
     use crate::domain::language::Language;
+    use crate::domain::mail::{PersonRef, Receipt};
     use crate::domain::time::Timestamp;
     use crate::domain::union::Union;
 
@@ -143,6 +145,26 @@ mod tests {
         let sheet = DemandSheet { accepted: 1230, ..DemandSheet::default() };
         let closed = CampaignRecord { sheet: Some((Timestamp::from_millis(0), sheet)), ..few.clone() };
         let (opened, offer, result) = (CampaignMail::Opened, CampaignMail::Offer, CampaignMail::Result);
+        let withdrawal = Withdrawal {
+            at: Timestamp::from_millis(1_794_656_800_000),
+            supplier: "Example Fiber".to_owned(),
+            reasons: Language::ALL
+                .map(|language| (language, format!("They cannot deliver ({}).", language.code())))
+                .into(),
+        };
+        let withdrawn = CampaignRecord { withdrawn: Some(withdrawal), ..campaign(CampaignState::Negotiating) };
+        let mut addresses = waits.clone();
+        addresses.offer.as_mut().unwrap().terms.handover = Some(Handover::Address);
+        let receipt = |campaign: &CampaignRecord, language| {
+            let facts = LetterFacts { language: Some(language), partner: None, decline_url: "", ..facts(&union) };
+            let receipt = Receipt {
+                campaign: campaign.clone().into(),
+                person: PersonRef { id: 1, created_at: Timestamp::from_millis(0) },
+                reference: Reference::from_random(&[1, 2, 3, 4, 5, 6]),
+                accepted_at: Timestamp::from_millis(1_794_656_800_000),
+            };
+            crate::mail::campaign::receipt(&receipt, &facts, page)
+        };
         vec![
             ("campaign_opened", body(opened, &gathering, Language::English)),
             ("campaign_opened_spanish", body(opened, &gathering, Language::Spanish)),
@@ -152,6 +174,11 @@ mod tests {
             ("campaign_result_spanish", body(result, &closed, Language::Spanish)),
             ("campaign_result_few", body(result, &few, Language::English)),
             ("campaign_result_cancelled", body(result, &campaign(CampaignState::Cancelled), Language::English)),
+            ("campaign_withdrawn", body(offer, &withdrawn, Language::English)),
+            ("campaign_withdrawn_spanish", body(offer, &withdrawn, Language::Spanish)),
+            ("receipt", receipt(&waits, Language::English)),
+            ("receipt_spanish", receipt(&waits, Language::Spanish)),
+            ("receipt_address", receipt(&addresses, Language::English)),
         ]
     }
 

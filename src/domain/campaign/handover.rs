@@ -113,7 +113,7 @@ pub struct OrderCounts {
 
 impl OrderCounts {
     /// Acceptances that are counted one by one.
-    pub const MOST: u32 = 100_000;
+    pub const MOST: u32 = 10_000;
 
     /// What there is to know, each with its name.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
@@ -127,8 +127,14 @@ impl OrderCounts {
             ("Canceled, says the supplier", self.cancelled),
             ("It didn't work, say members", self.in_trouble),
         ];
-        all.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name, grouped(count))).collect()
+        all.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name, words(count))).collect()
     }
+}
+
+/// "10,000+" where no more are counted.
+fn words(count: u64) -> String {
+    let more = if count < OrderCounts::MOST.into() { "" } else { "+" };
+    format!("{}{more}", grouped(count))
 }
 
 /// An order of which the member and the supplier say different things.

@@ -1,6 +1,7 @@
 //! Rows behind one person, one partner, one mailbox and one campaign, in SQL for both engines.
 
 use crate::prelude::*;
+use unionhall::domain::campaign::acceptance::Reference;
 
 pub(super) const ROWS: u32 = 20_000;
 
@@ -16,6 +17,11 @@ pub(super) fn fill(server: &Server) {
     let fifth = format!("{numbers} SELECT i FROM n WHERE i % 5 = 0");
     let [long_ago, then, lately, before] = [20, 13, 3, 2].map(|days| now - days * day);
     let (yesterday, tomorrow) = (now - day, now + day);
+    let reference = |n: u32| {
+        let reference = Reference::from_random(&[&[0][..], &n.to_be_bytes(), &[0]].concat().try_into().unwrap());
+        format!("({n}, '{}')", reference.as_str())
+    };
+    let references = (1..=rows).map(reference).collect::<Vec<_>>().join(", ");
     let statements = format!(
         "-- Members whom Ana referred, all by the partner's key; others at her mailbox.
          INSERT INTO people (email, email_normalized, mailbox, code, state, created_at, joined_at, referrer_id)
@@ -95,6 +101,17 @@ pub(super) fn fill(server: &Server) {
              SELECT CASE WHEN i % 100 = 0 THEN 1 ELSE i END, 2, CASE WHEN i % 10 = 0 THEN 'accrued' ELSE 'capped' END, 1, CASE WHEN i % 10 = 0 THEN i END FROM ({fifth}) f;
          INSERT INTO qualifications (campaign_id, person_id, referrer_id, qualified_at, group_id)
              SELECT 2, id, 1, {now}, 1 + id % 4000 FROM {referred};
+         UPDATE qualifications SET ended_on = {now}, ended_why = 'passed' WHERE person_id % 10 = 0;
+         -- What members accepted: a third of them no more, half handed over, some answered.
+         INSERT INTO handover_batches (campaign_id, number, created_at, who, filled_at, closed_at, written_at)
+             {numbers} SELECT 2, i, {now}, 'ana', {now}, {now}, {now} FROM n WHERE i <= 100;
+         INSERT INTO acceptances (campaign_id, person_id, reference, notice, handover, offer_number, made_at, accepted_at, ended_at, ended_why,
+                 batch_id, withdrawn_batch_id, status, status_on, trouble_at)
+             SELECT 2, p.id, v.column2, '', 'code', 0, {now}, {now}, CASE WHEN p.id % 3 = 0 THEN {now} END,
+                 CASE WHEN p.id % 3 = 0 THEN 'passed' END, CASE WHEN p.id % 2 = 0 THEN 1 + p.id % 100 END,
+                 CASE WHEN p.id % 12 = 0 THEN 1 + p.id % 100 END, CASE WHEN p.id % 5 = 0 THEN 'switched' END,
+                 CASE WHEN p.id % 5 = 0 THEN 20000 END, CASE WHEN p.id % 7 = 0 THEN {now} END
+             FROM (VALUES {references}) v JOIN people p ON p.code = CAST(100000000000 + v.column1 AS TEXT);
          INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why)
              {numbers} SELECT CASE WHEN i <= 20 THEN 'aaaaaaaaaaaaaaaa' ELSE 'a' || i END, 2, 'accrual', 100, {now}, 'x', 'x' FROM n;
          INSERT INTO account_sums VALUES ('aaaaaaaaaaaaaaaa', 100, 0, 100, {yes});

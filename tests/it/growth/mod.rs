@@ -26,6 +26,9 @@ const MORE: &[(&str, &str, u64)] = &[
     ("count(s.id) AS held", "10,000 held mails are counted by source", 8),
     ("FROM outbox o ORDER BY o.id LIMIT", "`mail list` shows 10,000", 4),
     ("SELECT state, count(*) AS members FROM", "10,000 members of a campaign are counted", 6),
+    ("FROM (SELECT status FROM acceptances", "10,000 orders of a campaign are counted", 4),
+    ("AS standing, count(batch_id) AS handed_over", "10,000 acceptances of a campaign are counted", 6),
+    ("(SELECT 1 FROM acceptances WHERE campaign_id", "10,000 acceptances of a campaign are counted", 4),
     ("looked_at, count(p.id) AS referred", "`rewards list` looks at 100,000 members who are on hold", 60),
     (
         "FROM sign_ups WHERE key_id = api_keys.id AND state",
@@ -34,7 +37,11 @@ const MORE: &[(&str, &str, u64)] = &[
     ("WITH mine AS MATERIALIZED", "1,000 addresses of one mailbox are put in order", 4),
     ("AS signed_up, looked_at, members FROM", "1,000 people whom somebody referred are counted", 2),
     ("AS number_of, (SELECT count(*) FROM (SELECT 1 FROM reward_groups", "a page of accounts with what each earned", 3),
-    ("due.number_of, due.cents FROM", "a page of groups to review passes over those that were paid", 3),
+    (
+        "(SELECT DISTINCT g.referrer_id FROM reward_groups g WHERE",
+        "a page of groups to review passes over those that were paid",
+        3,
+    ),
     ("p.id > ?1 AND p.erased_at IS NULL", "the export reads everybody, a page after the other", 8),
     ("AS waiting_cents FROM", "the payouts of a batch that is open are summed, for whoever looks at the rewards", 20),
     ("leased_by = ?1", "once, when a worker stops", 20),

@@ -588,6 +588,15 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
             vec![get(at.clone()), (at, post(&[("message", &text)]).1)]
         }
         "/operator/negotiator" => vec![post(&[("act", &text)]), post(&[("act", "pause"), ("reason", &text)])],
+        "/operator/campaigns/{slug}/handover" => {
+            let at = format!("/operator/campaigns/{CAMPAIGN}/handover");
+            vec![(at.clone(), post(&[("batch", &text)]).1), (at, post(&[("sure", "yes"), ("asked", &text)]).1)]
+        }
+        "/operator/campaigns/{slug}/settle" => {
+            let at = format!("/operator/campaigns/{CAMPAIGN}/settle");
+            let row = format!("reference,status,date\n\"{0}\",\"{0}\",\"{0}\"", text.replace('"', "\"\""));
+            vec![(at.clone(), post(&[("answer", &text)]).1), (at, post(&[("answer", &row)]).1)]
+        }
         "/operator/rewards/batch" => vec![post(&[("x", &text)])],
         "/operator/rewards/batches/{number}" => vec![
             (format!("/operator/rewards/batches/{path}"), post(&[("x", &text)]).1),

@@ -179,8 +179,9 @@ pub(super) async fn an_offer_goes_to_those_who_are_in_and_the_result_to_those_wh
     assert_eq!(fixture.mail_all(FAST, NOW).await, 5);
     fixture.press_all(Press::Accept, &[a]).await;
     fixture.press_all(Press::Pass, &[b]).await;
-    assert_eq!(fixture.send_campaign(NOW).await, ["c", "d", "e"]);
+    assert_eq!(fixture.send_campaign(NOW).await, ["a", "c", "d", "e"], "and a receipt, first");
     fixture.press_all(Press::Accept, &[b, c, d, e]).await;
+    assert_eq!(fixture.send_campaign(NOW).await, ["b", "c", "d", "e"], "receipts");
     fixture.step(SLUG, Activate, NOW).await;
     fixture.step(SLUG, Close, NOW).await;
     assert_eq!(fixture.mail_all(FAST, NOW).await, 0, "it is not counted yet");
