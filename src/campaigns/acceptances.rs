@@ -3,12 +3,10 @@
 
 use crate::campaigns::qualify::disqualify;
 use crate::campaigns::sheet::counted;
-use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::acceptance::{AcceptanceEntry, Ended, Handover, OrderStatus, Reference, SupplierReport};
 use crate::domain::campaign::record::CampaignId;
-use crate::domain::campaign::{BadSlug, LastDay};
+use crate::domain::campaign::{CampaignSlug, LastDay};
 use crate::domain::language::Language;
-use crate::domain::reward::Disqualified;
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notice;
@@ -17,7 +15,7 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 /// Acceptances that one step ends.
 const ENDED_AT_ONCE: u32 = 100;
 
-/// Entries of one person in one campaign, at the most.
+/// Entries of one person, at the most.
 const MOST_SHOWN: u32 = 100;
 
 /// What somebody agrees to who accepts.
@@ -80,13 +78,21 @@ pub(crate) async fn end(
     sql.execute(end, values![person, campaign, now, why.name()]).await.map(|_| ())
 }
 
-/// When a person is erased, what the supplier knows stays without them.
+/// When a person is erased, what the supplier knows stays without them, and of its times the day: what the supplier says is checked by it.
 pub(crate) async fn forget(sql: &mut dyn Sql, person: i64, day: Timestamp) -> Result<(), Failure> {
     let forget =
-        "UPDATE acceptances SET person_id = NULL, made_at = $2, accepted_at = $2, trouble_at = NULL, ended_at = $2,
-                      ended_why = coalesce(ended_why, 'erased')
+        "UPDATE acceptances SET person_id = NULL, made_at = made_at - made_at % 86400000, accepted_at = accepted_at - accepted_at % 86400000,
+                      trouble_at = NULL, ended_at = $2, ended_why = coalesce(ended_why, 'erased')
                   WHERE person_id = $1";
     sql.execute(forget, values![person, day]).await.map(|_| ())
+}
+
+/// Whether acceptances of a campaign wait to be ended, because their offer is not offered any more.
+pub(crate) async fn are_ending(sql: &mut dyn Sql, campaign: i64) -> Result<bool, Failure> {
+    let outdated = "SELECT 1 FROM campaigns c WHERE c.id = $1 AND EXISTS
+                        (SELECT 1 FROM acceptances a WHERE a.campaign_id = c.id AND a.offer_number < c.offer_number AND a.ended_at IS NULL
+                         LIMIT 1 OFFSET 0)";
+    sql.exists(outdated, values![campaign]).await
 }
 
 /// Ends some acceptances of an offer that is not offered any more; returns whether there were any.
@@ -125,7 +131,7 @@ async fn end_of_offer(sql: &mut dyn Sql, campaign: i64, person: i64, now: Timest
         " WHERE campaign_id = $1 AND person_id = $2 AND state = 'accepted'"
     );
     sql.execute(back, values![campaign, person, now]).await?;
-    disqualify(sql, campaign, person, Disqualified::Offer).await?;
+    disqualify(sql, campaign, person, Ended::Offer).await?;
     end(sql, person, Some(campaign), Ended::Offer, now).await
 }
 
@@ -181,7 +187,7 @@ pub(crate) async fn acceptances_of(
                     a.status, a.status_on, a.settled_at, a.trouble_at
                 FROM acceptances a JOIN campaigns c ON c.id = a.campaign_id WHERE a.person_id = $1 ORDER BY a.id DESC LIMIT $2";
     let read = |row: &Row<'_>| {
-        let campaign = row.parsed("slug", |slug| slug.parse().map_err(|BadSlug| ()).ok())?;
+        let campaign = row.parsed("slug", |slug| slug.parse().ok())?;
         let entry = AcceptanceEntry {
             reference: row.parsed("reference", Reference::parse)?,
             handover: row.parsed("handover", Handover::from_name)?,

@@ -1,5 +1,6 @@
 //! Handing over: batches of those who accepted and of those who do no longer, their files, and what the supplier answers.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use tokio::time::Instant;
@@ -9,13 +10,14 @@ use super::worker::end_acceptances;
 use crate::campaigns::acceptances::report;
 use crate::campaigns::qualify::disqualify;
 use crate::campaigns::states::hold_alone;
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::acceptance::Ended;
 use crate::domain::campaign::acceptance::{Handover, OrderStatus, Reference, SupplierReport};
+use crate::domain::campaign::demand::COARSE;
 use crate::domain::campaign::handover::{Difference, HandoverBatch, HandoverRow, OrderCounts, SupplierAnswer};
-use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::catalog::CountsOn;
 use crate::domain::csv::{WOULD_RUN, WithheldRows};
 use crate::domain::figure::{counted, grouped};
-use crate::domain::reward::Disqualified;
 use crate::domain::time::Timestamp;
 use crate::membership::records::{answer_now, joined_by};
 use crate::store::StoreError;
@@ -31,14 +33,11 @@ const PAGE: u32 = 500;
 /// Lines of a supplier's answer that one step books.
 const SETTLED_AT_ONCE: usize = 100;
 
-/// A member's switch is published once so many changed since.
-const PUBLISHED_AFTER: i64 = 5;
-
 /// A batch `b` of a campaign `c`, as [`batch`] reads it.
 macro_rules! batches {
     ($which:literal) => {
         concat!(
-            "SELECT b.id, c.slug, b.number, b.created_at, b.closed_at, b.written_at,
+            "SELECT b.id, c.slug, b.number, b.written_at,
                     coalesce((SELECT a.handover FROM acceptances a WHERE a.batch_id = b.id ORDER BY a.reference LIMIT 1) = 'address', FALSE)
                         AS gives_addresses
              FROM handover_batches b JOIN campaigns c ON c.id = b.campaign_id WHERE ",
@@ -52,8 +51,6 @@ fn batch(row: &Row<'_>) -> Result<HandoverBatch, Failure> {
         id: row.get("id")?,
         campaign: row.parsed("slug", |slug| slug.parse().ok())?,
         number: row.get("number")?,
-        created_at: row.get("created_at")?,
-        closed_at: row.get("closed_at")?,
         is_written: row.get::<Option<Timestamp>>("written_at")?.is_some(),
         gives_addresses: row.get("gives_addresses")?,
     })
@@ -232,6 +229,20 @@ impl Unit for ListHandover {
     }
 }
 
+/// How many rows the file of a batch has, counted no further than that.
+pub struct CountHandover(pub i64, pub u32);
+
+impl Unit for CountHandover {
+    type Done = u64;
+    const HOW: How = How::Scan;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        let rows = "SELECT (SELECT count(*) FROM (SELECT 1 FROM acceptances WHERE batch_id = $1 LIMIT $2) accepted)
+                         + (SELECT count(*) FROM (SELECT 1 FROM acceptances WHERE withdrawn_batch_id = $1 LIMIT $2) withdrawn)";
+        Ok(sql.value(rows, values![self.0, self.1]).await?.unwrap_or(0))
+    }
+}
+
 /// What a batch's file holds.
 #[derive(Default)]
 pub struct WrittenHandover {
@@ -286,18 +297,31 @@ impl SettledOrders {
     }
 }
 
-/// What one line is checked against.
-struct FindAcceptance(Reference);
+/// The campaigns of some references, and since when each is there; none where it is not ours.
+struct FindAcceptances(Vec<Reference>);
 
-impl Unit for FindAcceptance {
-    type Done = Option<(CampaignSlug, Timestamp)>;
-    const HOW: How = How::Read;
+impl Unit for FindAcceptances {
+    type Done = Vec<Option<(CampaignSlug, Timestamp)>>;
+    const HOW: How = How::Scan;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let find = "SELECT c.slug, a.made_at FROM acceptances a JOIN campaigns c ON c.id = a.campaign_id WHERE a.reference = $1";
         let read = |row: &Row<'_>| Ok((row.parsed("slug", |slug| slug.parse().ok())?, row.get("made_at")?));
-        sql.row(find, values![self.0.as_str()], read).await
+        let mut found = Vec::with_capacity(self.0.len());
+        for reference in &self.0 {
+            found.push(sql.row(find, values![reference.as_str()], read).await?);
+        }
+        Ok(found)
     }
+}
+
+/// What a supplier says, checked against the acceptances that it names.
+#[derive(Default)]
+pub struct CheckedOrders {
+    /// Why it cannot be booked, each with its line.
+    pub mistakes: Vec<(usize, String)>,
+    pub lines: u64,
+    by_campaign: BTreeMap<CampaignSlug, Vec<(Reference, SupplierReport)>>,
 }
 
 /// Books what the supplier says of some orders of one campaign.
@@ -328,11 +352,11 @@ impl Unit for SettleOrders {
         if changes > 0 {
             // Published only after changes of some people, and rounded down: no two figures are a person apart.
             let count = "UPDATE campaigns SET switched = switched + $2,
-                             switched_shown = CASE WHEN switched_changes + $3 >= $5 THEN (switched + $2) - (switched + $2) % 5 ELSE switched_shown END,
+                             switched_shown = CASE WHEN switched_changes + $3 >= $5 THEN (switched + $2) - (switched + $2) % $5 ELSE switched_shown END,
                              switched_as_of = CASE WHEN switched_changes + $3 >= $5 THEN $4 ELSE switched_as_of END,
                              switched_changes = CASE WHEN switched_changes + $3 >= $5 THEN 0 ELSE switched_changes + $3 END
                          WHERE id = $1";
-            sql.execute(count, values![campaign.id.0, switched, changes, self.now, PUBLISHED_AFTER]).await?;
+            sql.execute(count, values![campaign.id.0, switched, changes, self.now, COARSE as i64]).await?;
         }
         Ok(settled)
     }
@@ -370,10 +394,10 @@ impl SettleOrders {
             let begins = (status == OrderStatus::Switched && counts_switches).then(|| new.begins_at());
             sql.execute(hold, values![campaign, person, begins]).await?;
             let why = match status {
-                OrderStatus::Rejected => Some(Disqualified::Rejected),
-                OrderStatus::Cancelled => Some(Disqualified::Cancelled),
+                OrderStatus::Rejected => Some(Ended::Rejected),
+                OrderStatus::Cancelled => Some(Ended::Cancelled),
                 // What was said to have switched has not, or not yet.
-                OrderStatus::Ordered if counts_switches && is_switched(before) => Some(Disqualified::Cancelled),
+                OrderStatus::Ordered if counts_switches && is_switched(before) => Some(Ended::Cancelled),
                 OrderStatus::Ordered | OrderStatus::Switched => None,
             };
             if let Some(why) = why {
@@ -413,15 +437,12 @@ impl Unit for FindOrders {
             Ok(())
         };
         sql.rows(by_status, values![campaign, most], read).await?;
-        let stands = "SELECT count(*) AS standing, count(batch_id) AS handed_over FROM
-                          (SELECT a.batch_id FROM acceptances a JOIN campaigns c ON c.id = a.campaign_id
-                           WHERE a.campaign_id = $1 AND a.ended_at IS NULL AND a.offer_number >= c.offer_number LIMIT $2) counted";
-        let read = |row: &Row<'_>| Ok((row.get::<u64>("standing")?, row.get::<u64>("handed_over")?));
-        let (standing, handed_over) = sql.row(stands, values![campaign, most], read).await?.unwrap_or_default();
-        (counts.handed_over, counts.waiting) = (handed_over, standing - handed_over);
-        let withdrawn =
-            "SELECT count(*) FROM (SELECT 1 FROM acceptances WHERE campaign_id = $1 AND ended_at IS NOT NULL
-                             AND batch_id IS NOT NULL AND withdrawn_batch_id IS NULL LIMIT $2) counted";
+        let accepting = "SELECT count(*) FROM (SELECT 1 FROM acceptances a JOIN campaigns c ON c.id = a.campaign_id
+                         WHERE a.campaign_id = $1 AND a.ended_at IS NULL AND a.offer_number >= c.offer_number LIMIT $2) counted";
+        counts.accepting = sql.value(accepting, values![campaign, most]).await?.unwrap_or(0);
+        let waiting = concat!("SELECT count(*) FROM (", to_hand_over!("1"), ") counted");
+        counts.waiting = sql.value(waiting, values![campaign, most]).await?.unwrap_or(0);
+        let withdrawn = concat!("SELECT count(*) FROM (", to_withdraw!("1"), ") counted");
         counts.to_withdraw = sql.value(withdrawn, values![campaign, most]).await?.unwrap_or(0);
         let trouble = "SELECT count(*) FROM (SELECT 1 FROM acceptances WHERE campaign_id = $1 AND trouble_at IS NOT NULL LIMIT $2) counted";
         counts.in_trouble = sql.value(trouble, values![campaign, most]).await?.unwrap_or(0);
@@ -499,34 +520,34 @@ impl CampaignAdmin {
         }
     }
 
-    /// Checks what a supplier says against the acceptances that it names; books nothing. Adds to the mistakes.
-    pub async fn check_orders(&self, answer: &mut SupplierAnswer, now: Timestamp) -> Result<(), StoreError> {
-        for (line, reference, report) in &answer.lines {
-            match self.store.ask(FindAcceptance(*reference)).await? {
-                None => {
-                    let unknown = format!("reference {reference} is not ours; use the files that were handed over");
-                    answer.mistakes.push((*line, unknown));
-                }
-                Some((_, made_at)) => {
-                    let wrong = report.wrong_day(made_at, now);
-                    answer.mistakes.extend(wrong.map(|wrong| (*line, format!("reference {reference}: {wrong}"))));
+    /// Checks what a supplier says against the acceptances that it names; books nothing.
+    pub async fn check_orders(&self, answer: SupplierAnswer, now: Timestamp) -> Result<CheckedOrders, StoreError> {
+        let SupplierAnswer { lines, mistakes } = answer;
+        let mut checked = CheckedOrders { mistakes, lines: lines.len() as u64, ..CheckedOrders::default() };
+        for some in lines.chunks(SETTLED_AT_ONCE) {
+            let references = some.iter().map(|(_, reference, _)| *reference).collect();
+            let found = self.store.ask(FindAcceptances(references)).await?;
+            for ((line, reference, report), found) in some.iter().zip(found) {
+                let wrong = match &found {
+                    None => Some(format!("reference {reference} is not ours; use the files that were handed over")),
+                    Some((_, made_at)) => {
+                        report.wrong_day(*made_at, now).map(|wrong| format!("reference {reference}: {wrong}"))
+                    }
+                };
+                checked.mistakes.extend(wrong.map(|wrong| (*line, wrong)));
+                if let Some((campaign, _)) = found {
+                    checked.by_campaign.entry(campaign).or_default().push((*reference, *report));
                 }
             }
         }
-        answer.mistakes.sort_by_key(|(line, _)| *line);
-        Ok(())
+        checked.mistakes.sort_by_key(|(line, _)| *line);
+        Ok(checked)
     }
 
     /// Books what a supplier says. If killed midway, give the same file again.
-    pub async fn settle_orders(&self, answer: &SupplierAnswer, now: Timestamp) -> Result<SettledOrders, StoreError> {
-        let mut by_campaign = std::collections::BTreeMap::<CampaignSlug, Vec<_>>::new();
-        for (_, reference, report) in &answer.lines {
-            if let Some((campaign, _)) = self.store.ask(FindAcceptance(*reference)).await? {
-                by_campaign.entry(campaign).or_default().push((*reference, *report));
-            }
-        }
+    pub async fn settle_orders(&self, orders: &CheckedOrders, now: Timestamp) -> Result<SettledOrders, StoreError> {
         let mut settled = SettledOrders::default();
-        for (slug, reports) in by_campaign {
+        for (slug, reports) in &orders.by_campaign {
             for some in reports.chunks(SETTLED_AT_ONCE) {
                 let begun = Instant::now();
                 let store = if settled.booked == 0 { &self.store } else { &self.store.unaudited() };
@@ -538,9 +559,4 @@ impl CampaignAdmin {
         }
         Ok(settled)
     }
-}
-
-/// Whether a campaign in that state has something to hand over, ever.
-pub const fn hands_over(state: CampaignState) -> bool {
-    !matches!(state, CampaignState::Draft | CampaignState::Gathering)
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::campaigns::acceptances::are_ending;
 use crate::campaigns::records::{campaign, campaigns};
 use crate::domain::campaign::mailing::{MailingPace, MailingRecipient};
 use crate::domain::campaign::participation::ParticipationState;
@@ -175,6 +176,10 @@ impl StepMailing {
             // The mail quotes the last sheet, so it waits until that sheet is counted.
             let is_result = mailing.kind == CampaignMail::Result && campaign.state == CampaignState::Closed;
             if is_result && (campaign.is_counting || super::sheet::is_uncounted(sql, campaign.id).await?) {
+                continue;
+            }
+            // Who accepted the offer before is in again once their acceptance has ended.
+            if mailing.kind == CampaignMail::Offer && are_ending(sql, mailing.campaign).await? {
                 continue;
             }
             return Ok(Some((mailing, campaign)));

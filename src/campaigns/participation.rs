@@ -9,7 +9,6 @@ use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::acceptance::Ended;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::{BadPress, ParticipationEntry, ParticipationState, Press, PressAnswers};
-use crate::domain::reward::Disqualified;
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::membership::answers::{answers_of, set_answers};
@@ -52,7 +51,7 @@ impl Unit for PressButton {
         let before = sql.row(find, values![campaign.id.0, member.person], read).await?;
         let us_state = member.answers.us_state.or(self.said.us_state);
         let is_offer = |offer: &Offer| offer.mark(self.agreed.language) == self.agreed.mark;
-        let agrees = campaign.offer.as_ref().is_some_and(is_offer);
+        let agrees = self.press == Press::Accept && campaign.offer.as_ref().is_some_and(is_offer);
         let after = match campaign.press(before, self.press, PressAnswers { us_state, agrees, ..self.said }, self.now) {
             Ok(after) => after,
             Err(refused) => return Ok(Pressed::Refused(refused)),
@@ -78,7 +77,7 @@ impl Unit for PressButton {
         let (in_at, accepted_at) = (at(ParticipationState::In), at(ParticipationState::Accepted));
         sql.execute(write, values![of, person, state.name(), self.now, in_at, accepted_at]).await?;
         if before == Some(ParticipationState::Accepted) {
-            disqualify(sql, of, person, Disqualified::Passed).await?;
+            disqualify(sql, of, person, Ended::Passed).await?;
             acceptances::end(sql, person, Some(of), Ended::Passed, self.now).await?;
         }
         if state == ParticipationState::Accepted {
@@ -109,8 +108,13 @@ impl PressButton {
 
 /// A person who leaves drops out of every campaign that is still running, and out of what they accepted in others. They have at most one
 /// row per campaign.
-pub(crate) async fn end_participations(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<(), Failure> {
-    acceptances::end(sql, person, None, Ended::Left, now).await?;
+pub(crate) async fn end_participations(
+    sql: &mut dyn Sql,
+    person: i64,
+    why: Ended,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    acceptances::end(sql, person, None, why, now).await?;
     let end = concat!(
         "UPDATE participations SET state = CASE state WHEN 'in' THEN 'out' ELSE 'passed' END, changed_at = $2, counted = ",
         counted!(),
@@ -148,11 +152,14 @@ pub(crate) async fn participations_of(sql: &mut dyn Sql, person: i64) -> Result<
     let mut parts = sql.rows(list, values![person], read).await?;
     for (campaign, acceptance) in acceptances_of(sql, person).await? {
         if let Some(part) = parts.iter_mut().find(|part| part.campaign == campaign) {
-            // The worker may not have come to them yet.
-            if part.state == ParticipationState::Accepted && acceptance.ended_why == Some(Ended::Offer) {
-                part.state = ParticipationState::In;
-            }
             part.acceptances.push(acceptance);
+        }
+    }
+    for part in &mut parts {
+        // The worker may not have come to them yet.
+        let has_ended = part.acceptances.last().is_some_and(|last| last.ended_why == Some(Ended::Offer));
+        if part.state == ParticipationState::Accepted && has_ended {
+            part.state = ParticipationState::In;
         }
     }
     Ok(parts)

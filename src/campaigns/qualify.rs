@@ -1,9 +1,10 @@
 //! Who counts for their referrer: people whose hold is over are checked once, and again when they or their referrer join.
 
 use crate::domain::campaign::CampaignState;
+use crate::domain::campaign::acceptance::{Ended, OrderStatus};
 use crate::domain::catalog::CountsOn;
 use crate::domain::person::PersonState;
-use crate::domain::reward::{AcceptanceStatus, Disqualified, MemberSpan, Referred};
+use crate::domain::reward::{MemberSpan, Referred};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, values};
 
@@ -85,7 +86,7 @@ fn referral_candidate(row: &Row<'_>) -> Result<ReferralCandidate, Failure> {
                 hold_days: row.get("hold_days")?,
                 closed_at: row.get("closed_at")?,
                 counts_on: row.parsed("counts_on", CountsOn::from_name)?,
-                status: status.and_then(|status| AcceptanceStatus::from_name(&status)),
+                status: status.and_then(|status| OrderStatus::from_name(&status)),
                 hold_from: row.get("hold_from")?,
                 person: span("state", "joined_at", "left_at")?,
                 referrer: span("r_state", "r_joined_at", "r_left_at")?,
@@ -200,18 +201,13 @@ pub(crate) async fn check_referred(
 
 /// Notes that somebody no longer counts in a campaign, if they did; the worker takes them out of their referrer's groups. Their participation
 /// is locked, and the campaign for share: while a note waits, no file pays for that campaign.
-pub(crate) async fn disqualify(
-    sql: &mut dyn Sql,
-    campaign: i64,
-    person: i64,
-    why: Disqualified,
-) -> Result<(), Failure> {
+pub(crate) async fn disqualify(sql: &mut dyn Sql, campaign: i64, person: i64, why: Ended) -> Result<(), Failure> {
     let note = concat!(note_counted!(), " AND campaign_id = $3 ON CONFLICT (campaign_id, person_id) DO NOTHING");
     sql.execute(note, values![person, why.name(), campaign]).await.map(|_| ())
 }
 
 /// The same in every campaign, for somebody who leaves or is erased. Their row is locked.
-pub(crate) async fn disqualify_everywhere(sql: &mut dyn Sql, person: i64, why: Disqualified) -> Result<(), Failure> {
+pub(crate) async fn disqualify_everywhere(sql: &mut dyn Sql, person: i64, why: Ended) -> Result<(), Failure> {
     let campaigns = "SELECT id FROM campaigns WHERE id IN (SELECT campaign_id FROM participations WHERE person_id = $1)
                      ORDER BY id FOR SHARE";
     sql.rows(campaigns, values![person], |_| Ok(())).await?;

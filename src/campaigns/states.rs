@@ -165,7 +165,7 @@ impl Unit for StepCampaign {
         if asks_anew && replaced.is_some_and(|offer| offer.bid().is_none()) {
             return Ok(Stepped::OfferAsText);
         }
-        let mut is_mailed = self.note.1;
+        let mut news = to.mailed_about();
         match &self.step {
             TakenStep::Plain(_) => {}
             TakenStep::WithdrawOffer(reasons) => {
@@ -174,6 +174,7 @@ impl Unit for StepCampaign {
                 let withdraw = "UPDATE campaigns SET offer = NULL, decide_by = NULL, open_until = NULL, withdrawn = $2,
                                     offer_number = offer_number + 1 WHERE id = $1";
                 sql.execute(withdraw, values![id, &withdrawal.written()]).await?;
+                news = Some(CampaignMail::Offer);
                 let reason = withdrawal.reason(Language::English).to_owned();
                 note = joined([note, format!("the offer of {} was withdrawn: {reason}", withdrawal.supplier)]);
             }
@@ -201,7 +202,8 @@ impl Unit for StepCampaign {
                     false => "worse than the one before in something: acceptances end, and members are asked anew",
                 });
                 note = joined([note, signed, improved.unwrap_or_default().to_owned()]);
-                is_mailed &= !stands;
+                // The mailing of the one before goes on, and says what is true of this one.
+                news = news.filter(|_| !stands);
             }
             TakenStep::Activate(terms) => {
                 if let Some(needs) = campaign.offer.as_ref().and_then(Offer::bid).and_then(|bid| bid.needs_members) {
@@ -220,11 +222,7 @@ impl Unit for StepCampaign {
                 sql.execute(copy, values).await?;
             }
         }
-        let news = match &self.step {
-            TakenStep::WithdrawOffer(_) => Some(CampaignMail::Offer),
-            _ => to.mailed_about(),
-        };
-        go_to(sql, &campaign, (to, news), &self.who, (&note, is_mailed), self.now).await?;
+        go_to(sql, &campaign, (to, news), &self.who, (&note, self.note.1), self.now).await?;
         Ok(Stepped::Done(to))
     }
 }

@@ -1,7 +1,7 @@
 //! The review of groups that are not paid yet, in words: for the command and the operator's page.
 
+use crate::domain::campaign::acceptance::Ended;
 use crate::domain::figure::{counted, money};
-use crate::domain::reward::Disqualified;
 use crate::domain::reward::review::{PatternKind, ReviewedMember, ReviewedReferrer};
 
 /// What a referrer's rows stand under.
@@ -52,12 +52,12 @@ pub fn shown(email: Option<&str>) -> &str {
 pub fn ended(member: &ReviewedMember) -> Option<String> {
     let (on, why) = member.ended?;
     let why = match why {
-        Disqualified::Passed => "passed",
-        Disqualified::Left => "left",
-        Disqualified::Erased => "erased",
-        Disqualified::Offer => "the offer ended",
-        Disqualified::Rejected => "order rejected",
-        Disqualified::Cancelled => "order canceled",
+        Ended::Passed => "passed",
+        Ended::Left => "left",
+        Ended::Erased => "erased",
+        Ended::Offer => "the offer ended",
+        Ended::Rejected => "order rejected",
+        Ended::Cancelled => "order canceled",
     };
     Some(format!("{why} {}", on.day()))
 }

@@ -6,8 +6,8 @@
 use std::sync::LazyLock;
 
 use crate::campaigns::{participation, qualify};
+use crate::domain::campaign::acceptance::Ended;
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState, RewardsDue, Waiver};
-use crate::domain::reward::Disqualified;
 use crate::domain::secret::mark::{AddressMarks, is_tombstone, tombstone};
 use crate::domain::sign_up::{DecidedHow, SUPPRESSED_FOR};
 use crate::domain::time::Timestamp;
@@ -19,12 +19,12 @@ use crate::rewards::standing;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Ends a membership. The person's row is locked; the caller changes the count, last.
-pub(crate) async fn depart(sql: &mut dyn Sql, person: i64, why: Disqualified, now: Timestamp) -> Result<bool, Failure> {
+pub(crate) async fn depart(sql: &mut dyn Sql, person: i64, why: Ended, now: Timestamp) -> Result<bool, Failure> {
     qualify::disqualify_everywhere(sql, person, why).await?;
     let leave = "UPDATE people SET state = 'left', left_at = $2 WHERE id = $1 AND state = 'member'";
     let was_member = sql.execute(leave, values![person, now]).await? == 1;
     if was_member {
-        participation::end_participations(sql, person, now).await?;
+        participation::end_participations(sql, person, why, now).await?;
     }
     Ok(was_member)
 }
@@ -66,7 +66,7 @@ impl Unit for Leave {
         let Some((person, state)) = sql.row(find, values![&self.email_normalized], found).await? else {
             return Ok(Leaving::Unknown);
         };
-        if !depart(sql, person, Disqualified::Left, self.now).await? {
+        if !depart(sql, person, Ended::Left, self.now).await? {
             return Ok(Leaving::NotAMember(state));
         }
         name_account(sql, person, &self.account).await?;
@@ -113,7 +113,7 @@ impl Unit for Erase {
         };
         name_account(sql, person, &self.account).await?;
         // Now, while their answers can still be taken out of the figures.
-        let was_member = depart(sql, person, Disqualified::Erased, self.now).await?;
+        let was_member = depart(sql, person, Ended::Erased, self.now).await?;
         // Retention does not do this: the answer to a repeat would show whether a forgotten person was a member or never joined.
         let keys = idempotency::forget_person(sql, person, ERASED_AT_ONCE).await?;
         let deleted = anonymize(sql, person, &mailbox, &self.marks, keys < u64::from(ERASED_AT_ONCE), self.now).await?;

@@ -1,7 +1,7 @@
 //! Deletes test data: people with all their records, and records that only their time identifies. Nothing stays behind.
 
+use crate::domain::campaign::acceptance::Ended;
 use crate::domain::mail::budget::day_of;
-use crate::domain::reward::Disqualified;
 use crate::domain::time::Timestamp;
 use crate::membership::count::{count_member, people_of};
 use crate::partners::idempotency;
@@ -74,7 +74,7 @@ impl ForgetTestData {
             return Ok(0);
         }
         // Now, while their answers can still be taken out of the figures.
-        let was_member = depart(sql, id, Disqualified::Erased, self.now).await?;
+        let was_member = depart(sql, id, Ended::Erased, self.now).await?;
         // The simulator's addresses can have any number of keys, and deleting the person would change them all at once.
         let keys = idempotency::forget_person(sql, id, DELETE_BATCH).await?;
         if keys == u64::from(DELETE_BATCH) || !delete_activity(sql, id).await?.is_whole {

@@ -2,10 +2,11 @@
 
 use crate::campaigns::qualify::takes_part;
 use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::acceptance::Ended;
+use crate::domain::reward::GroupState;
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::report::{CampaignRewards, OnTheWay};
 use crate::domain::reward::review::{MOST_STEPS, ReviewedMember, ReviewedPerson, ReviewedReferrer};
-use crate::domain::reward::{Disqualified, GroupState};
 use crate::domain::time::Timestamp;
 use crate::mail::sources::source_name;
 use crate::membership::records::joined_by;
@@ -178,7 +179,7 @@ fn person(row: &Row<'_>) -> Result<ReviewedPerson, Failure> {
 
 fn member(row: &Row<'_>) -> Result<ReviewedMember, Failure> {
     let ended = match row.get::<Option<Timestamp>>("ended_on")? {
-        Some(on) => Some((on, row.parsed("ended_why", Disqualified::from_name)?)),
+        Some(on) => Some((on, row.parsed("ended_why", Ended::from_name)?)),
         None => None,
     };
     Ok(ReviewedMember {

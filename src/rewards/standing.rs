@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::campaigns::qualify::takes_part;
 use crate::campaigns::records::{terms, terms_columns};
+use crate::domain::campaign::acceptance::Ended;
 use crate::domain::person::{AccountId, Waiver};
+use crate::domain::reward::RewardAccount;
 use crate::domain::reward::ledger::{
     CampaignStanding, CountedEntry, LedgerEntry, LedgerKind, PayoutEntry, RewardHistory, RewardStanding,
 };
 use crate::domain::reward::payout::PayoutState;
-use crate::domain::reward::{Disqualified, RewardAccount};
 use crate::domain::time::Timestamp;
 use crate::rewards::ledger::{balance, book, note_change};
 use crate::rewards::payout::paid_of;
@@ -177,7 +178,7 @@ impl Unit for FindRewardHistory {
                 counted_at: row.get("qualified_at")?,
                 voided_at: row.get("voided_at")?,
                 ended_on: row.get("ended_on")?,
-                ended_why: row.get::<Option<&str>>("ended_why")?.and_then(Disqualified::from_name),
+                ended_why: row.get::<Option<&str>>("ended_why")?.and_then(Ended::from_name),
             })
         };
         history.counted_in = sql.rows(counted, values![self.0, MOST_LINES], read).await?;

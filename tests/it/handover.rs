@@ -208,12 +208,22 @@ async fn addresses_go_only_where_members_agreed_to_that() {
     assert!(one.contains(&format!("{},accepted,m1@example.com,CA", reference_of(&server, 1))), "{one}");
     // Whoever is erased is a reference without a person.
     let third = reference_of(&server, 3);
+    let days = |days: i64| Clock::start().now().time.minus(Duration::from_secs(86_400 * days.unsigned_abs()));
+    server.execute(&format!("UPDATE acceptances SET made_at = {0}, accepted_at = {0}", days(10).as_millis()));
     people[2].act("/me/erase", &[]).await;
     done(&server, &["campaigns", "handover", CAMPAIGN, "two.csv"]);
     let two = file(&server, "two.csv");
     assert!(two.contains(&format!("{third},withdrawn")) && !two.contains('@'), "{two}");
     done(&server, &["campaigns", "handover", CAMPAIGN, "again.csv", "--batch", "1"]);
     assert!(!file(&server, "again.csv").contains("m3@"));
+    // What the supplier says of a day before the erasure is taken.
+    let date = &days(5).to_string()[..10];
+    write(&server, "answer.csv", &format!("reference,status,date\n{third},switched,{date}\n"));
+    assert!(done(&server, &["campaigns", "handover", "settle", "answer.csv"]).contains("Recorded: 1 line."));
+    assert_eq!(
+        server.rows(&format!("SELECT ended_why FROM acceptances WHERE reference = '{}'", third.to_lowercase())),
+        [["erased"]]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -236,6 +246,9 @@ async fn an_offer_is_withdrawn_with_its_reason_and_improved() {
     done(&server, &["campaigns", "bid", CAMPAIGN, "cheaper.toml"]);
     let improved = done(&server, &["campaigns", "offer", CAMPAIGN, "--bid", "2", "offer.toml"]);
     assert!(improved.contains("acceptances stand"), "{improved}");
+    // Whoever was not mailed about the first is mailed about this one.
+    let goes_on = "SELECT count(*) FROM campaign_mailings WHERE kind = 'campaign_offer' AND finished_at IS NULL";
+    assert_eq!(server.number(goes_on), 1);
     wait_for!(async || said(&mut ana, &path).await.contains("$47")).await;
     assert!(said(&mut ana, &path).await.contains(&first));
 
@@ -269,4 +282,6 @@ async fn an_offer_is_withdrawn_with_its_reason_and_improved() {
     done(&server, &["campaigns", "handover", CAMPAIGN, "three.csv"]);
     let three = file(&server, "three.csv");
     assert!(three.lines().count() == 2 && !three.contains(&first), "{three}");
+    let part = said(&mut ana, &path).await;
+    assert!(part.contains("You accepted the offer.") && !part.contains("and with it your acceptance"), "{part}");
 }

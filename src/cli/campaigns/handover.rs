@@ -28,10 +28,10 @@ pub(super) fn write(task: &HandOver, slug: &CampaignSlug) -> anyhow::Result<()> 
     let (unfinished, mut file) =
         UnfinishedFile::beside(path, &task.store.data, "handover").with_context(|| cannot_write(path))?;
     let now = Clock::start().now().time;
-    let (lines, lacks) = with_live_records(&task.store, async |operator| {
+    let (lines, written) = with_live_records(&task.store, async |operator| {
         find(&operator, slug, now).await?;
         let Some((batch, is_again)) = choose(&operator, slug, task.batch, now).await? else {
-            return Ok((vec![nothing_new(&operator, slug).await?], Vec::new()));
+            return Ok((vec![nothing_new(&operator, slug).await?], WrittenHandover::default()));
         };
         let campaigns = operator.campaigns();
         campaigns.close_handover(&batch, now).await?;
@@ -44,13 +44,13 @@ pub(super) fn write(task: &HandOver, slug: &CampaignSlug) -> anyhow::Result<()> 
         let what = format!("{slug}, batch {}: {}", batch.number, written.words());
         operator.audited(act("campaigns handover", what, now)).campaigns().note_handover(&batch, now).await?;
         let supplier = supplier_of(&operator, slug, now).await?;
-        Ok((report(&path.display().to_string(), &batch, is_again, &written, &supplier), written.lacks()))
+        Ok((report(&path.display().to_string(), &batch, is_again, &written, &supplier), written))
     })?;
     print_lines(&lines)?;
-    for lack in &lacks {
-        print_aside(lack);
+    for lack in written.lacks() {
+        print_aside(&lack);
     }
-    if lacks.iter().any(|lack| lack.contains("formula")) {
+    if !written.withheld.is_empty() {
         print_aside("`unionhall members find REFERENCE` shows the address.");
     }
     Ok(())
@@ -116,16 +116,16 @@ fn report(path: &str, batch: &HandoverBatch, is_again: bool, written: &WrittenHa
 pub(super) fn settle(task: &SettleOrdersArgs) -> anyhow::Result<()> {
     let (text, name) = read_text(&task.file, LARGEST_ANSWER_KIB)?;
     let refused = |wrong: &[(usize, String)]| mistakes(name, &numbered(wrong)).context("nothing was recorded");
-    let mut answer = SupplierAnswer::read(&text);
+    let answer = SupplierAnswer::read(&text);
     let now = Clock::start().now().time;
     let settled = with_live_records(&task.store, async |operator| {
-        operator.campaigns().check_orders(&mut answer, now).await?;
-        if !answer.mistakes.is_empty() {
-            return Err(refused(&answer.mistakes));
+        let orders = operator.campaigns().check_orders(answer, now).await?;
+        if !orders.mistakes.is_empty() {
+            return Err(refused(&orders.mistakes));
         }
-        let what = counted(answer.lines.len() as u64, "line");
+        let what = counted(orders.lines, "line");
         let act = act("campaigns handover settle", what, now);
-        Ok(operator.audited(act).campaigns().settle_orders(&answer, now).await?)
+        Ok(operator.audited(act).campaigns().settle_orders(&orders, now).await?)
     })?;
     print_lines(&settled.words())
 }

@@ -21,7 +21,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Why an acceptance is none any more.
+    /// Why somebody no longer takes part in a deal, nor counts in it for their referrer.
     pub enum Ended {
         /// They withdrew.
         Passed = "passed",
@@ -31,6 +31,10 @@ named_enum! {
         Erased = "erased",
         /// The offer was withdrawn, or another took its place that is worse in something.
         Offer = "offer",
+        /// The supplier turned down their order: the acceptance stands, and counts for nobody.
+        Rejected = "rejected",
+        /// So it does where they took it back.
+        Cancelled = "cancelled",
     }
 }
 

@@ -16,9 +16,6 @@ pub struct HandoverBatch {
     pub campaign: CampaignSlug,
     /// From 1, in its campaign.
     pub number: u32,
-    pub created_at: Timestamp,
-    /// From when on nobody is taken out of it.
-    pub closed_at: Option<Timestamp>,
     pub is_written: bool,
     pub gives_addresses: bool,
 }
@@ -97,8 +94,8 @@ impl SupplierAnswer {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderCounts {
-    /// Acceptances that a file told the supplier of, and that stand.
-    pub handed_over: u64,
+    /// Acceptances that stand.
+    pub accepting: u64,
     /// Those that no file has yet.
     pub waiting: u64,
     /// Ended since they were handed over, and no file says so yet.
@@ -118,7 +115,7 @@ impl OrderCounts {
     /// What there is to know, each with its name.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let all = [
-            ("Handed over", self.handed_over),
+            ("Accepting", self.accepting),
             ("Not handed over yet", self.waiting),
             ("Withdrawn since, and not told yet", self.to_withdraw),
             ("Ordered, says the supplier", self.ordered),
@@ -182,8 +179,6 @@ mod tests {
             id: 1,
             campaign: "internet-2027".parse().unwrap(),
             number: 1,
-            created_at: Timestamp::from_millis(0),
-            closed_at: None,
             is_written: false,
             gives_addresses,
         };

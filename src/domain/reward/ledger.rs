@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::super::campaign::CampaignSlug;
 use super::super::json::named_enum;
 use super::super::time::Timestamp;
-use super::Disqualified;
+use crate::domain::campaign::acceptance::Ended;
 use super::payout::PayoutState;
 
 named_enum! {
@@ -75,7 +75,7 @@ pub struct CountedEntry {
     /// The day on which they ceased to count after their group was paid, or while it was.
     pub ended_on: Option<Timestamp>,
     /// Why: `passed`, `left`, `erased`, `offer` (it ended), `rejected` or `cancelled` (their order).
-    pub ended_why: Option<Disqualified>,
+    pub ended_why: Option<Ended>,
 }
 
 /// What a person earned by those whom they referred.

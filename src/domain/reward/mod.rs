@@ -9,6 +9,7 @@ pub mod settlement;
 use serde::Serialize;
 
 use super::campaign::CampaignState;
+use super::campaign::acceptance::OrderStatus;
 use super::catalog::{CountsOn, ReferralTerms};
 use super::json::named_enum;
 use super::person::{AccountId, PersonState};
@@ -31,31 +32,6 @@ named_enum! {
     }
 }
 
-named_enum! {
-    /// What a supplier says of an order.
-    pub enum AcceptanceStatus {
-        Ordered = "ordered",
-        Switched = "switched",
-        Rejected = "rejected",
-        Cancelled = "cancelled",
-    }
-}
-
-named_enum! {
-    /// Why somebody who counted for their referrer does no longer.
-    pub enum Disqualified {
-        Passed = "passed",
-        Left = "left",
-        Erased = "erased",
-        /// The offer that they accepted ended.
-        Offer = "offer",
-        /// The supplier rejected their order.
-        Rejected = "rejected",
-        /// They cancelled their order.
-        Cancelled = "cancelled",
-    }
-}
-
 /// A member's part in a campaign and their referrer's membership: what decides whether the one counts for the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Referred {
@@ -66,7 +42,7 @@ pub struct Referred {
     pub hold_days: u32,
     pub counts_on: CountsOn,
     /// What the supplier said last, and of when it says so if the hold begins by that.
-    pub status: Option<AcceptanceStatus>,
+    pub status: Option<OrderStatus>,
     pub hold_from: Option<Timestamp>,
     /// When the campaign was closed or cancelled.
     pub closed_at: Option<Timestamp>,
@@ -102,10 +78,8 @@ impl Referred {
     /// Whether what the supplier says lets them count.
     fn may_count(&self) -> bool {
         match self.counts_on {
-            CountsOn::Switched => self.status == Some(AcceptanceStatus::Switched),
-            CountsOn::Accepted => {
-                !matches!(self.status, Some(AcceptanceStatus::Rejected | AcceptanceStatus::Cancelled))
-            }
+            CountsOn::Switched => self.status == Some(OrderStatus::Switched),
+            CountsOn::Accepted => !matches!(self.status, Some(OrderStatus::Rejected | OrderStatus::Cancelled)),
         }
     }
 
@@ -220,15 +194,15 @@ mod tests {
             let hold_from = Some(at(day));
             Referred { counts_on: CountsOn::Switched, status, hold_from, ..REFERRED }.qualified_at(at(60))
         };
-        let all = AcceptanceStatus::ALL.map(Some).into_iter().chain([None]);
+        let all = OrderStatus::ALL.map(Some).into_iter().chain([None]);
         let counting: Vec<_> = all.clone().filter(|status| switched(*status, 20).is_some()).collect();
-        assert_eq!(counting, [Some(AcceptanceStatus::Switched)]);
-        let days = [20, 3, 31].map(|day| switched(Some(AcceptanceStatus::Switched), day));
+        assert_eq!(counting, [Some(OrderStatus::Switched)]);
+        let days = [20, 3, 31].map(|day| switched(Some(OrderStatus::Switched), day));
         assert_eq!(days, [Some(at(50)), Some(at(40)), None], "by their date, never before it became active");
         // Where accepting counts, a supplier can only end it, and its date moves nothing.
         let accepted = |status| Referred { status, hold_from: Some(at(20)), ..REFERRED }.qualified_at(at(60));
         let counting: Vec<_> = all.filter(|status| accepted(*status) == Some(at(40))).collect();
-        assert_eq!(counting, [Some(AcceptanceStatus::Ordered), Some(AcceptanceStatus::Switched), None]);
+        assert_eq!(counting, [Some(OrderStatus::Ordered), Some(OrderStatus::Switched), None]);
     }
 
     #[test]

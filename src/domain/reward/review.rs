@@ -7,7 +7,7 @@ use super::super::campaign::CampaignSlug;
 use super::super::email::EmailAddress;
 use super::super::email::disposable::DisposableDomains;
 use super::super::time::Timestamp;
-use super::Disqualified;
+use crate::domain::campaign::acceptance::Ended;
 
 /// So many who joined within [`BURST_WITHIN`] are a burst.
 pub const BURST: usize = 3;
@@ -62,7 +62,7 @@ pub struct ReviewedMember {
     /// When they accepted the offer.
     pub accepted_at: Option<Timestamp>,
     /// The day on which they ceased to count, and why.
-    pub ended: Option<(Timestamp, Disqualified)>,
+    pub ended: Option<(Timestamp, Ended)>,
     pub campaign: CampaignSlug,
     pub group: i64,
     /// The batch that its payout is in.

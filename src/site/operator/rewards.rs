@@ -236,17 +236,7 @@ pub(super) fn csv_file(found: &OperatorVisit<'_>, name: &str, file: Vec<u8>) -> 
 pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (found, fields) = OperatorVisit::take_with_file(visit, request, HERE).await?;
     let now = visit.now.time;
-    let pasted = field(&fields, "answer").filter(|text| !text.trim().is_empty());
-    let text = match (field(&fields, "file"), pasted) {
-        (Some(text), None) | (None, Some(text)) => text,
-        (Some(_), Some(_)) => {
-            return Ok(found.refuse("A file was chosen, and an answer pasted. Send one of them."));
-        }
-        (None, None) => {
-            return Ok(found
-                .refuse("Choose the provider's file, or paste what is in it: the file is empty, or there is none."));
-        }
-    };
+    let text = found.file_or_pasted(&fields, "the provider's file")?;
     let is_earlier = field_is(&fields, "paid-earlier", "yes");
     let answer = read_answer(&text);
     if answer.lines.is_empty() {

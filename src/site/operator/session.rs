@@ -158,11 +158,21 @@ impl<'a> OperatorVisit<'a> {
         request: Request<SentBody<'_>>,
         section: OperatorSection,
     ) -> PageResult<(Self, Vec<u8>)> {
+        let (found, _, body) = Self::sender(visit, request, section).await?;
+        let fields = body.read(FORM_BYTES).await?.to_vec();
+        found.require_token(fields)
+    }
+
+    /// Who sent a form, from our own page, before anything of it is read.
+    async fn sender<B>(
+        visit: Visit<'a>,
+        request: Request<B>,
+        section: OperatorSection,
+    ) -> PageResult<(Self, Parts, B)> {
         let (head, body) = request.into_parts();
         require_own(visit, &head)?;
         let found = Self::look(visit, &head.uri, &head.headers, section).await?;
-        let fields = body.read(FORM_BYTES).await?.to_vec();
-        found.require_token(fields)
+        Ok((found, head, body))
     }
 
     /// The same of a form that may hold a file of up to [`LARGEST_FILE`], whose text is a field like the others. Its route takes a file.
@@ -173,9 +183,7 @@ impl<'a> OperatorVisit<'a> {
         request: Request<SentBody<'_>>,
         section: OperatorSection,
     ) -> PageResult<(Self, Vec<u8>)> {
-        let (head, body) = request.into_parts();
-        require_own(visit, &head)?;
-        let found = Self::look(visit, &head.uri, &head.headers, section).await?;
+        let (found, head, body) = Self::sender(visit, request, section).await?;
         let sent = match body.read(FILE_FORM_BYTES).await {
             Err(HttpError::TooLarge) => return Err(found.refuse(TOO_LARGE).into()),
             sent => sent?,
@@ -187,6 +195,19 @@ impl<'a> OperatorVisit<'a> {
         };
         let fields = fields.map_err(|why| found.refuse(&why))?;
         found.require_token(fields)
+    }
+
+    /// The text of a file that was chosen, or what was pasted of it instead; `whose` it is.
+    pub(in crate::site) fn file_or_pasted(&self, fields: &[u8], whose: &str) -> PageResult<String> {
+        let pasted = field(fields, "answer").filter(|text| !text.trim().is_empty());
+        let why = match (field(fields, "file"), pasted) {
+            (Some(text), None) | (None, Some(text)) => return Ok(text),
+            (Some(_), Some(_)) => "A file was chosen, and an answer pasted. Send one of them.".to_owned(),
+            (None, None) => {
+                format!("Choose {whose}, or paste what is in it: the file is empty, or there is none.")
+            }
+        };
+        Err(self.refuse(&why).into())
     }
 
     fn require_token(self, fields: Vec<u8>) -> PageResult<(Self, Vec<u8>)> {

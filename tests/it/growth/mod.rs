@@ -27,7 +27,7 @@ const MORE: &[(&str, &str, u64)] = &[
     ("FROM outbox o ORDER BY o.id LIMIT", "`mail list` shows 10,000", 4),
     ("SELECT state, count(*) AS members FROM", "10,000 members of a campaign are counted", 6),
     ("FROM (SELECT status FROM acceptances", "10,000 orders of a campaign are counted", 4),
-    ("AS standing, count(batch_id) AS handed_over", "10,000 acceptances of a campaign are counted", 6),
+    ("SELECT count(*) FROM (SELECT 1 FROM acceptances a", "10,000 acceptances of a campaign are counted", 6),
     ("(SELECT 1 FROM acceptances WHERE campaign_id", "10,000 acceptances of a campaign are counted", 4),
     ("looked_at, count(p.id) AS referred", "`rewards list` looks at 100,000 members who are on hold", 60),
     (

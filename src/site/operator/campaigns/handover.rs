@@ -1,22 +1,18 @@
 //! Handing over on the page: the file that tells the supplier who accepted, and what the supplier answers.
 
 use hyper::Request;
-use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 
 use super::{HERE, missing, slug_of};
-use crate::campaigns::handover::{FindHandover, FindOrders};
+use crate::campaigns::handover::{CountHandover, FindHandover, FindOrders};
 use crate::campaigns::records::FindCampaign;
 use crate::domain::campaign::acceptance::Handover;
 use crate::domain::campaign::handover::{HandoverBatch, OrderCounts, SupplierAnswer};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::{counted, grouped};
 use crate::http::request::body::SentBody;
-use crate::site::operator::rewards::refuse_answer;
+use crate::site::operator::rewards::{csv_file, refuse_answer};
 use crate::site::operator::session::{OperatorVisit, Question};
 use crate::site::{PageResult, Visit, field};
-
-/// Rows of a file that is handed out here; a larger one is written by the command.
-const MOST_ROWS: u64 = 20_000;
 
 /// What the page of a campaign shows of it.
 pub(super) struct ShownHandover {
@@ -61,13 +57,14 @@ pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
         }
         None => None,
     };
-    if counts.waiting + counts.to_withdraw > MOST_ROWS {
-        let why = format!(
-            "The file would have more than {} rows, the most that a page hands out. Write it on the machine: unionhall campaigns handover \
-             {slug} handover.csv",
-            grouped(MOST_ROWS)
-        );
-        return Ok(found.refuse(&why));
+    let too_large = || {
+        let most = grouped(OrderCounts::MOST.into());
+        let command = format!("unionhall campaigns handover {slug} handover.csv");
+        found.refuse(&format!("A page hands out less than {most} rows. Write the file on the machine: {command}"))
+    };
+    let is_large = |count: u64| count >= OrderCounts::MOST.into();
+    if batch.is_none() && (is_large(counts.waiting) || is_large(counts.to_withdraw)) {
+        return Ok(too_large());
     }
     let gives_addresses =
         file.campaign.offer.as_ref().is_some_and(|offer| offer.terms.handover == Some(Handover::Address));
@@ -106,6 +103,10 @@ pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
         }
     };
     let campaigns = found.operator().campaigns();
+    // Somebody may have begun a larger one with the command.
+    if is_large(found.stored(found.operator().ask(CountHandover(batch.id, OrderCounts::MOST)).await)?) {
+        return Ok(too_large());
+    }
     found.stored(campaigns.close_handover(&batch, now).await)?;
     let mut rows = Vec::new();
     let written = found.stored(campaigns.write_handover(&batch, &mut rows).await)?;
@@ -117,36 +118,20 @@ pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
         says.extend(written.lacks());
         return Ok(found.done("There is no file", &says));
     }
-    let mut answer = found.page(String::new());
-    answer.set_body(rows);
-    answer.set(CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
-    let name = HeaderValue::from_str(&format!("attachment; filename=\"{slug}-{}.csv\"", batch.number));
-    answer.set(CONTENT_DISPOSITION, name.unwrap_or(HeaderValue::from_static("attachment")));
-    Ok(answer)
+    Ok(csv_file(&found, &format!("{slug}-{}.csv", batch.number), rows))
 }
 
 /// Records what the supplier says, once it was looked through and the operator is sure.
 pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (found, fields) = OperatorVisit::take_with_file(visit, request, HERE).await?;
     let (slug, now) = (slug_of(&found)?, visit.now.time);
-    let pasted = field(&fields, "answer").filter(|text| !text.trim().is_empty());
-    let text = match (field(&fields, "file"), pasted) {
-        (Some(text), None) | (None, Some(text)) => text,
-        (Some(_), Some(_)) => {
-            return Ok(found.refuse("A file was chosen, and an answer pasted. Send one of them."));
-        }
-        (None, None) => {
-            return Ok(found
-                .refuse("Choose the supplier's file, or paste what is in it: the file is empty, or there is none."));
-        }
-    };
-    let mut answer = SupplierAnswer::read(&text);
-    found.stored(found.operator().campaigns().check_orders(&mut answer, now).await)?;
-    if !answer.mistakes.is_empty() {
-        return Ok(refuse_answer(&found, &answer.mistakes));
+    let text = found.file_or_pasted(&fields, "the supplier's file")?;
+    let orders = found.stored(found.operator().campaigns().check_orders(SupplierAnswer::read(&text), now).await)?;
+    if !orders.mistakes.is_empty() {
+        return Ok(refuse_answer(&found, &orders.mistakes));
     }
     let says = [
-        format!("The answer has {}.", counted(answer.lines.len() as u64, "line")),
+        format!("The answer has {}.", counted(orders.lines, "line")),
         "Members see on their page what their supplier says. A later date replaces an earlier one.".to_owned(),
     ];
     let action = format!("/operator/campaigns/{slug}/settle");
@@ -160,8 +145,8 @@ pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
         ..Question::default()
     };
     found.require_sure(&question, &fields)?;
-    let what = counted(answer.lines.len() as u64, "line");
+    let what = counted(orders.lines, "line");
     let campaigns = found.acting("campaigns handover settle", what).campaigns();
-    let settled = found.stored(campaigns.settle_orders(&answer, now).await)?;
+    let settled = found.stored(campaigns.settle_orders(&orders, now).await)?;
     Ok(found.done_at(&format!("/operator/campaigns/{slug}"), "Recorded", &settled.words()))
 }

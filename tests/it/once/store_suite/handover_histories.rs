@@ -271,3 +271,56 @@ pub(super) async fn the_supplier_is_told_of_who_accepts_and_of_nobody_else(fixtu
     let withdrawn = history.told.values().filter(|told| told.withdrawn_in.is_some()).count();
     assert!(accepted > 50 && withdrawn > 30, "too little happened: {accepted} and {withdrawn}");
 }
+
+/// Acceptances that take three steps to be put into a batch.
+const ACCEPTED: u32 = 450;
+
+/// So many steps of a hand-over, each in a transaction of its own; the file that comes of it, if it comes so far.
+pub(super) async fn hand_over(store: &Store, steps: usize) -> Option<String> {
+    let slug = || SLUG.parse::<CampaignSlug>().unwrap();
+    let mut left = steps;
+    let mut go_on = || left.checked_sub(1).inspect(|rest| left = *rest);
+    let id = store.run(BeginHandover { slug: slug(), who: "op".to_owned(), now: NOW }).await.unwrap()?;
+    go_on()?;
+    while !store.run(FillHandover(slug(), id, NOW)).await.unwrap() {
+        go_on()?;
+    }
+    go_on()?;
+    store.run(CloseHandover(slug(), id, NOW)).await.unwrap();
+    go_on()?;
+    let batch = store.run(FindHandover(slug(), None)).await.unwrap().unwrap();
+    let admin = CampaignAdmin::new(store.clone());
+    let mut file = Vec::new();
+    admin.write_handover(&batch, &mut file).await.unwrap().unwrap();
+    go_on()?;
+    admin.note_handover(&batch, NOW).await.unwrap();
+    Some(String::from_utf8(file).unwrap())
+}
+
+pub(super) async fn a_hand_over_that_is_killed_names_everybody_once(fixture: &Fixture) {
+    fixture.make_campaign(SLUG, "").await;
+    fixture.step(SLUG, CampaignStep::Open, NOW).await;
+    fixture.step(SLUG, CampaignStep::Offer, NOW).await;
+    let reference = |n: u32| Reference::from_random(&[&[0][..], &n.to_be_bytes(), &[0]].concat().try_into().unwrap());
+    let rows = (1..=ACCEPTED).map(|n| {
+        format!(
+            "(1, {}, '{}', '', 'code', 9, {}, {})",
+            1000 + n,
+            reference(n).as_str(),
+            NOW.as_millis(),
+            NOW.as_millis()
+        )
+    });
+    fixture.records.execute(&format!(
+        "INSERT INTO acceptances (campaign_id, person_id, reference, notice, handover, offer_number, made_at, accepted_at) VALUES {}",
+        rows.collect::<Vec<_>>().join(", ")
+    ));
+    for steps in 0..=6 {
+        fixture.kill_after("hand over", steps);
+    }
+    let file = hand_over(&fixture.store, usize::MAX).await.expect("the last one was killed before it was noted");
+    let named: BTreeSet<_> = file.lines().skip(1).collect();
+    assert_eq!((named.len(), file.lines().count()), (ACCEPTED as usize, ACCEPTED as usize + 1), "each once");
+    assert_eq!(hand_over(&fixture.store, usize::MAX).await, None, "nobody is left");
+    assert_eq!(fixture.records.number("SELECT count(*) FROM handover_batches"), 1);
+}

@@ -160,6 +160,7 @@ suite! {
     a_batch_without_a_file_pays_nobody
     rewards_follow_a_naive_oracle
     the_supplier_is_told_of_who_accepts_and_of_nobody_else
+    a_hand_over_that_is_killed_names_everybody_once
     a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing
     what_fails_after_its_group_was_reversed_is_paid
     whoever_passes_before_the_file_earns_nobody_anything

@@ -44,6 +44,10 @@ fn the_process_that_is_killed() {
                 store.run(EndNoted(NOW)).await.unwrap();
             }
         } else if what == "make" {
+            if what == "hand over" {
+                hand_over(&store, steps).await;
+                Command::new("kill").args(["-KILL", &std::process::id().to_string()]).status().unwrap();
+            }
             let batch = store.run(BeginBatch { who: "op".to_owned(), now: NOW }).await.unwrap();
             for _ in 0..steps {
                 store.run(FillBatch { batch: batch.unwrap(), who: "op".to_owned(), now: NOW }).await.unwrap();
@@ -61,7 +65,7 @@ fn the_process_that_is_killed() {
 
 impl Fixture {
     /// A process does so many steps of a task and is killed.
-    fn kill_after(&self, what: &str, steps: usize) {
+    pub(super) fn kill_after(&self, what: &str, steps: usize) {
         let place = match &self.records {
             Records::Sqlite { data } => data.to_str().unwrap().to_owned(),
             Records::Postgres { store, .. } => store.clone(),

@@ -4,9 +4,10 @@ use super::campaigns::{BID, TERMS, bidding, publication, slug};
 use super::reward_histories::supplier_says;
 use super::*;
 use unionhall::domain::campaign::CampaignState;
+use unionhall::domain::campaign::acceptance::Ended;
+use unionhall::domain::reward::GroupState;
 use unionhall::domain::reward::ledger::RewardStanding;
 use unionhall::domain::reward::payout::PayoutState;
-use unionhall::domain::reward::{Disqualified, GroupState};
 use unionhall::rewards::payout::{CloseBatch, FindNextBatch, ListPayoutsOut};
 use unionhall::rewards::report::ListReviewedReferrers;
 use unionhall::rewards::standing::FindRewardHistory;
@@ -283,7 +284,7 @@ pub(super) async fn no_file_is_written_while_somebody_waits_to_be_taken_out(fixt
     let day = paying().start_of_day();
     assert_eq!(
         (ended[0].person.email.as_deref(), ended[0].ended, ended[0].batch),
-        (Some("friend3@example.com"), Some((day, Disqualified::Left)), Some(batch))
+        (Some("friend3@example.com"), Some((day, Ended::Left)), Some(batch))
     );
     let payouts = admin.ask(ListPayouts(batch, 0)).await.unwrap().payouts;
     admin.note_written(batch, paying()).await.unwrap();
