@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::super::campaign::CampaignSlug;
 use super::super::json::named_enum;
 use super::super::time::Timestamp;
-use crate::domain::campaign::acceptance::Ended;
 use super::payout::PayoutState;
+use crate::domain::campaign::acceptance::Ended;
 
 named_enum! {
     pub enum LedgerKind {
