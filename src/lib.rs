@@ -42,6 +42,7 @@ mod certificates;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod demonstration;
 pub mod documents;
 pub mod domain;
 pub mod error;

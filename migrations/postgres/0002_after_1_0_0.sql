@@ -178,3 +178,6 @@ ALTER TABLE outbox ADD CONSTRAINT outbox_kind_check
 CREATE INDEX outbox_receipts ON outbox (send_after) WHERE kind = 'receipt';
 -- That the offer was withdrawn, until another is published (JSON: by whom, when, and why in each language).
 ALTER TABLE campaigns ADD COLUMN withdrawn TEXT COLLATE "C";
+-- Of a demonstration: how far its clock is ahead, and how far it is asked to be, in milliseconds. NULL: this is none.
+ALTER TABLE installation ADD COLUMN demonstration_ahead BIGINT;
+ALTER TABLE installation ADD COLUMN demonstration_until BIGINT;

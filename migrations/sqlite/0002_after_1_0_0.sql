@@ -209,3 +209,6 @@ CREATE INDEX outbox_failed ON outbox (send_after)
 CREATE INDEX outbox_receipts ON outbox (send_after) WHERE kind = 'receipt';
 -- That the offer was withdrawn, until another is published (JSON: by whom, when, and why in each language).
 ALTER TABLE campaigns ADD COLUMN withdrawn TEXT;
+-- Of a demonstration: how far its clock is ahead, and how far it is asked to be, in milliseconds. NULL: this is none.
+ALTER TABLE installation ADD COLUMN demonstration_ahead INTEGER;
+ALTER TABLE installation ADD COLUMN demonstration_until INTEGER;

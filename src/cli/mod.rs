@@ -5,6 +5,7 @@ mod backup;
 mod campaigns;
 mod catalog;
 mod command_line;
+mod demo;
 mod doctor;
 mod files;
 mod findings;
@@ -70,6 +71,12 @@ struct CommandLine {
 enum Command {
     /// Run the service until it is told to stop (SIGTERM or Ctrl-C).
     Serve(Box<ServeSettings>),
+    /// Show the service at work in a minute: a union with invented people, bids, deals and rewards, and a calendar that can be moved.
+    ///
+    /// It is the real service on this machine alone, in a folder of its own. It prints links to click and lines to paste. No mail is
+    /// sent, no setting is read from variables, and nothing is ever sent to another machine. On every page is a strip to let a day or a
+    /// month pass; `demo advance 30d` does the same. Ctrl-C ends it.
+    Demo(demo::DemoSettings),
     /// Check what keeps the service from working well, and say how to fix it; changes no setting and no record.
     ///
     /// Give it the settings of `serve` and run it as the user that the service runs as; the service may be running. Each check
@@ -232,8 +239,13 @@ pub fn main() -> ExitCode {
         Ok(line) => line,
         Err(refused) => return refused,
     };
+    if let Err(error) = demo::read_calendar(&matches) {
+        print_aside(&format!("unionhall: {error:#}{}", remedy::end(&*error)));
+        return ExitCode::FAILURE;
+    }
     let done = match line.command {
         Command::Serve(settings) => serve::run(&settings, doctor::of_this_machine),
+        Command::Demo(settings) => demo::run(&settings, doctor::of_this_machine),
         Command::Doctor(settings) => doctor::run(&settings),
         Command::Settings(task) => settings::run(&task, &matches),
         Command::Keys(command) => keys::run(command),

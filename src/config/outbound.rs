@@ -22,12 +22,17 @@ pub struct OutboundSettings {
         value_parser = parse_network
     )]
     pub outbound_allow: Vec<IpNet>,
+
+    /// Whether they reach this machine and nothing else.
+    #[arg(skip)]
+    pub only_this_machine: bool,
 }
 
 impl OutboundSettings {
     /// The client of a service that is reached at `base_url`; where that is a loopback address, loopback endpoints will do.
     pub fn client(&self, base_url: &str) -> GuardedClient {
-        GuardedClient::of_service_at(base_url, self.outbound_allow.clone())
+        let client = GuardedClient::of_service_at(base_url, self.outbound_allow.clone());
+        if self.only_this_machine { client.only_to_this_machine() } else { client }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
 use crate::domain::union::notice::Notices;
 use crate::domain::union::service::ServiceFacts;
-use crate::domain::union::{Sender, Union};
+use crate::domain::union::{Sender, Standing, Union};
 use crate::site::branding::Branding;
 
 /// What a union is called that was given no name.
@@ -107,6 +107,10 @@ pub struct UnionSettings {
         help_heading = "Rate limits"
     )]
     pub key_per_minute: u32,
+
+    /// Whether everybody in it is invented.
+    #[arg(skip)]
+    pub is_demonstration: bool,
 }
 
 /// The union's postal address. A command that mails people asks for it too.
@@ -204,6 +208,11 @@ impl UnionSettings {
         let join_site = self.join_site.clone().unwrap_or_else(|| base_url.clone());
         Ok(Union {
             name: self.name.clone(),
+            standing: match (self.is_demonstration, &self.figures.catalog) {
+                (true, _) => Standing::Demonstration,
+                (false, None) => Standing::Sample,
+                (false, Some(_)) => Standing::Real,
+            },
             sender: self.sender(&join_site)?,
             notices: Notices::of(&self.name, &join_site),
             colors: theme::read(self.theme.as_deref())?.colors,

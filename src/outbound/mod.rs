@@ -87,6 +87,8 @@ pub enum OutboundRefusal {
     NotPublic(String),
     #[error("{0} leads to this machine; if that is meant, name its address in UNIONHALL_OUTBOUND_ALLOW")]
     ThisMachine(String),
+    #[error("{0} is not on this machine, and nothing is sent anywhere else from here: write http://127.0.0.1:PORT/")]
+    Elsewhere(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -120,6 +122,7 @@ pub struct OutboundAnswer {
 pub struct GuardedClient {
     allow: Vec<IpNet>,
     development: bool,
+    only_this_machine: bool,
     resolver: Arc<dyn Resolver>,
     lookups: Lookups,
     timeout: Duration,
@@ -135,6 +138,7 @@ impl GuardedClient {
         Self {
             allow,
             development,
+            only_this_machine: false,
             resolver: Arc::new(SystemResolver),
             lookups: Lookups::new(),
             timeout: OUTBOUND_TIMEOUT,
@@ -147,6 +151,12 @@ impl GuardedClient {
     pub fn of_service_at(base_url: &str, allow: Vec<IpNet>) -> Self {
         let host = base_url.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
         Self::new(allow, is_loopback(host))
+    }
+
+    /// The same, for endpoints that name this machine and no others: not even a name is looked up.
+    #[must_use]
+    pub fn only_to_this_machine(self) -> Self {
+        Self { only_this_machine: true, ..self }
     }
 
     #[must_use]
@@ -179,6 +189,9 @@ impl GuardedClient {
     /// The same, and until when an answer is waited for.
     async fn find(&self, caller: &str, url: &EndpointUrl) -> Result<(Vec<SocketAddr>, Instant), OutboundRefusal> {
         let here = self.is_local(url);
+        if self.only_this_machine && !url.is_loopback() {
+            return Err(OutboundRefusal::Elsewhere(url.authority().to_owned()));
+        }
         if !url.is_https() && !here {
             return Err(OutboundRefusal::NotEncrypted);
         }

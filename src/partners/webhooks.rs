@@ -207,6 +207,7 @@ pub(super) fn refused(refusal: &OutboundRefusal) -> String {
             "write https://; http:// is only for localhost, while the service itself runs there".to_owned()
         }
         OutboundRefusal::LookupLate(_) | OutboundRefusal::LookupBusy(_) => format!("{refusal}; try again"),
+        OutboundRefusal::Elsewhere(_) => refusal.to_string(),
         OutboundRefusal::NotFound(host)
         | OutboundRefusal::NoAddress(host)
         | OutboundRefusal::TooManyAddresses(host)

@@ -56,7 +56,7 @@ pub async fn run(
     clock: Clock,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut watch = ClockWatch::new(clock.now());
+    let mut watch = ClockWatch::new(clock.of_machine());
     let mut walk = Walk::new(&secret, times);
     // Mail may be waiting for a time that a wrong clock wrote before this start.
     let mut heal = true;
@@ -64,7 +64,7 @@ pub async fn run(
     let mut test_data = (mode == Mode::Test).then(TestDataWalk::default);
     while !*stop.borrow() {
         let now = clock.now();
-        if let Some(jump) = watch.look(now) {
+        if let Some(jump) = watch.look(clock.of_machine()) {
             let minutes = jump.as_secs() / 60;
             log.problem(
                 None,

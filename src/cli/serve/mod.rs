@@ -8,7 +8,9 @@ mod process;
 mod sandbox;
 mod warnings;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -21,16 +23,17 @@ use tokio::task::JoinHandle;
 use self::greeting::Greeter;
 use self::limits::make_limiter;
 use self::mail::Post;
-use self::operator_page::LookAtMachine;
+pub(super) use self::operator_page::LookAtMachine;
 use self::sandbox::{SandboxRuntime, SharedParts};
 use super::secret::watch::SecretWatch;
 use super::secret::{self, Claimed};
-use super::{AlreadyPrinted, block_on, open_store, print_aside};
+use super::{AlreadyPrinted, block_on, demo, open_store, print_aside, print_line};
 use crate::app::{App, Parts};
 use crate::cli::files::is_there;
 use crate::cli::remedy;
 use crate::clock::Clock;
 use crate::config::{Keyring, LimitsAddress, MailTransport, Records, ServeSettings, StoreSettings};
+use crate::demonstration::FindDemonstration;
 use crate::domain::api_key::Mode;
 use crate::domain::campaign::mailing::MailingPace;
 use crate::domain::email::disposable::DisposableDomains;
@@ -71,11 +74,39 @@ const LAST_COUNTS_TIMEOUT: Duration = Duration::from_millis(200);
 const LAST_THREADS_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) fn run(settings: &ServeSettings, look: LookAtMachine) -> anyhow::Result<()> {
+    demo::refuse(&settings.store)?;
+    run_beside(settings, look, None, Box::pin(std::future::pending()))
+}
+
+/// What else the process does until it ends.
+pub(super) type Beside<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Infallible>> + 'a>>;
+
+/// Serves a demonstration: `text` is what it says once it is ready.
+pub(super) fn run_demonstration(
+    settings: &ServeSettings,
+    look: LookAtMachine,
+    text: String,
+    beside: Beside<'_>,
+) -> anyhow::Result<()> {
+    run_beside(settings, look, Some(text), beside)
+}
+
+fn run_beside(
+    settings: &ServeSettings,
+    look: LookAtMachine,
+    text: Option<String>,
+    beside: Beside<'_>,
+) -> anyhow::Result<()> {
     let clock = Clock::start();
     let log = process::start_log(settings, clock)?;
     process::report_panics(&log);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = block_on(&runtime, serve(settings, look, clock, &log));
+    let done = block_on(&runtime, async {
+        tokio::select! {
+            done = serve(settings, look, text, clock, &log) => done,
+            failed = beside => failed.map(|never| match never {}),
+        }
+    });
     log.close();
     // A name that is being looked up for a webhook holds a thread for as long as its name servers are silent.
     runtime.shutdown_timeout(LAST_THREADS_TIMEOUT);
@@ -90,7 +121,13 @@ pub(super) fn run(settings: &ServeSettings, look: LookAtMachine) -> anyhow::Resu
     }
 }
 
-async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log: &Log) -> anyhow::Result<()> {
+async fn serve(
+    settings: &ServeSettings,
+    look: LookAtMachine,
+    text: Option<String>,
+    clock: Clock,
+    log: &Log,
+) -> anyhow::Result<()> {
     let checked = Checked::read(settings)?;
     let listeners = Listeners::open(settings, checked.tls.is_some())?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(listeners.listening, listeners.scheme))?);
@@ -99,6 +136,9 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
         require_records(&settings.store).await?;
     }
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
+    if store.run(FindDemonstration).await?.is_some() != settings.union.is_demonstration {
+        bail!("these records are a demonstration's, which only `unionhall demo` serves: nobody in them is real");
+    }
     let operator = Operator::new(store.clone(), Mode::Live);
     let Claimed { secret, ring, origin } = secret::claim(&settings.store, checked.secret, &operator).await?;
     let facts = ServiceFacts::of(&union);
@@ -212,14 +252,17 @@ async fn serve(settings: &ServeSettings, look: LookAtMachine, clock: Clock, log:
         failed: reload_failed,
         log: log.clone(),
     })?;
-    greeting::greet(
-        &Greeter::new(settings, log, clock),
-        settings,
-        &checked.mail,
-        &format!("{}://{}", listeners.scheme, listeners.listening),
-        &mailbox_key,
-        origin,
-    )?;
+    match text {
+        Some(text) => print_line(text.trim_end())?,
+        None => greeting::greet(
+            &Greeter::new(settings, log, clock),
+            settings,
+            &checked.mail,
+            &format!("{}://{}", listeners.scheme, listeners.listening),
+            &mailbox_key,
+            origin,
+        )?,
+    }
     process::notify_ready(log);
     // After what may refuse to start, and after the version: whoever is refused reads why, and nothing else.
     warnings::tell(settings, &checked.mail, &union, log);

@@ -14,6 +14,7 @@ use super::catalog::Catalog;
 #[derive(Clone)]
 pub struct Union {
     pub name: String,
+    pub standing: Standing,
     /// Where this API is reached, without a slash at the end.
     pub base_url: String,
     /// Where people join, without a slash at the end.
@@ -35,6 +36,16 @@ pub struct Union {
     pub public_per_minute: u32,
     /// Agent actions a minute for keys without a figure of their own.
     pub key_per_minute: u32,
+}
+
+/// Whether somebody can really join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Real,
+    /// It has no catalog of its own: its figures and texts are samples.
+    Sample,
+    /// Everybody in it is invented.
+    Demonstration,
 }
 
 /// Whom mail comes from, as an inbox shows it: `Consumer Union <hello@union.example>`.

@@ -1,0 +1,251 @@
+//! `unionhall demo`: the service at work on a union whose people are invented, with a calendar that can be moved.
+
+mod folder;
+mod history;
+mod parts;
+mod printed;
+mod receiver;
+mod time;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
+
+use self::folder::DemoFolder;
+use self::parts::ServiceParts;
+use self::printed::Told;
+use self::receiver::Receiver;
+use super::serve::{self, LookAtMachine};
+use super::{AlreadyPrinted, ask, block_on, change, one_thread, open_store, print_aside, print_line};
+use crate::clock::{self, Clock};
+use crate::config::{Records, ServeSettings, StoreSettings, listen_address};
+use crate::demonstration::{AskForTime, FindDemonstration, MarkDemonstration};
+use crate::domain::time::parse_span;
+use crate::log::{Format, Level, Log};
+use crate::mail::mailbox::MailboxFolder;
+use crate::store::WRITE_BATCH;
+use crate::store::migration::Prepare;
+
+/// Where it listens if that is free and nothing else was said.
+const USUAL_PORT: u16 = 8080;
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct DemoSettings {
+    #[command(subcommand)]
+    command: Option<DemoCommand>,
+
+    /// The address to listen on, of this machine alone: 9000 or localhost:9000 [default: 127.0.0.1:8080, or any free port].
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen_address)]
+    listen: Option<SocketAddr>,
+
+    /// A folder to keep the demonstration in, to go on with it later [default: a temporary one, which is removed at the end].
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum DemoCommand {
+    /// Let time pass in a demonstration that runs: 1h, 10d, 30d. It never goes back.
+    ///
+    /// Everything that is due in an hour is done before the next one begins: mail, webhooks, steps by date, rewards, deletions.
+    Advance(AdvanceArgs),
+}
+
+#[derive(Args)]
+struct AdvanceArgs {
+    /// How much time: 1h, 10d, 30d; a year at the most.
+    #[arg(value_name = "TIME", value_parser = span)]
+    by: Duration,
+
+    /// The demonstration's folder [default: of the one that runs in a temporary folder].
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    let year = Duration::from_secs(366 * 24 * 3600);
+    parse_span(text)
+        .filter(|span| !span.is_zero() && *span <= year)
+        .ok_or_else(|| "write a time such as 1h, 10d or 30d, a year at the most".to_owned())
+}
+
+pub(super) fn run(task: &DemoSettings, look: LookAtMachine) -> anyhow::Result<()> {
+    if let Some(DemoCommand::Advance(task)) = &task.command {
+        return advance(task);
+    }
+    tell_ignored();
+    let folder = DemoFolder::open(task.data.as_deref())?;
+    let settings = settings(&folder.path, choose_address(task.listen)?)?;
+    let log = Log::start(Level::Off, Format::Text, Clock::start(), super::remedy::write, std::io::sink())?;
+    let mut text = String::new();
+    let prepared = block_on(&one_thread()?, async {
+        text = prepare(&settings, &folder, &log).await?;
+        Ok(())
+    });
+    log.close();
+    prepared?;
+    let passing = async {
+        let clock = Clock::start();
+        let log = Log::start(Level::Off, Format::Text, clock, super::remedy::write, std::io::sink())?;
+        let transport = std::sync::Arc::new(MailboxFolder::new(settings.store.data.join("mailbox")));
+        let mut parts = ServiceParts::open(&settings, transport, &log, clock.now().time).await?;
+        let receiver = Receiver::open(&settings.store.data).await?;
+        tokio::select! {
+            passed = time::pass(&mut parts, clock) => passed.context("time no longer passes in the demonstration"),
+            never = receiver.run() => match never {},
+        }
+    };
+    serve::run_demonstration(&settings, look, text, Box::pin(passing))
+}
+
+/// Makes the union, if it is not there yet, and the links that are printed.
+async fn prepare(settings: &ServeSettings, folder: &DemoFolder, log: &Log) -> anyhow::Result<String> {
+    let is_ready = folder.is_ready()?;
+    if !is_ready {
+        let store = open_store(&settings.store, Prepare::Upgrade, WRITE_BATCH).await?;
+        let is_marked = store.run(MarkDemonstration).await?;
+        store.close().await?;
+        ensure!(is_marked, "the records in {} are not a demonstration's", folder.path.display());
+    }
+    let receiver = Receiver::open(&settings.store.data).await?;
+    let url = receiver.url.clone();
+    let transport = history::Post::new(MailboxFolder::new(settings.store.data.join("mailbox")));
+    let now = Clock::start().now().time;
+    let mut parts = ServiceParts::open(settings, transport, log, now).await?;
+    let told = match is_ready {
+        true => Told::read(&folder.path)?,
+        false => {
+            let told = tokio::select! {
+                told = history::tell(&mut parts, settings, &url, now) => told?,
+                never = receiver.run() => match never {},
+            };
+            told.keep(&folder.path)?;
+            folder.mark_ready()?;
+            told
+        }
+    };
+    let text = printed::text(&mut parts, settings, folder, &told, &url).await?;
+    parts.close().await?;
+    Ok(text)
+}
+
+/// The settings of `serve` for it. Nothing is read from variables, so no mail server, store or secret of somebody's is ever used.
+fn settings(data: &Path, listen: SocketAddr) -> anyhow::Result<ServeSettings> {
+    let flags: [&std::ffi::OsStr; 14] = [
+        "demo".as_ref(),
+        "--data".as_ref(),
+        data.as_os_str(),
+        "--listen".as_ref(),
+        &std::ffi::OsString::from(listen.to_string()),
+        "--name=Example Consumer Union".as_ref(),
+        "--contact-email=hello@union.example".as_ref(),
+        "--mail-from=Example Consumer Union <hello@union.example>".as_ref(),
+        "--postal-address=12 Mill Street, Springfield, IL 62701".as_ref(),
+        // Campaigns' mail is there at once, and everybody can be asked as often as they like.
+        "--campaign-mails-an-hour=100000".as_ref(),
+        "--public-per-minute=600".as_ref(),
+        "--key-per-minute=600".as_ref(),
+        "--log=errors".as_ref(),
+        "--mail=mailbox:".as_ref(),
+    ];
+    let command = ServeSettings::augment_args(clap::Command::new("demo")).mut_args(|flag| flag.env(None::<&str>));
+    let mut settings = ServeSettings::from_arg_matches(&command.try_get_matches_from(flags)?)?;
+    settings.union.is_demonstration = true;
+    settings.outbound.only_this_machine = true;
+    Ok(settings)
+}
+
+/// Says which variables would be settings of a real service.
+fn tell_ignored() {
+    let set: Vec<_> = super::variables().into_iter().filter(|name| std::env::var_os(name).is_some()).collect();
+    if !set.is_empty() {
+        print_aside(&format!(
+            "unionhall: {} {} ignored: a demonstration takes no settings, and no mail leaves this machine",
+            set.join(", "),
+            if set.len() == 1 { "is" } else { "are" }
+        ));
+    }
+}
+
+/// An address of this machine that is free.
+fn choose_address(given: Option<SocketAddr>) -> anyhow::Result<SocketAddr> {
+    if let Some(address) = given {
+        ensure!(
+            address.ip().is_loopback(),
+            "a demonstration is for this machine alone, and {} is more than that: write --listen 127.0.0.1:{}",
+            address.ip(),
+            address.port()
+        );
+    }
+    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, USUAL_PORT));
+    let free = |address: SocketAddr| std::net::TcpListener::bind(address).and_then(|listener| listener.local_addr());
+    match given {
+        Some(address) => free(address).map_err(|error| serve::unusable(address, "--listen", &error)),
+        None => {
+            free(usual).or_else(|_| free((Ipv4Addr::LOCALHOST, 0).into())).context("no port of this machine is free")
+        }
+    }
+}
+
+fn advance(task: &AdvanceArgs) -> anyhow::Result<()> {
+    let data = match &task.data {
+        Some(data) => data.clone(),
+        None => folder::find_running()?,
+    };
+    let shown = data.display();
+    ensure!(
+        folder::is_marked(&data),
+        "{shown} is no demonstration's folder; the calendar of a real union cannot be moved"
+    );
+    ensure!(
+        folder::is_running(&data)?,
+        "no demonstration runs in {shown}; start it with `unionhall demo --data {shown}`"
+    );
+    let store = settings(&data, (Ipv4Addr::LOCALHOST, USUAL_PORT).into())?.store;
+    let act = super::audit::act("demo advance", crate::domain::time::show_span(task.by), Clock::start().now().time);
+    let Some(wanted) = change(&store, act, AskForTime(task.by))? else { bail!("{shown} is no demonstration's folder") };
+    loop {
+        let Some(time) = ask(&store, FindDemonstration)? else { bail!("{shown} is no demonstration's folder") };
+        if time.ahead >= wanted.until {
+            clock::move_ahead(time.ahead);
+            return print_line(&format!("Today is {}.", Clock::start().now().time.day()));
+        }
+        if !folder::is_running(&data)? {
+            print_aside("unionhall: the demonstration was ended; the rest of the time passes when it is started again");
+            return Err(AlreadyPrinted.into());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Sets this process to the calendar of the demonstration whose folder a command works on, if it is one's.
+pub(super) fn read_calendar(matches: &ArgMatches) -> anyhow::Result<()> {
+    let mut matches = matches;
+    while let Some((_, inner)) = matches.subcommand() {
+        matches = inner;
+    }
+    let folder = matches.try_get_one::<PathBuf>("data").ok().flatten();
+    let Some(folder) = folder.filter(|folder| folder::is_marked(folder)) else { return Ok(()) };
+    let (data, file) = (folder.clone(), folder.join("unionhall.db"));
+    block_on(&one_thread()?, async {
+        let store = super::open_records(&Records::Sqlite(file), &data, Prepare::Expect, WRITE_BATCH).await?;
+        if let Some(time) = store.run(FindDemonstration).await? {
+            clock::move_ahead(time.ahead);
+        }
+        Ok(store.close().await?)
+    })
+}
+
+/// Fails where records are a demonstration's that a command is not for.
+pub(super) fn refuse(settings: &StoreSettings) -> anyhow::Result<()> {
+    ensure!(
+        !folder::is_marked(&settings.data),
+        "{} is a demonstration's folder, which is for `unionhall demo` alone: nobody in it is real. Nothing was changed",
+        settings.data.display()
+    );
+    Ok(())
+}
