@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 
 use crate::campaigns::Campaigns;
 use crate::campaigns::negotiator::{Negotiator, SEAT};
+use crate::demonstration::DemonstrationCalendar;
 use crate::domain::api_key::{KeyId, Mode};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
@@ -116,6 +117,7 @@ pub struct Core {
     secret: Secret,
     /// What `unionhall negotiator` works with.
     pub negotiator: Negotiator,
+    pub demonstration: DemonstrationCalendar,
     pub form_throttle: FormThrottle,
     /// Seals forms that were sent, for the page after them.
     pub sent_forms: Sealer,
@@ -183,6 +185,7 @@ impl App {
             campaigns: Campaigns::new(store.clone()),
             negotiator: Negotiator::new(store.clone(), seat.to_owned()),
             secret: secret.clone(),
+            demonstration: DemonstrationCalendar::new(store.clone()),
             form_throttle: FormThrottle::new(store.clone(), budget, &secret),
             sent_forms: Sealer::new(&secret, KeyPurpose::SentForm),
             keys: Keys::new(store.clone(), mode),

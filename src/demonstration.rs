@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::domain::time::DAY;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
+use crate::store::{Store, StoreReply};
 
 /// How far ahead a calendar may be asked to be at once, and in all.
 const MOST_AT_ONCE: Duration = DAY.saturating_mul(366);
@@ -19,6 +20,24 @@ pub struct DemonstrationTime {
 impl DemonstrationTime {
     pub fn is_passing(&self) -> bool {
         self.ahead < self.until
+    }
+}
+
+/// The calendar of the records, as pages see it.
+pub struct DemonstrationCalendar(Store);
+
+impl DemonstrationCalendar {
+    pub fn new(store: Store) -> Self {
+        Self(store)
+    }
+
+    /// See [`AskForTime`].
+    pub fn ask_for(&self, by: Duration) -> StoreReply<'_, Option<DemonstrationTime>> {
+        self.0.run(AskForTime(by))
+    }
+
+    pub fn find(&self) -> StoreReply<'_, Option<DemonstrationTime>> {
+        self.0.run(FindDemonstration)
     }
 }
 

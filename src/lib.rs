@@ -27,7 +27,7 @@
 //! domain                         values that cannot be wrong, and the rules between them
 //! ```
 //!
-//! Beside them stand [`clock`], the one place that reads the time; [`error`], what can go wrong; [`log`] and [`metrics`],
+//! Beside them stand [`clock`], the one place that reads the time; [`demonstration`], the calendar that can be moved; [`error`], what can go wrong; [`log`] and [`metrics`],
 //! what the operator reads; [`random`], the one source of random bytes; [`reply`], an answer that may be there already; `loopback`, whether a host is this machine;
 //! `private_files`, files and folders that only their owner may look into; `certificates`, servers' certificates judged by a rule of ours.
 //!

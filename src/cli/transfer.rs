@@ -7,9 +7,10 @@ use clap::Args;
 
 use super::audit::act;
 use super::terminal::progress::Bar;
-use super::{block_on, files, one_thread, open_records, print_line};
+use super::{block_on, demo, files, one_thread, open_records, print_line};
 use crate::clock::Clock;
 use crate::config::Records;
+use crate::private_files::folder_of;
 use crate::store::audit::AppendAudit;
 use crate::store::migration::Prepare;
 use crate::store::postgres::PostgresTransfer;
@@ -70,6 +71,11 @@ fn records(given: Option<&str>, file: Option<&Path>, data: &Path) -> anyhow::Res
 }
 
 async fn carry(from: &Records, to: &Records, settings: &MoveSettings) -> anyhow::Result<()> {
+    for records in [from, to] {
+        if let Records::Sqlite(file) = records {
+            demo::refuse(folder_of(file))?;
+        }
+    }
     if from.to_string() == to.to_string() {
         bail!("the records are in {from} already: --from and --to are the same");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::create_referral_link::EXAMPLE_CODE;
 use super::decode;
 use super::prelude::*;
-use super::wording::CONSENT_RULE;
+use super::wording::{CONSENT_RULE, not_real};
 use crate::domain::answers::Answers;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
@@ -78,7 +78,7 @@ impl Operation for SignUpUser {
     fn description(union: &Union) -> String {
         let (minutes, days) = (MIN_MAIL_GAP.as_secs() / 60, |span: Duration| span.as_secs() / (24 * 3600));
         format!(
-            "Emails the user a confirmation link, good for {pending} days; they are a member once they press its button. \
+            "{not_real}Emails the user a confirmation link, good for {pending} days; they are a member once they press its button. \
              {CONSENT_RULE} Somebody else's word for it is no consent: offer {join_page}, or the user's own referral link to pass \
              on. First ask what they want to tell: one call should do.\n\n\
              Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from {sender}; a \
@@ -88,6 +88,7 @@ impl Operation for SignUpUser {
              Calling again restarts the {pending} days and emails the link again, at most once in {minutes} minutes and \
              {MAX_MAILS_PER_DAY} times a day: past that the response is the same and no email goes. Until they confirm, fields sent \
              replace old ones, others stay. For a member nothing changes here, but at {own_page}.",
+            not_real = not_real(union),
             pending = days(PENDING_FOR),
             join_page = union.join_page(),
             own_page = union.own_page(),

@@ -4,7 +4,7 @@
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
 use crate::domain::language::Language;
-use crate::domain::union::Union;
+use crate::domain::union::{Standing, Union};
 
 /// The consent rule as a literal, so that both forms of it are one.
 macro_rules! consent {
@@ -79,15 +79,25 @@ pub fn savings(catalog: &Catalog) -> String {
     }
 }
 
+/// That nobody can really join; nothing where somebody can.
+pub fn not_real(union: &Union) -> &'static str {
+    match union.standing {
+        Standing::Real => "",
+        Standing::Sample => "This union is a sample: its figures and texts are made up. Sign nobody real up. ",
+        Standing::Demonstration => "This is a demonstration: everybody in it is invented. Sign nobody real up. ",
+    }
+}
+
 /// What a model is told before it sees a tool: what this is, when to act and when not.
 pub fn instructions(union: &Union) -> String {
     format!(
-        "{what} {who}\n\n\
+        "{not_real}{what} {who}\n\n\
          Describe the union with the read tools; quote figures from their answers, never from memory. Act for a user only with \
          their own email address, after they explicitly asked to join (the consent rule of signUpUser), and tell them to check their \
          inbox. If they have not asked, tell them about the union and let them decide. No tool shows, changes or deletes a member: send them to the site.\n\n\
          signUpUser and createReferralLink need a partner's API key in the Authorization header, and are not listed without one: \
          then send the user to {join}. {ERRORS}",
+        not_real = not_real(union),
         what = what_it_is(union),
         who = who_and_where(union),
         join = union.join_page(),
@@ -113,6 +123,9 @@ mod tests {
         ] {
             assert!(message.contains(part), "{part} in {message}");
         }
+        assert!(instructions(&union).starts_with("This union is a sample"), "it has no catalog of its own");
+        let real = Union { standing: Standing::Real, ..union.clone() };
+        assert!(instructions(&real).starts_with("Members of "));
         let silent = Union { contact_email: None, postal_address: None, ..union };
         assert!(who_and_where(&silent).contains("Contact: not published."));
     }

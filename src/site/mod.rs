@@ -10,6 +10,7 @@ pub mod card;
 pub mod confirm;
 mod cookie;
 pub mod decline;
+pub mod demonstration;
 pub mod dev_mailbox;
 pub mod invitation;
 pub mod join;

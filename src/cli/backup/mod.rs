@@ -25,7 +25,7 @@ use self::unfinished::Unfinished;
 use super::audit::act;
 use super::files::{beside, cannot_write, new_file_of, put_in_place};
 use super::terminal::progress::Bar;
-use super::{change, no_records, print_aside, print_line};
+use super::{change, demo, no_records, print_aside, print_line};
 use crate::clock::Clock;
 use crate::config::{Concealed, Keyring, Records, SecretSettings, StoreSettings, read_secret};
 use crate::domain::figure::counted;
@@ -112,6 +112,7 @@ impl BackupSettings {
 }
 
 pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
+    demo::refuse(&task.store.data)?;
     if let Some((folder, every)) = task.continuous.wanted() {
         return continuous::run(task, folder, every);
     }

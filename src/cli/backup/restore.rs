@@ -18,7 +18,7 @@ use super::unfinished::Unfinished;
 use super::{in_words, is_there};
 use crate::cli::audit::act;
 use crate::cli::terminal::progress::Bar;
-use crate::cli::{block_on, files, one_thread, open_records, print_line, with_live_records};
+use crate::cli::{block_on, demo, files, one_thread, open_records, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Concealed, Keyring, Records, SecretSettings, StoreSettings, quoted, read_secret};
 use crate::domain::api_key::Mode;
@@ -68,6 +68,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
              with `unionhall move --from sqlite: --to …`. Nothing was written to {records}"
         ),
     };
+    demo::refuse(&task.store.data)?;
     let mut backup = open(task)?;
     let given = task.secret.given()?;
     let logs = ErasureLogs::find(&task.store.data, task.erasures.as_slice())?;

@@ -21,7 +21,7 @@ use self::receiver::Receiver;
 use super::serve::{self, LookAtMachine};
 use super::{AlreadyPrinted, ask, block_on, change, one_thread, open_store, print_aside, print_line};
 use crate::clock::{self, Clock};
-use crate::config::{Records, ServeSettings, StoreSettings, listen_address};
+use crate::config::{Records, ServeSettings, listen_address};
 use crate::demonstration::{AskForTime, FindDemonstration, MarkDemonstration};
 use crate::domain::time::parse_span;
 use crate::log::{Format, Level, Log};
@@ -240,12 +240,12 @@ pub(super) fn read_calendar(matches: &ArgMatches) -> anyhow::Result<()> {
     })
 }
 
-/// Fails where records are a demonstration's that a command is not for.
-pub(super) fn refuse(settings: &StoreSettings) -> anyhow::Result<()> {
+/// Fails where a folder is a demonstration's, which a command is not for.
+pub(super) fn refuse(data: &Path) -> anyhow::Result<()> {
     ensure!(
-        !folder::is_marked(&settings.data),
-        "{} is a demonstration's folder, which is for `unionhall demo` alone: nobody in it is real. Nothing was changed",
-        settings.data.display()
+        !folder::is_marked(data),
+        "{} is a demonstration's folder, which only `unionhall demo` serves: nobody in it is real. Nothing was changed",
+        data.display()
     );
     Ok(())
 }

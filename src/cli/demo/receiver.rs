@@ -2,20 +2,14 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::cli::files;
@@ -72,53 +66,59 @@ impl Receiver {
             };
             let messages = Arc::clone(&messages);
             tokio::spawn(async move {
-                let answer = service_fn(|request| {
-                    let messages = Arc::clone(&messages);
-                    async move { Ok::<_, Infallible>(answer(request, &messages).await) }
-                });
-                let serving = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), answer);
                 // How a connection ends is its peer's affair.
-                let _peers_affair = tokio::time::timeout(TIMEOUT, serving).await;
+                let _peers_affair = tokio::time::timeout(TIMEOUT, answer(stream, &messages)).await;
                 drop(place);
             });
         }
     }
 }
 
-async fn answer(request: Request<Incoming>, messages: &Mutex<VecDeque<String>>) -> Response<Full<Bytes>> {
+/// Answers one request: a message is taken, everything else is shown the messages.
+async fn answer(mut stream: TcpStream, messages: &Mutex<VecDeque<String>>) -> io::Result<()> {
+    let request = read(&mut stream).await?;
     let kept = || messages.lock().unwrap_or_else(PoisonError::into_inner);
-    if request.method() != Method::POST {
-        let all: Vec<_> = kept().iter().cloned().collect();
-        let text = match all.is_empty() {
-            true => "No webhook has arrived since the demonstration was started.\n".to_owned(),
-            false => all.join("\n\n"),
-        };
-        return plain(StatusCode::OK, text);
-    }
-    if request.uri().path() == BROKEN {
-        return plain(StatusCode::SERVICE_UNAVAILABLE, String::new());
-    }
-    let (head, body) = request.into_parts();
-    let Ok(body) = Limited::new(body, LONGEST).collect().await else {
-        return plain(StatusCode::PAYLOAD_TOO_LARGE, String::new());
+    let (status, text) = match request.strip_prefix("POST ") {
+        None => {
+            let all: Vec<_> = kept().iter().cloned().collect();
+            let none = || "No webhook has arrived since the demonstration was started.\n".to_owned();
+            ("200 OK", if all.is_empty() { none() } else { all.join("\n\n") })
+        }
+        Some(path) if path.starts_with(BROKEN) => ("503 Service Unavailable", String::new()),
+        Some(_) => {
+            let is_shown =
+                |line: &&str| line.starts_with("POST ") || line.starts_with("webhook-") || line.starts_with('{');
+            let shown: Vec<_> = request.lines().filter(is_shown).collect();
+            let mut kept = kept();
+            kept.truncate(SHOWN - 1);
+            kept.push_front(shown.join("\n"));
+            ("204 No Content", String::new())
+        }
     };
-    let of_webhook = head.headers.iter().filter(|(name, _)| name.as_str().starts_with("webhook-"));
-    let lines = of_webhook.map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())));
-    let message = [format!("POST {}", head.uri.path())]
-        .into_iter()
-        .chain(lines)
-        .chain([String::from_utf8_lossy(&body.to_bytes()).into_owned()])
-        .collect::<Vec<_>>()
-        .join("\n");
-    let mut kept = kept();
-    kept.truncate(SHOWN - 1);
-    kept.push_front(message);
-    plain(StatusCode::NO_CONTENT, String::new())
+    let length = text.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(format!("{head}{text}").as_bytes()).await?;
+    stream.shutdown().await
 }
 
-fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(text));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response
+/// A request of ours or of a browser's, as text: its head, and as much of a body as it says.
+async fn read(stream: &mut TcpStream) -> io::Result<String> {
+    let mut read = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&read);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok()).flatten()
+            });
+            if body.len() >= length.unwrap_or(0) {
+                return Ok(text.into_owned());
+            }
+        }
+        if read.len() > LONGEST || stream.read_buf(&mut read).await? == 0 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
 }

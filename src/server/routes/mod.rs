@@ -120,6 +120,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/sandbox/inbox/{mail}/html", page!(site::sandbox::mail_html)).of_sandbox(),
             // Whatever else the real site has is not there.
             get("/sandbox/{page}", page!(site::sandbox::elsewhere)).of_sandbox(),
+            get("/demonstration", page!(site::demonstration::pass)).posted(page!(site::demonstration::pass)),
             get("/dev/mailbox", page!(site::dev_mailbox::list)),
             get("/dev/mailbox/{name}", page!(site::dev_mailbox::show)),
             get("/dev/mailbox/{name}/html", page!(site::dev_mailbox::show_html)),

@@ -5,6 +5,7 @@ use askama::Template;
 use crate::domain::text::seen;
 use crate::domain::union::Union;
 use crate::site::branding::Branding;
+use crate::site::demonstration::Strip;
 
 /// The pages, as the navigation has them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,7 @@ impl OperatorSection {
 pub(in crate::site) struct OperatorFrame<'a> {
     pub union: &'a Union,
     pub branding: &'a Branding,
+    pub strip: Option<Strip<'a>>,
     pub section: OperatorSection,
     pub who: Option<&'a str>,
     /// What forms carry.

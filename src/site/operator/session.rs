@@ -13,6 +13,7 @@ use super::frame::{MessagePage, OperatorFrame, OperatorSection, render};
 use crate::campaigns::operator_step::read_reason;
 use crate::domain::api_key::Mode;
 use crate::domain::base32;
+use crate::domain::language::Language;
 use crate::domain::operator::OPERATOR_SESSION_FOR;
 use crate::domain::remedy::Remedy;
 use crate::domain::secret::operator::FormToken;
@@ -27,6 +28,7 @@ use crate::membership::StoreError;
 use crate::operator::access::{OperatorAccess, SignedInOperator};
 use crate::operator::{AuditedOperator, Operator};
 use crate::site::cookie::SiteCookie;
+use crate::site::demonstration::Strip;
 use crate::site::own_page::session::keep_apart;
 use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field, field_is};
 
@@ -49,6 +51,7 @@ pub(super) fn outer_frame(visit: Visit<'_>) -> OperatorFrame<'_> {
     OperatorFrame {
         union: &visit.site.app.union,
         branding: &visit.site.branding,
+        strip: Strip::of(&visit.site.app.union, Language::English.words(), visit.path, visit.now.time),
         section: OperatorSection::Overview,
         who: None,
         token: "",

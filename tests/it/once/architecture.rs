@@ -37,7 +37,7 @@ const LAYERS: &[Layer] = &[
     layer("main", "cli", NO_HTTP_NO_DATABASE),
     layer(
         "cli",
-        "app campaigns clock config documents domain figures http installation keys lease_queue limiter log \
+        "app campaigns clock config demonstration documents domain figures http installation keys lease_queue limiter log \
          loopback mail mcp membership operations operator outbound partners people private_files random reply rewards \
          sandbox server store supervise",
         &["rusqlite::", "tokio_postgres::", "hyper::"],
@@ -67,7 +67,7 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "app",
-        "campaigns domain figures installation keys limiter log mail membership outbound partners people \
+        "campaigns demonstration domain figures installation keys limiter log mail membership outbound partners people \
          sandbox store supervise",
         NO_HTTP_NO_DATABASE,
     ),
@@ -91,6 +91,7 @@ const LAYERS: &[Layer] = &[
     layer("keys", "domain error store", NO_HTTP_NO_DATABASE),
     layer("mail", "domain installation lease_queue log loopback private_files random reply store", NO_HTTP_NO_DATABASE),
     layer("installation", "domain store", NO_HTTP_NO_DATABASE),
+    layer("demonstration", "domain store", NO_HTTP_NO_DATABASE),
     layer("lease_queue", "clock domain store", NO_HTTP_NO_DATABASE),
     layer("http", "certificates domain error loopback", NO_DATABASE),
     // It must never know who asks.
@@ -132,14 +133,15 @@ const BATCHES: &[&str] = &["src/membership/confirm/batch.rs", "src/membership/si
 /// Who may name the store: whoever has a part of it for its own, and in `cli` the files that open it, close it, or work on a
 /// database as a whole. Other commands ask the layer that owns the part.
 const NAMES_STORE: &[&str] = &[
-    "src/app.rs", "src/campaigns/", "src/cli/backup/", "src/cli/doctor/records.rs", "src/cli/mcp/", "src/cli/mod.rs",
-    "src/cli/remedy.rs", "src/cli/sandbox_records.rs", "src/cli/serve/", "src/cli/transfer.rs", "src/config/",
-    "src/figures/", "src/installation.rs", "src/keys/", "src/lease_queue.rs", "src/mail/", "src/membership/",
-    "src/operator/", "src/partners/", "src/people/", "src/rewards/", "src/sandbox/", "src/store/",
+    "src/app.rs", "src/campaigns/", "src/cli/backup/", "src/cli/demo/", "src/cli/doctor/records.rs", "src/cli/mcp/",
+    "src/cli/mod.rs", "src/cli/remedy.rs", "src/cli/sandbox_records.rs", "src/cli/serve/", "src/cli/transfer.rs",
+    "src/config/", "src/demonstration.rs", "src/figures/", "src/installation.rs", "src/keys/", "src/lease_queue.rs",
+    "src/mail/", "src/membership/", "src/operator/", "src/partners/", "src/people/", "src/rewards/", "src/sandbox/",
+    "src/store/",
 ];
 
 /// Files with a public field that is a store: what the wiring makes a part from.
-const GIVEN_A_STORE: &[&str] = &["src/app.rs", "src/mail/worker.rs", "src/partners/worker.rs"];
+const GIVEN_A_STORE: &[&str] = &["src/app.rs", "src/cli/demo/parts.rs", "src/mail/worker.rs", "src/partners/worker.rs"];
 
 /// What a newcomer would search for, and the file that does it.
 const SEARCHES: &[(&str, &str)] = &[
