@@ -124,6 +124,33 @@ start_server() {
     export UNION_URL UNION_KEY UNION_DATA UNION_MAILBOX
 }
 
+# start_demo: a demonstration, in place of an empty server. Exports UNION_URL, UNION_DATA, UNION_MAILBOX, UNION_KEY (a partner's),
+# UNION_MEMBER and UNION_OPERATOR (links that sign in once).
+start_demo() {
+    UNION_DATA=$(mktemp -d "$run/demo.XXXXXX")
+    : >"$run/server.out"
+    "$server" demo --listen 127.0.0.1:0 --data "$UNION_DATA" >"$run/server.out" 2>>"$run/server.err" &
+    server_pid=$!
+    for ((i = 0; i < 1200; i++)); do
+        ! grep -q 'Ctrl-C' "$run/server.out" && kill -0 "$server_pid" 2>/dev/null || break
+        sleep 0.05
+    done
+    if ! grep -q 'Ctrl-C' "$run/server.out"; then
+        echo "$name: the demonstration ended, or was not ready in a minute" >&2
+        cat "$run/server.out" "$run/server.err" >&2
+        stop_server
+        return 1
+    fi
+    printed() { sed -n "s/^  $1  *//p" "$run/server.out"; }
+    UNION_URL=$(printed 'Join page')
+    UNION_URL=${UNION_URL%/join}
+    UNION_MEMBER=$(printed "A member's page")
+    UNION_OPERATOR=$(printed "Operator's page")
+    UNION_MAILBOX=$(printed 'All mail')
+    UNION_KEY=$(grep -o -m 1 'Bearer uh_[^"]*' "$run/server.out" | cut -d ' ' -f 2)
+    export UNION_URL UNION_KEY UNION_DATA UNION_MAILBOX UNION_MEMBER UNION_OPERATOR
+}
+
 # stop_server: fails if it was no longer up, or does not end well when it is told to.
 stop_server() {
     local pid=$server_pid

@@ -73,7 +73,7 @@ fn records(given: Option<&str>, file: Option<&Path>, data: &Path) -> anyhow::Res
 async fn carry(from: &Records, to: &Records, settings: &MoveSettings) -> anyhow::Result<()> {
     for records in [from, to] {
         if let Records::Sqlite(file) = records {
-            demo::refuse(folder_of(file))?;
+            demo::folder::refuse(folder_of(file))?;
         }
     }
     if from.to_string() == to.to_string() {

@@ -83,8 +83,8 @@ pub fn savings(catalog: &Catalog) -> String {
 pub fn not_real(union: &Union) -> &'static str {
     match union.standing {
         Standing::Real => "",
-        Standing::Sample => "This union is a sample: its figures and texts are made up. Sign nobody real up. ",
-        Standing::Demonstration => "This is a demonstration: everybody in it is invented. Sign nobody real up. ",
+        Standing::Sample => "This union is a sample: sign nobody real up. ",
+        Standing::Demonstration => "This is a demonstration: sign nobody real up. ",
     }
 }
 

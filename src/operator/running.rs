@@ -63,6 +63,7 @@ impl RunningFindings {
         let mut known = self.known.lock().await;
         if let Some((at, found)) = &*known
             && tick.since(*at) < BELIEVED_FOR
+            && state.now.since(found.at) < BELIEVED_FOR
         {
             return found.clone();
         }

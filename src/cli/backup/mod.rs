@@ -112,7 +112,7 @@ impl BackupSettings {
 }
 
 pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
-    demo::refuse(&task.store.data)?;
+    demo::folder::refuse(&task.store.data)?;
     if let Some((folder, every)) = task.continuous.wanted() {
         return continuous::run(task, folder, every);
     }

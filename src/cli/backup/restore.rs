@@ -68,7 +68,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
              with `unionhall move --from sqlite: --to …`. Nothing was written to {records}"
         ),
     };
-    demo::refuse(&task.store.data)?;
+    demo::folder::refuse(&task.store.data)?;
     let mut backup = open(task)?;
     let given = task.secret.given()?;
     let logs = ErasureLogs::find(&task.store.data, task.erasures.as_slice())?;

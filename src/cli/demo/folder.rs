@@ -85,6 +85,16 @@ pub(super) fn is_marked(folder: &Path) -> bool {
     folder.join(MARK).is_file()
 }
 
+/// Fails where a folder is a demonstration's, which a command is not for.
+pub(in crate::cli) fn refuse(data: &Path) -> anyhow::Result<()> {
+    ensure!(
+        !is_marked(data),
+        "{} is a demonstration's folder, which only `unionhall demo` serves: nobody in it is real. Nothing was changed",
+        data.display()
+    );
+    Ok(())
+}
+
 /// None if another process has it.
 fn lock(folder: &Path) -> anyhow::Result<Option<File>> {
     let path = folder.join("running");

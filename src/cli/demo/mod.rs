@@ -1,6 +1,6 @@
 //! `unionhall demo`: the service at work on a union whose people are invented, with a calendar that can be moved.
 
-mod folder;
+pub(super) mod folder;
 mod history;
 mod parts;
 mod printed;
@@ -238,14 +238,4 @@ pub(super) fn read_calendar(matches: &ArgMatches) -> anyhow::Result<()> {
         }
         Ok(store.close().await?)
     })
-}
-
-/// Fails where a folder is a demonstration's, which a command is not for.
-pub(super) fn refuse(data: &Path) -> anyhow::Result<()> {
-    ensure!(
-        !folder::is_marked(data),
-        "{} is a demonstration's folder, which only `unionhall demo` serves: nobody in it is real. Nothing was changed",
-        data.display()
-    );
-    Ok(())
 }

@@ -74,7 +74,7 @@ const LAST_COUNTS_TIMEOUT: Duration = Duration::from_millis(200);
 const LAST_THREADS_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) fn run(settings: &ServeSettings, look: LookAtMachine) -> anyhow::Result<()> {
-    demo::refuse(&settings.store.data)?;
+    demo::folder::refuse(&settings.store.data)?;
     run_beside(settings, look, None, Box::pin(std::future::pending()))
 }
 
