@@ -1,7 +1,9 @@
 //! The calendar of a demonstration, as its records keep it. Live records have none, and nothing gives them one.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
+use crate::clock;
 use crate::domain::time::DAY;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 use crate::store::{Store, StoreReply};
@@ -9,6 +11,9 @@ use crate::store::{Store, StoreReply};
 /// How far ahead a calendar may be asked to be at once, and in all.
 const MOST_AT_ONCE: Duration = DAY.saturating_mul(366);
 const MOST: Duration = DAY.saturating_mul(3660);
+
+/// How often a process that runs beside it looks at its calendar.
+const FOLLOWS_EVERY: Duration = Duration::from_millis(500);
 
 /// How far a demonstration's calendar is ahead, and how far it is asked to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +102,17 @@ impl Unit for NoteTime {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         let note = "UPDATE installation SET demonstration_ahead = $1 WHERE demonstration_ahead < $1";
         sql.execute(note, values![millis(self.0)]).await.map(|_| ())
+    }
+}
+
+/// Keeps this process on the calendar of a demonstration that another one serves, for as long as it runs.
+pub async fn follow(store: Store) -> Infallible {
+    loop {
+        // A store that is away for a moment is asked again.
+        if let Ok(Some(time)) = store.run(FindDemonstration).await {
+            clock::move_ahead(time.ahead);
+        }
+        tokio::time::sleep(FOLLOWS_EVERY).await;
     }
 }
 

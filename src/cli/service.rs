@@ -26,8 +26,9 @@ pub(super) fn union_beside(
     settings: &UnionSettings,
     is_name_given: bool,
     kept: Option<ServiceFacts>,
+    is_demonstration: bool,
 ) -> anyhow::Result<Union> {
-    let settings = match kept {
+    let mut settings = match kept {
         Some(kept) => settings.clone().or_kept(kept, is_name_given),
         None => {
             if settings.base_url.is_none() && settings.join_site.is_none() {
@@ -36,5 +37,6 @@ pub(super) fn union_beside(
             settings.clone()
         }
     };
+    settings.is_demonstration = is_demonstration;
     settings.facts(settings.base_url(settings.listen, "http"))
 }

@@ -81,7 +81,7 @@ impl Drop for DemoFolder {
 }
 
 /// Whether a data folder says that it is a demonstration's.
-pub(super) fn is_marked(folder: &Path) -> bool {
+pub(in crate::cli) fn is_marked(folder: &Path) -> bool {
     folder.join(MARK).is_file()
 }
 

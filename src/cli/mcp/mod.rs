@@ -8,12 +8,13 @@ use anyhow::bail;
 use clap::Args;
 
 use super::serve::limits::make_limiter;
-use super::{block_on, open_store, remedy, secret, service};
+use super::{block_on, demo, open_store, remedy, secret, service};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{
     Concealed, LimitSettings, MailSettings, MailTransport, SecretSettings, StoreSettings, UnionSettings,
 };
+use crate::demonstration::follow;
 use crate::domain::api_key::Mode;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
@@ -28,6 +29,7 @@ use crate::outbound::GuardedClient;
 use crate::people::erasures::ErasureLog;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
+use crate::supervise;
 
 #[derive(Args)]
 pub(super) struct McpSettings {
@@ -68,7 +70,12 @@ pub(super) fn run(settings: &McpSettings, is_name_given: bool) -> anyhow::Result
         }
         let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable.read()?);
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
-        let union = service::union_beside(&settings.union, is_name_given, store.ask(FindServiceFacts).await?)?;
+        let is_demonstration = demo::folder::is_marked(&settings.store.data);
+        let kept = store.ask(FindServiceFacts).await?;
+        let union = service::union_beside(&settings.union, is_name_given, kept, is_demonstration)?;
+        if is_demonstration {
+            supervise::spawn(follow(store.clone()));
+        }
         let secret = secret::claim(&settings.store, given, &Operator::new(store.clone(), Mode::Live)).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.

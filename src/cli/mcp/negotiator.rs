@@ -10,9 +10,10 @@ use crate::campaigns::negotiator::SEAT;
 use crate::campaigns::operator_step::read_reason;
 use crate::campaigns::pause::{ListPauses, PauseNegotiation, Paused, ResumeNegotiation, Resumed};
 use crate::cli::audit::act;
-use crate::cli::{block_on, open_store, print_line, remedy, service, with_live_records};
+use crate::cli::{block_on, demo, open_store, print_line, remedy, service, with_live_records};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, UnionSettings};
+use crate::demonstration::follow;
 use crate::domain::base32;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::record::Pause;
@@ -30,9 +31,9 @@ use crate::operations::dispatch::Dispatcher;
 use crate::operations::negotiator;
 use crate::outbound::GuardedClient;
 use crate::people::erasures::ErasureLog;
-use crate::random;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
+use crate::{random, supervise};
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -147,7 +148,12 @@ pub(in crate::cli) fn run(settings: &NegotiatorSettings, is_name_given: bool) ->
         // What can be wrong with the settings is told before anything is opened.
         settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
         let store = open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await?;
-        let union = service::union_beside(&settings.union, is_name_given, store.ask(FindServiceFacts).await?)?;
+        let is_demonstration = demo::folder::is_marked(&settings.store.data);
+        let kept = store.ask(FindServiceFacts).await?;
+        let union = service::union_beside(&settings.union, is_name_given, kept, is_demonstration)?;
+        if is_demonstration {
+            supervise::spawn(follow(store.clone()));
+        }
         let clock = Clock::start();
         let log = Log::start(Level::Errors, Format::Text, clock, remedy::write, std::io::stderr())?;
         let parts = Parts {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::audit::act;
 use super::super::remedy::flag;
-use super::super::{print_aside, print_json, print_line, print_table, secret};
+use super::super::{demo, print_aside, print_json, print_line, print_table, secret};
 use super::{ListPartners, PartnerRecords};
 use crate::clock::Clock;
 use crate::config::{OutboundSettings, SecretSettings, web_address};
@@ -125,7 +125,9 @@ fn with_webhooks<T>(
     let PartnerRecords { store: records, .. } = &settings.records;
     settings.records.with(async |operator| {
         let secret = secret::known(records, settings.records.mode(), given, &operator).await?;
-        let client = settings.outbound.client(settings.base_url.as_deref().unwrap_or_default());
+        let only_this_machine = demo::folder::is_marked(&records.data);
+        let outbound = OutboundSettings { only_this_machine, ..settings.outbound.clone() };
+        let client = outbound.client(settings.base_url.as_deref().unwrap_or_default());
         let webhooks = match act {
             Some(act) => operator.audited(act).webhooks(secret, client),
             None => operator.webhooks(secret, client),

@@ -91,7 +91,7 @@ const LAYERS: &[Layer] = &[
     layer("keys", "domain error store", NO_HTTP_NO_DATABASE),
     layer("mail", "domain installation lease_queue log loopback private_files random reply store", NO_HTTP_NO_DATABASE),
     layer("installation", "domain store", NO_HTTP_NO_DATABASE),
-    layer("demonstration", "domain store", NO_HTTP_NO_DATABASE),
+    layer("demonstration", "clock domain store", NO_HTTP_NO_DATABASE),
     layer("lease_queue", "clock domain store", NO_HTTP_NO_DATABASE),
     layer("http", "certificates domain error loopback", NO_DATABASE),
     // It must never know who asks.
