@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-use crate::cli::files::{is_there, make_private_folder, write_private_file};
+use crate::cli::files::{make_private_folder, write_private_file};
 use crate::domain::base32;
 use crate::private_files::file_to_append;
 use crate::random;
@@ -30,7 +30,10 @@ impl DemoFolder {
     pub(super) fn open(named: Option<&Path>) -> anyhow::Result<Self> {
         let is_temporary = named.is_none();
         let path = match named {
-            Some(path) => path.to_owned(),
+            Some(path) => {
+                require_own(path)?;
+                path.to_owned()
+            }
             None => {
                 remove_left_behind();
                 let end = base32::encode::<8>(&random::bytes::<5>()?);
@@ -47,18 +50,9 @@ impl DemoFolder {
         Ok(Self { path, is_temporary, _alone: alone })
     }
 
-    /// Whether its history was told to the end. Fails where the folder holds anything else than a demonstration.
-    pub(super) fn is_ready(&self) -> anyhow::Result<bool> {
-        if is_marked(&self.path) {
-            return Ok(true);
-        }
-        let shown = self.path.display();
-        ensure!(
-            !is_there(&self.path.join("unionhall.db"))?,
-            "{shown} is no demonstration's folder: it has the records of a union, or of a demonstration that was ended before it was \
-             ready. Nothing in it was changed; give a new folder with --data, or leave it out"
-        );
-        Ok(false)
+    /// Whether its history was told to the end.
+    pub(super) fn is_ready(&self) -> bool {
+        is_marked(&self.path)
     }
 
     pub(super) fn mark_ready(&self) -> anyhow::Result<()> {
@@ -78,6 +72,18 @@ impl Drop for DemoFolder {
             let _gone_or_later = std::fs::remove_dir_all(&self.path);
         }
     }
+}
+
+/// Fails where a folder holds anything else than a demonstration; before anything is written there.
+fn require_own(path: &Path) -> anyhow::Result<()> {
+    let is_empty = || std::fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());
+    ensure!(
+        is_marked(path) || is_empty(),
+        "{} is not empty and no demonstration's folder, or its demonstration was ended before it was ready. Nothing in it was changed; give \
+         a new folder with --data, or leave it out",
+        path.display()
+    );
+    Ok(())
 }
 
 /// Whether a data folder says that it is a demonstration's.

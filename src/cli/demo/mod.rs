@@ -104,7 +104,7 @@ pub(super) fn run(task: &DemoSettings, look: LookAtMachine) -> anyhow::Result<()
 
 /// Makes the union, if it is not there yet, and the links that are printed.
 async fn prepare(settings: &ServeSettings, folder: &DemoFolder, log: &Log) -> anyhow::Result<String> {
-    let is_ready = folder.is_ready()?;
+    let is_ready = folder.is_ready();
     if !is_ready {
         let store = open_store(&settings.store, Prepare::Upgrade, WRITE_BATCH).await?;
         let is_marked = store.run(MarkDemonstration).await?;
@@ -206,6 +206,7 @@ fn advance(task: &AdvanceArgs) -> anyhow::Result<()> {
         "no demonstration runs in {shown}; start it with `unionhall demo --data {shown}`"
     );
     let store = settings(&data, (Ipv4Addr::LOCALHOST, USUAL_PORT).into())?.store;
+    set_calendar(&data)?;
     let act = super::audit::act("demo advance", crate::domain::time::show_span(task.by), Clock::start().now().time);
     let Some(wanted) = change(&store, act, AskForTime(task.by))? else { bail!("{shown} is no demonstration's folder") };
     loop {
@@ -228,11 +229,16 @@ pub(super) fn read_calendar(matches: &ArgMatches) -> anyhow::Result<()> {
     while let Some((_, inner)) = matches.subcommand() {
         matches = inner;
     }
-    let folder = matches.try_get_one::<PathBuf>("data").ok().flatten();
-    let Some(folder) = folder.filter(|folder| folder::is_marked(folder)) else { return Ok(()) };
-    let (data, file) = (folder.clone(), folder.join("unionhall.db"));
+    match matches.try_get_one::<PathBuf>("data").ok().flatten() {
+        Some(folder) if folder::is_marked(folder) => set_calendar(folder),
+        _ => Ok(()),
+    }
+}
+
+fn set_calendar(data: &Path) -> anyhow::Result<()> {
     block_on(&one_thread()?, async {
-        let store = super::open_records(&Records::Sqlite(file), &data, Prepare::Expect, WRITE_BATCH).await?;
+        let records = Records::Sqlite(data.join("unionhall.db"));
+        let store = super::open_records(&records, data, Prepare::Expect, WRITE_BATCH).await?;
         if let Some(time) = store.run(FindDemonstration).await? {
             clock::move_ahead(time.ahead);
         }

@@ -14,8 +14,6 @@ const EVERY: Duration = Duration::from_millis(100);
 
 /// Lets the time pass that is asked for, on the page or by `demo advance`, for as long as the process runs.
 pub(super) async fn pass(parts: &mut ServiceParts, clock: Clock) -> anyhow::Result<Infallible> {
-    // An earlier process may have been ended in the middle of an hour.
-    parts.work(clock.now().time).await?;
     loop {
         match parts.store.run(FindDemonstration).await? {
             Some(time) if time.is_passing() => pass_one_hour(parts, time, clock).await?,
@@ -26,7 +24,8 @@ pub(super) async fn pass(parts: &mut ServiceParts, clock: Clock) -> anyhow::Resu
 
 async fn pass_one_hour(parts: &mut ServiceParts, time: DemonstrationTime, clock: Clock) -> anyhow::Result<()> {
     let ahead = (time.ahead + HOUR).min(time.until);
-    parts.store.run(NoteTime(ahead)).await?;
     clock::move_ahead(ahead);
-    parts.work(clock.now().time).await
+    parts.work(clock.now().time).await?;
+    // Only now: whoever waits for the time finds everything done that was due in it.
+    Ok(parts.store.run(NoteTime(ahead)).await?)
 }
