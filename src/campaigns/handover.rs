@@ -16,7 +16,7 @@ use crate::domain::campaign::acceptance::{Handover, OrderStatus, Reference, Supp
 use crate::domain::campaign::demand::COARSE;
 use crate::domain::campaign::handover::{Difference, HandoverBatch, HandoverRow, OrderCounts, SupplierAnswer};
 use crate::domain::catalog::CountsOn;
-use crate::domain::csv::{WOULD_RUN, WithheldRows};
+use crate::domain::csv::{WOULD_RUN, WithheldRows, add_mistake};
 use crate::domain::figure::{counted, grouped};
 use crate::domain::time::Timestamp;
 use crate::membership::records::{answer_now, joined_by};
@@ -37,7 +37,7 @@ const SETTLED_AT_ONCE: usize = 100;
 macro_rules! batches {
     ($which:literal) => {
         concat!(
-            "SELECT b.id, c.slug, b.number, b.written_at,
+            "SELECT b.id, c.slug, b.number, b.filled_at, b.written_at,
                     coalesce((SELECT a.handover FROM acceptances a WHERE a.batch_id = b.id ORDER BY a.reference LIMIT 1) = 'address', FALSE)
                         AS gives_addresses
              FROM handover_batches b JOIN campaigns c ON c.id = b.campaign_id WHERE ",
@@ -51,6 +51,7 @@ fn batch(row: &Row<'_>) -> Result<HandoverBatch, Failure> {
         id: row.get("id")?,
         campaign: row.parsed("slug", |slug| slug.parse().ok())?,
         number: row.get("number")?,
+        is_whole: row.get::<Option<Timestamp>>("filled_at")?.is_some(),
         is_written: row.get::<Option<Timestamp>>("written_at")?.is_some(),
         gives_addresses: row.get("gives_addresses")?,
     })
@@ -249,11 +250,15 @@ pub struct WrittenHandover {
     pub accepted: u64,
     pub withdrawn: u64,
     pub withheld: WithheldRows,
-    /// Rows that are left out: those members withdrew since.
+    /// Rows that are left out: those members withdrew since, or their offer ended.
     pub ended: u64,
 }
 
 impl WrittenHandover {
+    pub const fn rows(&self) -> u64 {
+        self.accepted + self.withdrawn
+    }
+
     pub fn words(&self) -> String {
         format!("{} accepted, {} withdrawn", grouped(self.accepted), grouped(self.withdrawn))
     }
@@ -270,7 +275,7 @@ impl WrittenHandover {
         }
         if self.ended > 0 {
             lacks.push(format!(
-                "Left out, because they withdrew since: {}. The next file says so to the supplier.",
+                "Left out, because they withdrew or the offer ended since: {}. A later file has them as withdrawn.",
                 counted(self.ended, "member")
             ));
         }
@@ -322,6 +327,13 @@ pub struct CheckedOrders {
     pub mistakes: Vec<(usize, String)>,
     pub lines: u64,
     by_campaign: BTreeMap<CampaignSlug, Vec<(Reference, SupplierReport)>>,
+}
+
+impl CheckedOrders {
+    /// The lines that are about other campaigns than that.
+    pub fn elsewhere(&self, slug: &CampaignSlug) -> impl Iterator<Item = (&CampaignSlug, usize)> {
+        self.by_campaign.iter().filter(move |(of, _)| *of != slug).map(|(of, reports)| (of, reports.len()))
+    }
 }
 
 /// Books what the supplier says of some orders of one campaign.
@@ -534,7 +546,7 @@ impl CampaignAdmin {
                         report.wrong_day(*made_at, now).map(|wrong| format!("reference {reference}: {wrong}"))
                     }
                 };
-                checked.mistakes.extend(wrong.map(|wrong| (*line, wrong)));
+                wrong.into_iter().for_each(|wrong| add_mistake(&mut checked.mistakes, *line, wrong));
                 if let Some((campaign, _)) = found {
                     checked.by_campaign.entry(campaign).or_default().push((*reference, *report));
                 }

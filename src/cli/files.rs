@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 
 use crate::domain::base32;
+use crate::domain::csv::MOST_MISTAKES;
+use crate::domain::figure::grouped;
 use crate::domain::text::escape;
 use crate::private_files::{file_to_append, folder_of, make_folder, new_file, new_file_if};
 use crate::random;
@@ -144,6 +146,10 @@ pub(super) fn mistakes(name: &str, mistakes: &[impl Display]) -> anyhow::Error {
     let lines: Vec<_> = mistakes.iter().map(|mistake| escape(&mistake.to_string(), &['\t']).into_owned()).collect();
     match lines.as_slice() {
         [one] => anyhow!("{name} has a mistake: {one}"),
+        all if all.len() > MOST_MISTAKES => {
+            let (most, some) = (grouped(MOST_MISTAKES as u64), all[..MOST_MISTAKES].join("\n  "));
+            anyhow!("{name} has more than {most} mistakes; these are {most} of them:\n  {some}")
+        }
         all => anyhow!("{name} has {} mistakes:\n  {}", all.len(), all.join("\n  ")),
     }
 }

@@ -56,6 +56,16 @@ impl WithheldRows {
     }
 }
 
+/// Mistakes of a file that are listed: somebody reads no more, and a file of short lines has hundreds of thousands.
+pub const MOST_MISTAKES: usize = 1000;
+
+/// Adds what is wrong with a line: one more than are listed, so that it is known that there are more.
+pub fn add_mistake(mistakes: &mut Vec<(usize, String)>, line: usize, what: String) {
+    if mistakes.len() <= MOST_MISTAKES {
+        mistakes.push((line, what));
+    }
+}
+
 /// The columns of a file that is read.
 pub struct Columns<const N: usize> {
     /// In any order and any case; further columns are ignored.
@@ -107,7 +117,8 @@ impl<const N: usize> Columns<N> {
                 let field = |place: Option<usize>| place.map_or("", |place| fields[place].trim()).to_owned();
                 read.rows.push(CsvRow { line, fields: places.map(field) });
             } else {
-                read.mistakes.push((line, format!("{} fields; the first line has {}", fields.len(), header.len())));
+                let what = format!("{} fields; the first line has {}", fields.len(), header.len());
+                add_mistake(&mut read.mistakes, line, what);
             }
         }
         if read.rows.is_empty() && read.mistakes.is_empty() {

@@ -1,6 +1,7 @@
 //! A provider's answer, checked against the payouts it is about.
 
 use super::SettledPayouts;
+use crate::domain::csv::add_mistake;
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutGeneration, PayoutRecord, PayoutState};
 use crate::domain::reward::settlement::{AnswerLine, Settlement};
@@ -56,7 +57,7 @@ impl CheckedAnswer {
         within: PaidWithin,
     ) {
         let AnswerLine { line, external_id: id, amount_cents, settlement } = line;
-        let mut wrong = |what: String| self.mistakes.push((line, format!("external_id {id}: {what}")));
+        let mut wrong = |what: String| add_mistake(&mut self.mistakes, line, format!("external_id {id}: {what}"));
         let Some(payout) = payout else {
             return wrong("no payout has it; use the file that was written for its batch".to_owned());
         };

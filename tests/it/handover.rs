@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::campaign_commands::POSTAL;
+use crate::operator_page::{act, asked_of, signed_in};
 use crate::own_page::{Browser, join};
 use crate::prelude::*;
 use crate::reward_commands::{CAMPAIGN, accepting_catalog, done, refused, write};
@@ -284,4 +285,107 @@ async fn an_offer_is_withdrawn_with_its_reason_and_improved() {
     assert!(three.lines().count() == 2 && !three.contains(&first), "{three}");
     let part = said(&mut ana, &path).await;
     assert!(part.contains("You accepted the offer.") && !part.contains("and with it your acceptance"), "{part}");
+}
+
+/// A form that is sent with what it asks for, once somebody is sure of it.
+async fn sure(browser: &mut Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Answer {
+    act(browser, path, &[fields, &[("sure", "yes")]].concat()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_names_what_its_file_lacks() {
+    let (server, key) = Server::with_key(&["--key-per-minute", "1000", "--mail", "hold"]);
+    offered(&server, "address");
+    published(&server).await;
+    let path = format!("/campaigns/{CAMPAIGN}");
+    let mut people = Vec::new();
+    for (n, email) in (1..).zip(["m1@example.com", "=m2@example.com", "m3@example.com"]) {
+        join(&server, &key, email, None).await;
+        people.push(Browser::member(&server, n, email).await);
+    }
+    let mut ana = signed_in(&server, "ana", 9).await;
+    let here = format!("/operator/campaigns/{CAMPAIGN}/handover");
+    page_says(&sure(&mut ana, &here, &[]).await, 400, "Nobody has accepted an offer that is handed over.");
+    for browser in &mut people {
+        browser.act(&path, &[("press", "accept"), ("usState", "CA")]).await;
+    }
+    // An address that is withheld is named before the file is handed out, so nobody is forgotten.
+    let withheld = server
+        .rows("SELECT a.reference FROM acceptances a JOIN people p ON p.id = a.person_id WHERE p.email LIKE '=%'");
+    let withheld = &withheld[0][0].to_uppercase();
+    let asked = sure(&mut ana, &here, &[]).await;
+    page_says(&asked, 200, "2 accepted, 0 withdrawn");
+    page_says(&asked, 200, &format!("1 row ({withheld}). Tell the supplier by hand."));
+    assert_eq!(server.number("SELECT count(*) FROM handover_batches WHERE written_at IS NOT NULL"), 0);
+    // Whoever went away comes back to it.
+    page_says(&act(&mut ana, &here, &[]).await, 200, "File 1 was made and never handed out. It comes first.");
+    page_says(&sure(&mut ana, &here, &[]).await, 200, withheld);
+    let csv = sure(&mut ana, &here, &[("batch", "1")]).await;
+    assert_eq!(csv.header("content-disposition"), format!("attachment; filename=\"{CAMPAIGN}-1.csv\""));
+    assert_eq!(csv.text().lines().count(), 3, "{csv:?}");
+    assert!(csv.text().contains("m1@example.com,CA") && !csv.text().contains(withheld));
+    page_says(&sure(&mut ana, &here, &[]).await, 400, "Nobody accepted or withdrew since file 1.");
+    for number in ["0", "2", "x", "-1", "99999999999999999999"] {
+        page_says(&act(&mut ana, &here, &[("batch", number)]).await, 400, "There is no file of that number");
+    }
+    // Once all of them are gone there is nothing to write again, here and there.
+    for browser in &mut people {
+        browser.act(&path, &[("press", "pass")]).await;
+    }
+    let gone = act(&mut ana, &here, &[("batch", "1")]).await;
+    page_says(&gone, 200, "Nobody of file 1 can be in it now.");
+    let said = done(&server, &["campaigns", "handover", CAMPAIGN, "none.csv", "--batch", "1"]);
+    assert!(said.contains("No file was written.") && !said.contains("Give the file"), "{said}");
+    assert!(!server.data().with_file_name("none.csv").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_on_the_page_is_looked_through() {
+    let (server, key) = Server::with_key(&["--key-per-minute", "1000", "--mail", "hold"]);
+    offered(&server, "code");
+    published(&server).await;
+    join(&server, &key, "m1@example.com", None).await;
+    let mut member = Browser::member(&server, 1, "m1@example.com").await;
+    let path = format!("/campaigns/{CAMPAIGN}");
+    member.act(&path, &[("press", "accept"), ("usState", "CA")]).await;
+    let mut ana = signed_in(&server, "ana", 9).await;
+    // However long a file of nonsense is, the page about it is not.
+    let here = format!("/operator/campaigns/{CAMPAIGN}/settle");
+    let nonsense = format!("reference,status,date\n{}", ",,\n".repeat(20_000));
+    let told = act(&mut ana, &here, &[("answer", &nonsense)]).await;
+    page_says(&told, 400, "because of more than 1,000 mistakes. These are 1,000 of them:");
+    assert!(told.text().contains("line 2: reference") && told.body.len() < 200_000, "{}", told.body.len());
+    write(&server, "nonsense.csv", &nonsense);
+    let told = refused(&server, &["campaigns", "handover", "settle", "nonsense.csv"]);
+    assert!(told.contains("has more than 1,000 mistakes; these are 1,000 of them:"), "{told}");
+    assert!(told.lines().count() < 1010, "{told}");
+    // Orders of another campaign are recorded there, and that is said.
+    let other = server.run(&["campaigns", "sample"]).replace("internet-sample", "other");
+    write(&server, "other.toml", &other);
+    done(&server, &["campaigns", "new", "other.toml"]);
+    let today = Clock::start().now().time.to_string()[..10].to_owned();
+    let answer = format!("reference,status,date\n{},ordered,{today}\n", reference_of(&server, 1));
+    let asked = act(&mut ana, "/operator/campaigns/other/settle", &[("answer", &answer)]).await;
+    page_says(&asked, 200, &format!("Of another campaign, {CAMPAIGN}: 1 line."));
+    let asked = act(&mut ana, &here, &[("answer", &answer)]).await;
+    assert!(!asked.text().contains("another campaign"), "{asked:?}");
+    assert!(asked_of(&asked).is_some());
+    page_says(&sure(&mut ana, &here, &[("answer", &answer)]).await, 200, "Recorded: 1 line.");
+    // Who says that it did not work, where the supplier has said nothing.
+    server.execute("UPDATE acceptances SET trouble_at = 1794743200000, status = NULL");
+    let shown = done(&server, &["campaigns", "show", CAMPAIGN]);
+    assert!(shown.contains(": the supplier says nothing yet; it didn't work, the member said at"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_is_improved_from_the_terms_that_it_has() {
+    let (server, _) = Server::with_key(&["--mail", "hold"]);
+    offered(&server, "address");
+    let mut ana = signed_in(&server, "ana", 9).await;
+    let form = ana.get(&format!("/operator/campaigns/{CAMPAIGN}/offer?bid=1")).await.text();
+    for part in
+        ["value=\"help@fiber.example\"", "value=\"address\" selected", "with your code.", "Contrata con tu clave"]
+    {
+        assert!(form.contains(part), "{part} in {form}");
+    }
 }

@@ -36,11 +36,13 @@ pub(super) fn write(task: &HandOver, slug: &CampaignSlug) -> anyhow::Result<()> 
         let campaigns = operator.campaigns();
         campaigns.close_handover(&batch, now).await?;
         let written = campaigns.write_handover(&batch, &mut BufWriter::new(&mut file)).await??;
-        file.sync_all().with_context(|| cannot_write(path))?;
-        put_in_place(unfinished.path(), path).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => anyhow!("{} was made meanwhile; give another name", path.display()),
-            _ => anyhow::Error::new(error).context(cannot_write(path)),
-        })?;
+        if written.rows() > 0 {
+            file.sync_all().with_context(|| cannot_write(path))?;
+            put_in_place(unfinished.path(), path).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => anyhow!("{} was made meanwhile; give another name", path.display()),
+                _ => anyhow::Error::new(error).context(cannot_write(path)),
+            })?;
+        }
         let what = format!("{slug}, batch {}: {}", batch.number, written.words());
         operator.audited(act("campaigns handover", what, now)).campaigns().note_handover(&batch, now).await?;
         let supplier = supplier_of(&operator, slug, now).await?;
@@ -99,6 +101,9 @@ async fn supplier_of(operator: &Operator, slug: &CampaignSlug, now: Timestamp) -
 
 fn report(path: &str, batch: &HandoverBatch, is_again: bool, written: &WrittenHandover, supplier: &str) -> Vec<String> {
     let (number, slug, words) = (batch.number, &batch.campaign, written.words());
+    if written.rows() == 0 {
+        return vec![format!("Nobody of batch {number} of {slug} can be in its file now. No file was written.")];
+    }
     let again = if is_again { " again" } else { "" };
     let mut lines = vec![format!("Batch {number} of {slug} is in {path}{again}: {words}.")];
     if batch.gives_addresses {

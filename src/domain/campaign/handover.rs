@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::acceptance::{OrderStatus, Reference, SupplierReport};
 use super::{CampaignSlug, LastDay};
-use crate::domain::csv::{self, Columns, CsvRow, CsvRows};
+use crate::domain::csv::{self, Columns, CsvRow, CsvRows, add_mistake};
 use crate::domain::figure::grouped;
 use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
@@ -16,6 +16,8 @@ pub struct HandoverBatch {
     pub campaign: CampaignSlug,
     /// From 1, in its campaign.
     pub number: u32,
+    /// Everybody is in it.
+    pub is_whole: bool,
     pub is_written: bool,
     pub gives_addresses: bool,
 }
@@ -66,7 +68,7 @@ impl SupplierAnswer {
         let mut answer = Self { lines: Vec::new(), mistakes };
         for CsvRow { line, fields: [reference, status, date] } in rows {
             let known = Reference::parse(&reference);
-            let mut wrong = |what: String| answer.mistakes.push((line, what));
+            let mut wrong = |what: String| add_mistake(&mut answer.mistakes, line, what);
             if known.is_none() {
                 wrong(format!(
                     "reference {}; write one of our files' references, such as K3V9Q1T7MB",
@@ -146,12 +148,13 @@ pub struct Difference {
 impl Difference {
     pub const MOST: u32 = 100;
 
-    /// "K3V9Q1T7MB: switched on 2027-01-12, says the supplier; it didn't work, said the member at …".
+    /// "K3V9Q1T7MB: switched on 2027-01-12, says the supplier; it didn't work, the member said at …".
     pub fn words(&self) -> String {
         let Self { reference, report, trouble_at } = self;
-        let says = report
-            .map_or("nothing yet".to_owned(), |SupplierReport { status, on }| format!("{} on {on}", status.name()));
-        format!("{reference}: {says}, says the supplier; it didn't work, the member said at {trouble_at}")
+        let says = report.map_or("the supplier says nothing yet".to_owned(), |SupplierReport { status, on }| {
+            format!("{} on {on}, says the supplier", status.name())
+        });
+        format!("{reference}: {says}; it didn't work, the member said at {trouble_at}")
     }
 }
 
@@ -179,6 +182,7 @@ mod tests {
             id: 1,
             campaign: "internet-2027".parse().unwrap(),
             number: 1,
+            is_whole: true,
             is_written: false,
             gives_addresses,
         };

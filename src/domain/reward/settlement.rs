@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::csv::{Columns, CsvRow, CsvRows};
+use super::super::csv::{Columns, CsvRow, CsvRows, add_mistake};
 use super::super::time::Timestamp;
 use super::payout::PayoutState;
 
@@ -57,15 +57,16 @@ pub fn read_answer(text: &str) -> ProviderAnswer {
     let mut seen = BTreeMap::new();
     for CsvRow { line, fields } in rows {
         let (read, wrong) = read_line(line, &fields);
-        answer.mistakes.extend(wrong.into_iter().map(|mistake| (line, mistake)));
+        wrong.into_iter().for_each(|what| add_mistake(&mut answer.mistakes, line, what));
         let Some(read) = read else { continue };
         let before: Option<&AnswerLine> = seen.get(&read.external_id).map(|place: &usize| &answer.lines[*place]);
         match before {
             Some(same) if same.settlement == read.settlement && same.amount_cents == read.amount_cents => {}
-            Some(other) => answer.mistakes.push((
-                line,
-                format!("external_id {} is on line {} too, and says something else", read.external_id, other.line),
-            )),
+            Some(other) => {
+                let what =
+                    format!("external_id {} is on line {} too, and says something else", read.external_id, other.line);
+                add_mistake(&mut answer.mistakes, line, what);
+            }
             None => {
                 seen.insert(read.external_id.clone(), answer.lines.len());
                 answer.lines.push(read);

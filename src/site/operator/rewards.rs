@@ -9,6 +9,7 @@ use hyper::{Request, StatusCode};
 
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
+use crate::domain::csv::MOST_MISTAKES;
 use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
@@ -276,7 +277,13 @@ pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
 }
 
 pub(super) fn refuse_answer(found: &OperatorVisit<'_>, mistakes: &[(usize, String)]) -> Answer {
-    let mut says = vec!["Nothing was recorded, because of these lines:".to_owned()];
-    says.extend(numbered(mistakes));
+    let mut says = vec![match mistakes.len() > MOST_MISTAKES {
+        true => format!(
+            "Nothing was recorded, because of more than {0} mistakes. These are {0} of them:",
+            grouped(MOST_MISTAKES as u64)
+        ),
+        false => "Nothing was recorded, because of these lines:".to_owned(),
+    }];
+    says.extend(numbered(mistakes).into_iter().take(MOST_MISTAKES));
     found.message(StatusCode::BAD_REQUEST, "Nothing was recorded", &says)
 }

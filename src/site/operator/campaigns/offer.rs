@@ -9,8 +9,9 @@ use crate::campaigns::TakenStep;
 use crate::campaigns::bids::ListBids;
 use crate::campaigns::operator_step::{STANDS, ends};
 use crate::campaigns::records::FindCampaign;
+use crate::domain::campaign::acceptance::Handover;
 use crate::domain::campaign::bid::RecordedBid;
-use crate::domain::campaign::offer::{Offer, Proposal, Publication, Unsigned};
+use crate::domain::campaign::offer::{Offer, OfferTerms, Proposal, Publication, Unsigned};
 use crate::domain::campaign::record::{CampaignDetails, CampaignRecord};
 use crate::domain::campaign::wording::{BidWords, offer_facts};
 use crate::domain::campaign::{BadFile, CampaignState, CampaignStep};
@@ -117,13 +118,30 @@ fn offer_form(typed: Typed) -> Form {
     Form::new(parts, typed, "")
 }
 
+/// Terms as they are typed.
+fn typed(terms: &OfferTerms) -> Typed {
+    let mut typed = Typed::default();
+    typed.set("decide_by", terms.decide_by.to_string());
+    typed.set("open_until", terms.open_until.map_or_else(String::new, |day| day.to_string()));
+    typed.set("complaints", terms.complaints.as_str());
+    typed.set("handover", terms.handover.map_or("", Handover::name));
+    for (language, text) in &terms.texts {
+        for (name, text) in [("how", &text.how), ("details", &text.details)] {
+            typed.set(format!("text.{}.{name}", language.code()), text.as_deref().unwrap_or_default());
+        }
+    }
+    typed
+}
+
 /// The form, for the bid that its address names.
 pub async fn show_form(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
     let query = request.uri().query().unwrap_or_default();
     let number = field(query.as_bytes(), "bid").unwrap_or_default();
     let (file, bids) = read(&found).await?;
-    form_page(&found, &file, &bids, &number, &offer_form(Typed::default()))
+    // One that takes the place of another begins with its terms: acceptances stand only where the texts are the same.
+    let terms = file.campaign.offer.as_ref().map(|offer| &offer.terms);
+    form_page(&found, &file, &bids, &number, &offer_form(terms.map_or_else(Typed::default, typed)))
 }
 
 /// What was typed: shown again with what is wrong with it, or asked about, or published.
