@@ -330,6 +330,17 @@ pub struct CheckedOrders {
 }
 
 impl CheckedOrders {
+    /// "1 ordered, 3 switched".
+    pub fn outcomes(&self) -> String {
+        let count = |status| {
+            let reports = self.by_campaign.values().flatten();
+            reports.filter(|(_, report)| report.status == status).count() as u64
+        };
+        let all = OrderStatus::ALL.into_iter().map(|status| (count(status), status.name()));
+        let some = all.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{} {name}", grouped(count)));
+        some.collect::<Vec<_>>().join(", ")
+    }
+
     /// The lines that are about other campaigns than that.
     pub fn elsewhere(&self, slug: &CampaignSlug) -> impl Iterator<Item = (&CampaignSlug, usize)> {
         self.by_campaign.iter().filter(move |(of, _)| *of != slug).map(|(of, reports)| (of, reports.len()))

@@ -66,6 +66,10 @@ impl DoneStep {
             false => "Nobody is mailed about it.".to_owned(),
         };
         let took_part = || mailed("those who were in or accepted");
+        let tell_supplier = || {
+            let hand_over = write(&Remedy::HandOver(slug.clone()), Mode::Live);
+            format!("Tell the supplier who accepts no longer: {hand_over}.")
+        };
         match after.state {
             CampaignState::Gathering => vec![
                 format!(
@@ -79,10 +83,7 @@ impl DoneStep {
                     "The offer of {slug} is withdrawn, and it is negotiating again. Who accepted is in again; their acceptances end."
                 ),
                 mailed("those who are in or accepted"),
-                format!(
-                    "Tell the supplier who accepts no longer: {}.",
-                    write(&Remedy::HandOver(slug.clone()), Mode::Live)
-                ),
+                tell_supplier(),
             ],
             CampaignState::Negotiating => vec![
                 format!("{slug} is negotiating. Members can still count themselves in or out."),
@@ -137,6 +138,11 @@ impl DoneStep {
                 };
                 vec![format!("{slug} is closed. Its page shows the result: {reached}"), took_part()]
             }
+            CampaignState::Cancelled if before.state == CampaignState::Offered => vec![
+                format!("{slug} is cancelled: nobody can take part anymore, and acceptances end."),
+                took_part(),
+                tell_supplier(),
+            ],
             CampaignState::Cancelled if before.was_public => {
                 vec![format!("{slug} is cancelled: nobody can take part anymore."), took_part()]
             }

@@ -167,6 +167,10 @@ impl Unit for StepCampaign {
         }
         let mut news = to.mailed_about();
         match &self.step {
+            TakenStep::Plain(CampaignStep::Cancel) if campaign.state == CampaignState::Offered => {
+                // The deal never starts: acceptances end as those of an offer that is withdrawn, and the supplier is told.
+                sql.execute("UPDATE campaigns SET offer_number = offer_number + 1 WHERE id = $1", values![id]).await?;
+            }
             TakenStep::Plain(_) => {}
             TakenStep::WithdrawOffer(reasons) => {
                 let supplier = replaced.map_or("", Offer::supplier).to_owned();

@@ -287,6 +287,28 @@ async fn an_offer_is_withdrawn_with_its_reason_and_improved() {
     assert!(part.contains("You accepted the offer.") && !part.contains("and with it your acceptance"), "{part}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deal_that_never_starts_is_taken_back_from_the_supplier() {
+    let (server, key) = Server::with_key(&["--key-per-minute", "1000", "--mail", "hold"]);
+    offered(&server, "address");
+    published(&server).await;
+    let path = format!("/campaigns/{CAMPAIGN}");
+    join(&server, &key, "m1@example.com", None).await;
+    let mut member = Browser::member(&server, 1, "m1@example.com").await;
+    member.act(&path, &[("press", "accept"), ("usState", "CA")]).await;
+    done(&server, &["campaigns", "handover", CAMPAIGN, "one.csv"]);
+    let reference = reference_of(&server, 1);
+    let cancelled = done(&server, &["campaigns", "cancel", CAMPAIGN]);
+    assert!(cancelled.contains("acceptances end") && cancelled.contains("Tell the supplier"), "{cancelled}");
+    wait_for!(async || said(&mut member, &path).await.contains("You were in this campaign.")).await;
+    let page = said(&mut member, &path).await;
+    assert!(page.contains("and with it your acceptance") && !page.contains("You accepted the offer."), "{page}");
+    done(&server, &["campaigns", "handover", CAMPAIGN, "two.csv"]);
+    assert_eq!(file(&server, "two.csv"), format!("reference,status\n{reference},withdrawn\n"));
+    let again = done(&server, &["campaigns", "handover", CAMPAIGN, "again.csv", "--batch", "1"]);
+    assert!(again.contains("No file was written."), "nobody's address is given out anymore: {again}");
+}
+
 /// A form that is sent with what it asks for, once somebody is sure of it.
 async fn sure(browser: &mut Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Answer {
     act(browser, path, &[fields, &[("sure", "yes")]].concat()).await
@@ -366,6 +388,7 @@ async fn an_answer_on_the_page_is_looked_through() {
     let today = Clock::start().now().time.to_string()[..10].to_owned();
     let answer = format!("reference,status,date\n{},ordered,{today}\n", reference_of(&server, 1));
     let asked = act(&mut ana, "/operator/campaigns/other/settle", &[("answer", &answer)]).await;
+    page_says(&asked, 200, "The answer has 1 line: 1 ordered.");
     page_says(&asked, 200, &format!("Of another campaign, {CAMPAIGN}: 1 line."));
     let asked = act(&mut ana, &here, &[("answer", &answer)]).await;
     assert!(!asked.text().contains("another campaign"), "{asked:?}");

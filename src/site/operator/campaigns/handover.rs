@@ -191,7 +191,7 @@ pub async fn settle(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     if !orders.mistakes.is_empty() {
         return Ok(refuse_answer(&found, &orders.mistakes));
     }
-    let mut says = vec![format!("The answer has {}.", counted(orders.lines, "line"))];
+    let mut says = vec![format!("The answer has {}: {}.", counted(orders.lines, "line"), orders.outcomes())];
     let elsewhere = orders.elsewhere(&slug);
     says.extend(elsewhere.map(|(of, lines)| format!("Of another campaign, {of}: {}.", counted(lines as u64, "line"))));
     says.push("Members see on their page what their supplier says. A later date replaces an earlier one.".to_owned());

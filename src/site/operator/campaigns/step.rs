@@ -180,7 +180,10 @@ fn plain_step(found: &OperatorVisit<'_>, slug: &CampaignSlug, step: &str) -> Pag
             CampaignStep::Cancel,
             "campaigns cancel",
             "Cancel",
-            &["Nobody can take part anymore. This cannot be undone."],
+            &[
+                "Nobody can take part anymore. This cannot be undone.",
+                "If the deal has not started, acceptances end. Then hand over, so that the supplier knows.",
+            ],
             "Cancel it",
         ),
         _ => return Err(found.refuse("The form names no step of a campaign.").into()),

@@ -131,6 +131,8 @@ pub(super) fn said(
         None => &words.part_none,
         Some(ParticipationState::In) if campaign.state.gathers() => &words.part_in,
         Some(ParticipationState::In) if campaign.takes_acceptances(now) => &words.part_in_offered,
+        // Perhaps they accepted, and it ended with the campaign.
+        Some(ParticipationState::In) if campaign.state == CampaignState::Cancelled => &words.part_was_in,
         Some(ParticipationState::In) if campaign.offer.is_some() => &words.part_in_over,
         Some(ParticipationState::In) => &words.part_was_in,
         Some(ParticipationState::Out) => &words.part_out,

@@ -1,6 +1,7 @@
 //! Campaigns: steps, presses and sheets, held to a model that knows no SQL.
 
 use super::*;
+use unionhall::campaigns::acceptances::EndAcceptances;
 use unionhall::campaigns::admin::CampaignAdmin;
 use unionhall::campaigns::bids::{AddBid, BidAdded, ListBids};
 use unionhall::campaigns::operator_step::StepNote;
@@ -306,6 +307,12 @@ pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
                     let right = from.contains(&state);
                     assert_eq!(matches!(done, Stepped::Done(_)), right, "case {case}: {told:#?}");
                     if right {
+                        if to == "cancelled" && state == "offered" {
+                            // Its deal never starts.
+                            while fixture.run(EndAcceptances(now)).await {}
+                            let accepted = model[which].2.iter_mut().filter(|part| **part == Some("accepted"));
+                            accepted.for_each(|part| *part = Some("in"));
+                        }
                         // Nobody ever saw it.
                         model[which].1 = if to == "cancelled" && state == "draft" { "hidden" } else { to };
                     }
