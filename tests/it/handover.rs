@@ -337,6 +337,7 @@ async fn the_page_names_what_its_file_lacks() {
     let withheld = &withheld[0][0].to_uppercase();
     let asked = sure(&mut ana, &here, &[]).await;
     page_says(&asked, 200, "2 accepted, 0 withdrawn");
+    assert!(!asked.text().contains("This changed meanwhile"), "{asked:?}");
     page_says(&asked, 200, &format!("1 row ({withheld}). Tell the supplier by hand."));
     assert_eq!(server.number("SELECT count(*) FROM handover_batches WHERE written_at IS NOT NULL"), 0);
     // Whoever went away comes back to it.

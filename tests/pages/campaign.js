@@ -17,6 +17,7 @@ summary = "Faster for less: one price for all who are in."
 title = "Internet en casa, invierno de 2099"
 summary = "Más rápido por menos: un precio para todos."
 `;
+// The longest label of a button is that of an offer that gives addresses.
 const offer = (states) => JSON.stringify({
   number: 1, units: 1, uses_a_year: null,
   bid: {
@@ -25,7 +26,7 @@ const offer = (states) => JSON.stringify({
     commission_cents: 2500, evidence: null,
   },
   benchmark: { price: { cents: 6800, per: "month" }, source: "FCC urban rate survey", url: "https://fcc.example/rates", date: "2026-12-01" },
-  decide_by: "2099-03-15", open_until: null, complaints: "help@fiber.example",
+  decide_by: "2099-03-15", open_until: null, complaints: "help@fiber.example", handover: "address",
   text: {
     en: { how: "Order with the code that you are mailed.", details: "Installation is free." },
     es: { how: "Haz tu pedido con el código que te llega.", details: "La instalación es gratis." },
@@ -174,7 +175,7 @@ export async function campaignWalk(page, tools) {
   };
   await publish(["CA"]);
   await shows(elsewhere);
-  assert.equal(await button(say("campaign.accept")).count(), 0);
+  assert.equal(await button(say("handover.accept_address")).count(), 0);
   assert.equal(await button(say("campaign.pass")).count(), 1);
   await look(page, "campaign-elsewhere");
   await publish([]);
@@ -183,7 +184,7 @@ export async function campaignWalk(page, tools) {
   await shows("Example Fiber");
   await shows(say("campaign.part_in_offered"));
   await look(page, "me-campaigns");
-  await go(page, () => button(say("campaign.accept")).click());
+  await go(page, () => button(say("handover.accept_address")).click());
   await page.getByRole("status").filter({ hasText: say("own.campaign_saved") }).waitFor();
   await shows(say("campaign.part_accepted"));
   await go(page, () => link(title).click());

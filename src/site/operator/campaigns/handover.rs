@@ -62,7 +62,8 @@ pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
     }
     // What a new file lacks is known once it is made, so that is asked before it is handed out.
     if is_named || !looked_at.lacks().is_empty() {
-        require_download(&found, &batch, &looked_at, &fields)?;
+        // Nobody was asked about it yet, where it was made just now.
+        require_download(&found, &batch, &looked_at, if is_named { &fields } else { &[] })?;
     }
     found.stored(found.operator().campaigns().close_handover(&batch, now).await)?;
     let mut rows = Vec::new();
