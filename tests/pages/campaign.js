@@ -180,6 +180,7 @@ export async function campaignWalk(page, tools) {
   await look(page, "campaign-elsewhere");
   await publish([]);
   await shows(say("campaign.offer_fits"));
+  await look(page, "campaign-fits");
   await go(page, "/me");
   await shows("Example Fiber");
   await shows(say("campaign.part_in_offered"));
