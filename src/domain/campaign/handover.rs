@@ -75,7 +75,8 @@ impl SupplierAnswer {
                     quote(&reference)
                 ));
             }
-            let read = OrderStatus::from_name(&status.to_ascii_lowercase());
+            // Suppliers spell it either way, and so do we: pages write it as Americans do.
+            let read = OrderStatus::from_name(&status.to_ascii_lowercase().replace("canceled", "cancelled"));
             if read.is_none() {
                 wrong(format!("status {}; write ordered, switched, rejected or cancelled", quote(&status)));
             }

@@ -40,6 +40,7 @@ mod settings_page;
 pub(crate) mod shared_limits;
 mod source;
 mod store_suite;
+mod tour;
 mod transfer;
 mod worst_days;
 

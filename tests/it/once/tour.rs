@@ -1,0 +1,120 @@
+//! docs/tour.md and what `unionhall demo` prints: every command typed, every link opened.
+
+use crate::operator::{steady, transcripts};
+use crate::prelude::*;
+
+const TOUR: &str = include_str!("../../../docs/tour.md");
+const THERE: &str = "127.0.0.1:8080";
+
+/// A demonstration that runs.
+pub(super) struct Demo {
+    process: Child,
+    /// What it has printed once it was ready.
+    pub(super) printed: String,
+    pub(super) folder: tempfile::TempDir,
+}
+
+impl Demo {
+    /// In a folder called `tour`, on any port.
+    pub(super) fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut demo = unionhall(folder.path());
+        // None of it is read; nobody listens there.
+        demo.env("UNIONHALL_MAIL", "smtp://127.0.0.1:1").args(["demo", "--listen", "127.0.0.1:0", "--data", "tour"]);
+        let mut process = demo.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut printed = String::new();
+        while let Some(line) = lines.next() {
+            printed += &format!("{line}\n");
+            if line.starts_with("Ctrl-C") {
+                break;
+            }
+        }
+        let said = BufReader::new(process.stderr.as_mut().unwrap()).lines().next();
+        assert!(printed.contains("Ctrl-C"), "{printed}{said:?}");
+        assert!(said.unwrap().unwrap().starts_with("unionhall: UNIONHALL_MAIL is ignored"));
+        Self { process, printed, folder }
+    }
+
+    /// What stands beside a name in what it printed.
+    pub(super) fn link(&self, name: &str) -> &str {
+        let beside = self.printed.lines().find_map(|line| line.trim().strip_prefix(name));
+        beside.unwrap_or_else(|| panic!("{name} in {}", self.printed)).trim()
+    }
+
+    pub(super) fn address(&self) -> &str {
+        self.link("Join page").strip_prefix("http://").unwrap().strip_suffix("/join").unwrap()
+    }
+
+    /// What a shell in the folder above its own makes of a command.
+    pub(super) fn answer(&self, command: &str) -> String {
+        let mut shell = Command::new("bash");
+        shell.env("UNIONHALL", env!("CARGO_BIN_EXE_unionhall")).current_dir(self.folder.path());
+        let prelude = "set -o pipefail; unionhall() { \"$UNIONHALL\" \"$@\"; }; exec 2>&1";
+        let output = shell.args(["-c", &format!("{prelude}\n{command}\n")]).stdin(Stdio::null()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub(super) fn json(&self, command: &str) -> Value {
+        let answer = self.answer(&format!("unionhall {command} --json --data tour"));
+        serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{command}: {answer}"))
+    }
+
+    pub(super) fn status(&self, url: &str) -> String {
+        self.answer(&format!("curl -s -o page -w '%{{http_code}}' '{url}'"))
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        // Its folder is removed with what it writes at its end.
+        let _ended = Command::new("kill").arg(self.process.id().to_string()).status();
+        let _ended = self.process.wait();
+    }
+}
+
+#[test]
+fn every_command_and_every_link_of_the_tour_and_of_what_is_printed() {
+    let demo = Demo::start();
+    let here = |text: &str| text.replace(THERE, demo.address());
+    let mut page = TOUR.to_owned();
+    for (command, expected) in transcripts(TOUR) {
+        let answered = demo
+            .answer(&here(&command))
+            .replace(demo.address(), THERE)
+            .replace(env!("CARGO_BIN_EXE_unionhall"), "unionhall");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            page =
+                page.replace(&format!("$ {command}\n{expected}"), &format!("$ {command}\n{}\n", answered.trim_end()));
+        } else {
+            assert_eq!(steady(&answered), steady(&expected), "{command}\n{answered}");
+        }
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/tour.md"), page).unwrap();
+    }
+    let links = TOUR.split('<').filter_map(|rest| rest.split_once('>')).filter(|(link, _)| link.starts_with("http"));
+    for (link, _) in links {
+        assert_eq!(demo.status(&here(link)), "200", "{link}");
+    }
+
+    for name in ["Join page", "Campaigns", "A member's page", "Operator's page", "All mail", "Webhooks"] {
+        assert_eq!(demo.status(demo.link(name)), "200", "{name}");
+    }
+    // Lines to paste, each with what follows a backslash.
+    let pasted = demo.printed.replace("\\\n", "");
+    for line in pasted.lines().filter(|line| line.starts_with("  curl ")) {
+        let answered: Value = serde_json::from_str(&demo.answer(line)).unwrap();
+        assert_eq!(answered["ok"], true, "{line}: {answered}");
+    }
+    for line in pasted.lines().map(str::trim).filter(|line| line.starts_with(env!("CARGO_BIN_EXE_unionhall"))) {
+        let answered = demo.answer(line);
+        assert!(!answered.contains("unionhall:") && !answered.is_empty(), "{line}: {answered}");
+    }
+    let configuration = pasted.lines().find_map(|line| serde_json::from_str::<Value>(line).ok()).unwrap();
+    let negotiator = &configuration["mcpServers"]["negotiator"];
+    let arguments: Vec<_> = negotiator["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });
+    let command = format!("echo '{list}' | {} {}", negotiator["command"].as_str().unwrap(), arguments.join(" "));
+    assert!(demo.answer(&command).contains("proposeOffer"), "{command}");
+}
