@@ -1,14 +1,21 @@
 //! `unionhall demo`: the service at work on a union whose people are invented, with a calendar that can be moved.
 
+mod deals;
 pub(super) mod folder;
 mod history;
+mod negotiation;
+mod orders;
+mod partners;
 mod parts;
+mod people;
+mod presses;
 mod printed;
 mod receiver;
 mod time;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -91,7 +98,7 @@ pub(super) fn run(task: &DemoSettings, look: LookAtMachine) -> anyhow::Result<()
     let passing = async {
         let clock = Clock::start();
         let log = Log::start(Level::Off, Format::Text, clock, super::remedy::write, std::io::sink())?;
-        let transport = std::sync::Arc::new(MailboxFolder::new(settings.store.data.join("mailbox")));
+        let transport = Arc::new(MailboxFolder::new(settings.store.data.join("mailbox")));
         let mut parts = ServiceParts::open(&settings, transport, &log, clock.now().time).await?;
         let receiver = Receiver::open(&settings.store.data).await?;
         tokio::select! {
@@ -113,14 +120,15 @@ async fn prepare(settings: &ServeSettings, folder: &DemoFolder, log: &Log) -> an
     }
     let receiver = Receiver::open(&settings.store.data).await?;
     let url = receiver.url.clone();
-    let transport = history::Post::new(MailboxFolder::new(settings.store.data.join("mailbox")));
     let now = Clock::start().now().time;
+    let post = history::Post::new(MailboxFolder::new(settings.store.data.join("mailbox")), now);
+    let transport = Arc::<history::Post>::clone(&post);
     let mut parts = ServiceParts::open(settings, transport, log, now).await?;
     let told = match is_ready {
         true => Told::read(&folder.path)?,
         false => {
             let told = tokio::select! {
-                told = history::tell(&mut parts, settings, &url, now) => told?,
+                told = history::tell(&mut parts, &post, settings, &url, now) => told?,
                 never = receiver.run() => match never {},
             };
             told.keep(&folder.path)?;
