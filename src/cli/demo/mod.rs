@@ -30,6 +30,7 @@ use super::{AlreadyPrinted, ask, block_on, change, one_thread, open_store, print
 use crate::clock::{self, Clock};
 use crate::config::{Records, ServeSettings, listen_address};
 use crate::demonstration::{AskForTime, FindDemonstration, MarkDemonstration};
+use crate::domain::campaign::LastDay;
 use crate::domain::time::parse_span;
 use crate::log::{Format, Level, Log};
 use crate::mail::mailbox::MailboxFolder;
@@ -221,7 +222,7 @@ fn advance(task: &AdvanceArgs) -> anyhow::Result<()> {
         let Some(time) = ask(&store, FindDemonstration)? else { bail!("{shown} is no demonstration's folder") };
         if time.ahead >= wanted.until {
             clock::move_ahead(time.ahead);
-            return print_line(&format!("Today is {}.", Clock::start().now().time.day()));
+            return print_line(&format!("Today is {}.", LastDay::of(Clock::start().now().time)));
         }
         if !folder::is_running(&data)? {
             print_aside("unionhall: the demonstration was ended; the rest of the time passes when it is started again");

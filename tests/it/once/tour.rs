@@ -22,9 +22,9 @@ impl Demo {
         // None of it is read; nobody listens there.
         demo.env("UNIONHALL_MAIL", "smtp://127.0.0.1:1").args(["demo", "--listen", "127.0.0.1:0", "--data", "tour"]);
         let mut process = demo.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
         let mut printed = String::new();
-        while let Some(line) = lines.next() {
+        for line in lines {
             printed += &format!("{line}\n");
             if line.starts_with("Ctrl-C") {
                 break;
@@ -55,14 +55,54 @@ impl Demo {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    pub(super) fn json(&self, command: &str) -> Value {
+    /// The first document that a command prints.
+    fn json(&self, command: &str) -> Value {
         let answer = self.answer(&format!("unionhall {command} --json --data tour"));
-        serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{command}: {answer}"))
+        let first = serde_json::Deserializer::from_str(&answer).into_iter().next();
+        first.and_then(Result::ok).unwrap_or_else(|| panic!("{command}: {answer}"))
+    }
+
+    /// What is counted in one place and shown in several; they must agree.
+    fn figures(&self) -> Figures {
+        let (stats, totals) = (self.json("stats"), self.json("rewards list")["totals"].clone());
+        let public: Value =
+            serde_json::from_str(&self.answer(&format!("curl -s {}/v1/stats", self.address()))).unwrap();
+        assert_eq!(public["memberCount"], stats["members"]);
+        let shown: Value =
+            serde_json::from_str(&self.answer(&format!("curl -s {}/campaigns.json", self.address()))).unwrap();
+        let mut states = BTreeMap::new();
+        let mut due = 0;
+        for campaign in self.json("campaigns list").as_array().unwrap() {
+            let slug = campaign["slug"].as_str().unwrap().to_owned();
+            let ledger = &self.json(&format!("campaigns show {slug}"))["rewards"];
+            let cents = |name: &str| ledger[name].as_i64().unwrap_or(0);
+            due += cents("accruedCents") - cents("reversedCents") - cents("paidOutCents");
+            if let Some(shown) = shown["campaigns"].as_array().unwrap().iter().find(|shown| shown["slug"] == slug) {
+                assert_eq!((&shown["in"], &shown["state"]), (&campaign["in"], &campaign["state"]), "{slug}");
+            }
+            states.insert(slug, campaign["state"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(totals["dueCents"], due, "the ledger of all campaigns, and what is due");
+        Figures {
+            states,
+            due,
+            groups: totals["groups"].as_i64().unwrap(),
+            on_hold: totals["onHold"].as_i64().unwrap(),
+            lapsed: stats["funnel"]["lapsed"].as_i64().unwrap(),
+        }
     }
 
     pub(super) fn status(&self, url: &str) -> String {
         self.answer(&format!("curl -s -o page -w '%{{http_code}}' '{url}'"))
     }
+}
+
+struct Figures {
+    states: BTreeMap<String, String>,
+    due: i64,
+    groups: i64,
+    on_hold: i64,
+    lapsed: i64,
 }
 
 impl Drop for Demo {
@@ -73,19 +113,36 @@ impl Drop for Demo {
     }
 }
 
+/// A hold ends and a group is rewarded, a campaign moves on by its date, links lapse.
+fn a_month_later(before: &Figures, after: &Figures) {
+    let all: BTreeSet<_> = before.states.values().map(String::as_str).collect();
+    assert_eq!(all.len(), 7, "one in each state: {all:?}");
+    assert!(before.on_hold > 0 && after.on_hold == 0 && after.groups > before.groups);
+    assert_eq!(after.due - before.due, (after.groups - before.groups) * 10_000);
+    let of = |figures: &Figures| figures.states["car-insurance"].clone();
+    assert_eq!((of(before).as_str(), of(after).as_str()), ("gathering", "negotiating"));
+    assert!(after.lapsed > before.lapsed);
+}
+
 #[test]
 fn every_command_and_every_link_of_the_tour_and_of_what_is_printed() {
     let demo = Demo::start();
     let here = |text: &str| text.replace(THERE, demo.address());
+    // Before a month has passed: two of them sign in, and work for minutes.
+    for name in ["Join page", "Campaigns", "A member's page", "Operator's page", "All mail", "Webhooks"] {
+        assert_eq!(demo.status(demo.link(name)), "200", "{name}");
+    }
+    let before = demo.figures();
+    let receiver = demo.link("Webhooks").trim_start_matches("http://").trim_end_matches('/');
     let mut page = TOUR.to_owned();
     for (command, expected) in transcripts(TOUR) {
         let answered = demo
             .answer(&here(&command))
-            .replace(demo.address(), THERE)
+            .replace(demo.address(), THERE).replace(receiver, "127.0.0.1:8081")
             .replace(env!("CARGO_BIN_EXE_unionhall"), "unionhall");
         if std::env::var_os("UPDATE_DOCS").is_some() {
             page =
-                page.replace(&format!("$ {command}\n{expected}"), &format!("$ {command}\n{}\n", answered.trim_end()));
+                page.replace(&format!("$ {command}\n{expected}"), &format!("$ {command}\n{}\n", answered.trim_end()), 1);
         } else {
             assert_eq!(steady(&answered), steady(&expected), "{command}\n{answered}");
         }
@@ -93,14 +150,12 @@ fn every_command_and_every_link_of_the_tour_and_of_what_is_printed() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/tour.md"), page).unwrap();
     }
+    a_month_later(&before, &demo.figures());
     let links = TOUR.split('<').filter_map(|rest| rest.split_once('>')).filter(|(link, _)| link.starts_with("http"));
     for (link, _) in links {
         assert_eq!(demo.status(&here(link)), "200", "{link}");
     }
 
-    for name in ["Join page", "Campaigns", "A member's page", "Operator's page", "All mail", "Webhooks"] {
-        assert_eq!(demo.status(demo.link(name)), "200", "{name}");
-    }
     // Lines to paste, each with what follows a backslash.
     let pasted = demo.printed.replace("\\\n", "");
     for line in pasted.lines().filter(|line| line.starts_with("  curl ")) {
