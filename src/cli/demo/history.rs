@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 
 use super::partners::{PARTNERS, issue_test_key};
 use super::parts::ServiceParts;
-use super::people::{self, Decision, LIVELY, NO_MAILBOX, Person, Source, chance};
+use super::people::{self, BY_STOLEN_KEY, Decision, LIVELY, NO_MAILBOX, Person, Source, chance};
 use super::printed::Told;
 use crate::clock::Clock;
 use crate::config::ServeSettings;
@@ -140,10 +140,8 @@ impl Story<'_> {
         self.partners_on(day, receiver).await?;
         self.steps_on(day).await?;
         let hour = 13 + chance(day.unsigned_abs() as usize, "hour", 8);
-        let signs_up = |person: &Person| person.day == day;
-        let new: Vec<_> = (0..self.people.len()).filter(|one| signs_up(&self.people[*one])).collect();
-        let is_last = day == -1;
-        let (new, leaked) = new.split_at(if is_last { new.len().saturating_sub(2) } else { new.len() });
+        let signs_up = |one: &usize| self.people[*one].day == day && !BY_STOLEN_KEY.contains(one);
+        let new: Vec<_> = (0..self.people.len()).filter(signs_up).collect();
         let story = &*self;
         let signed_up = together(new.iter().enumerate().map(|(nth, one)| async move {
             Ok((*one, story.sign_up(*one, story.at(day, hour * 60 + nth as u64)).await?))
@@ -151,8 +149,8 @@ impl Story<'_> {
         for (one, code) in signed_up.await? {
             self.people[one].code = Some(code);
         }
-        if is_last {
-            self.leak_a_key(leaked, self.at(day, hour * 60 + 30)).await?;
+        if day == -1 {
+            self.lose_a_key(BY_STOLEN_KEY, self.at(day, hour * 60 + 30)).await?;
         }
         if !new.is_empty() {
             self.parts.deliver(self.at(day, hour * 60 + 31)).await?;
@@ -160,7 +158,11 @@ impl Story<'_> {
         self.decide(day, hour).await?;
         self.change_their_minds(day).await?;
         self.presses_on(day).await?;
-        self.parts.work(self.at(day, 23 * 60 + 40)).await
+        // Every other day will do, but for the last ones, which are looked at.
+        if day % 2 == 0 || day > -14 {
+            self.parts.work(self.at(day, 23 * 60 + 40)).await?;
+        }
+        Ok(())
     }
 
     async fn sign_up(&self, one: usize, now: Timestamp) -> anyhow::Result<ReferralCode> {
@@ -240,7 +242,11 @@ impl Story<'_> {
         let Some((_, what)) = CHANGES.iter().find(|(on, _)| *on == day) else { return Ok(()) };
         // Somebody who is in nothing that is paid for.
         let is_apart = |person: &Person| {
-            let is_new = person.joined.is_some_and(|joined| joined < day - 5) && person.day > -125;
+            let is_new = match what {
+                // While they still remember why they got it.
+                Change::Complains => person.joined.is_some_and(|joined| joined > day - 6),
+                _ => person.joined.is_some_and(|joined| joined < day - 5) && person.day > -125,
+            };
             is_new && person.session.is_some() && person.invited_by.is_none()
         };
         let one = self.people.iter().rposition(is_apart).context("nobody can change their mind")?;
@@ -280,8 +286,8 @@ const CHANGES: [(i64, Change); 6] = [
     (-61, Change::Complains),
     (-49, Change::IsErased),
     (-33, Change::Leaves),
-    (-18, Change::Complains),
     (-6, Change::Leaves),
+    (-3, Change::Complains),
 ];
 
 /// Does all of it at once, so that writes share a commit. What each did, in their order.

@@ -7,6 +7,7 @@ use super::people::{CIRCLES, LIVELY, chance};
 use crate::domain::campaign::LastDay;
 use crate::domain::campaign::handover::SupplierAnswer;
 use crate::domain::catalog::category::Category;
+use crate::domain::figure::counted;
 use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
 use crate::people::erasures::ErasureLog;
@@ -19,8 +20,9 @@ impl Story<'_> {
         let campaigns = operator.campaigns();
         let batch = campaigns.make_handover(&slug.parse()?, ANA, now).await?.context("nobody is to be handed over")?;
         campaigns.close_handover(&batch, now).await?;
-        campaigns.write_handover(&batch, &mut Vec::new()).await??;
-        campaigns.note_handover(&batch, now).await?;
+        let written = campaigns.write_handover(&batch, &mut Vec::new()).await??;
+        let what = format!("{slug}, batch {}: {}", batch.number, written.words());
+        self.by_ana("campaigns handover", what, now).campaigns().note_handover(&batch, now).await?;
         Ok(())
     }
 
@@ -45,7 +47,8 @@ impl Story<'_> {
                 answer += &format!("{},{status},{on}\n", acceptance.reference);
             }
         }
-        let campaigns = self.by_ana("campaigns handover settle", slug.to_owned(), now).campaigns();
+        let lines = counted(answer.lines().skip(1).count() as u64, "line");
+        let campaigns = self.by_ana("campaigns handover settle", lines, now).campaigns();
         let orders = campaigns.check_orders(SupplierAnswer::read(&answer), now).await?;
         ensure!(orders.mistakes.is_empty(), "what a supplier says is wrong: {:?}", orders.mistakes);
         campaigns.settle_orders(&orders, now).await?;
@@ -53,19 +56,18 @@ impl Story<'_> {
     }
 
     pub(super) async fn make_batch(&self, now: Timestamp) -> anyhow::Result<()> {
-        let operator = self.by_ana("rewards batch new", "batch 1".to_owned(), now);
-        let rewards = operator.rewards();
+        let rewards = self.by_ana("rewards batch new", String::new(), now).rewards();
         let batch = rewards.make_batch(ANA, now).await?.context("no reward is due")?;
         rewards.close_batch(batch, now).await?;
-        rewards.write_file(batch, &mut Vec::new(), None).await??;
-        rewards.note_written(batch, now).await?;
+        let written = rewards.write_file(batch, &mut Vec::new(), None).await??;
+        let what = format!("batch {batch}, {}", written.words());
+        self.by_ana("rewards batch new", what, now).rewards().note_written(batch, now).await?;
         Ok(())
     }
 
     /// The provider paid everything that was in the file.
     pub(super) async fn settle_batch(&self, now: Timestamp) -> anyhow::Result<()> {
-        let operator = self.by_ana("rewards batch settle", "1 payout: 1 paid".to_owned(), now);
-        let (rewards, mut file) = (operator.rewards(), Vec::new());
+        let (rewards, mut file) = (self.parts.operator.rewards(), Vec::new());
         let (batch, _) = rewards.open_batches().await?;
         let batch = batch.first().context("no payout waits to be settled")?.id;
         rewards.write_file(batch, &mut file, None).await??;
@@ -77,6 +79,7 @@ impl Story<'_> {
         let within = PaidWithin { now, may_be_earlier: false, allow: "" };
         let checked = rewards.check_answer(read_answer(&answer), within).await?;
         ensure!(checked.mistakes.is_empty(), "what the provider says is wrong: {:?}", checked.mistakes);
+        let rewards = self.by_ana("rewards batch settle", checked.outcomes(), now).rewards();
         rewards.settle(&checked.settlements, ANA, now).await?;
         Ok(())
     }
@@ -114,7 +117,7 @@ pub(super) fn third_mobile_answer(one: usize) -> Option<(&'static str, i64)> {
 pub(super) fn groceries_answer(one: usize) -> Option<(&'static str, i64)> {
     let is_known = one == LIVELY
         || CIRCLES.iter().any(|circle| circle.people.contains(&one) && circle.bill == Category::Groceries);
-    match chance(one, "groceries", 100) {
+    match chance(one, "order at the warehouse", 100) {
         _ if is_known && one.is_multiple_of(2) => Some(("switched", -24)),
         _ if is_known => Some(("switched", -21)),
         ..60 => Some(("switched", -23)),

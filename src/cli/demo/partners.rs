@@ -1,6 +1,7 @@
 //! The partners of a demonstration: their keys and endpoints, and the people whom they sign up.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
@@ -131,13 +132,13 @@ impl Story<'_> {
         Ok(serde_json::from_slice(&answer)?)
     }
 
-    /// A key of the last partner came into the wrong hands on the last day: what it asked for waits for the operator.
-    pub(super) async fn leak_a_key(&mut self, people: &[usize], now: Timestamp) -> anyhow::Result<()> {
+    /// A key of the last partner came into the wrong hands: whom it signs up gets no mail until the operator decides.
+    pub(super) async fn lose_a_key(&mut self, people: Range<usize>, now: Timestamp) -> anyhow::Result<()> {
         let leaked = issue(&self.parts.operator, Mode::Live, PARTNERS[HARBOR].0, now).await?;
         let id = leaked.id();
         let kept = std::mem::replace(&mut self.keys[HARBOR], leaked);
         for one in people {
-            self.people[*one].code = Some(self.sign_up_by(HARBOR, *one, now).await?);
+            self.people[one].code = Some(self.sign_up_by(HARBOR, one, now).await?);
         }
         self.keys[HARBOR] = kept;
         self.by_ana("keys revoke", format!("key {id}"), now).run(RevokeKey(id, now)).await?;

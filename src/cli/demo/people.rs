@@ -28,16 +28,23 @@ pub(super) struct Circle {
     /// The days on which they sign up, counted from today.
     days: (i64, i64),
     pub bill: Category,
+    /// They sit at one table when they accept.
+    pub at_once: bool,
 }
 
 /// Five of the first were paid for, five of the second and the third are due, the fourth is on hold, the fifth is one short.
 pub(super) const CIRCLES: [Circle; 5] = [
-    Circle { by: LIVELY, people: 3..9, days: (-146, -139), bill: Category::MobileBills },
-    Circle { by: SOCIABLE, people: 9..16, days: (-144, -132), bill: Category::MobileBills },
-    Circle { by: LIVELY, people: 16..21, days: (-112, -102), bill: Category::MobileBills },
-    Circle { by: LIVELY, people: 21..26, days: (-92, -78), bill: Category::Groceries },
-    Circle { by: NEIGHBOR, people: 26..30, days: (-100, -84), bill: Category::Groceries },
+    Circle { by: LIVELY, people: 3..9, days: (-146, -139), bill: Category::MobileBills, at_once: false },
+    Circle { by: SOCIABLE, people: 9..16, days: (-144, -132), bill: Category::MobileBills, at_once: true },
+    Circle { by: LIVELY, people: 16..21, days: (-112, -102), bill: Category::MobileBills, at_once: false },
+    Circle { by: LIVELY, people: 21..26, days: (-92, -78), bill: Category::Groceries, at_once: false },
+    Circle { by: NEIGHBOR, people: 26..30, days: (-100, -84), bill: Category::Groceries, at_once: false },
 ];
+
+/// Whom the last partner signs up in the last days, who have not answered yet, and whom a stolen key signs up.
+const LATEST: std::ops::Range<usize> = 230..234;
+const UNANSWERED: std::ops::Range<usize> = 234..238;
+pub(super) const BY_STOLEN_KEY: std::ops::Range<usize> = 238..MANY;
 
 /// The domain at which nobody has a mailbox.
 pub(super) const NO_MAILBOX: &str = "moved-away.example.org";
@@ -106,12 +113,16 @@ fn person(one: usize, taken: &mut HashSet<String>) -> anyhow::Result<Person> {
     let day = match (one, circle) {
         (LIVELY..=NEIGHBOR, _) => -149 + one as i64,
         (_, Some(circle)) => day_between(one, circle.days),
+        _ if LATEST.contains(&one) => -4 + (one % 3) as i64,
+        _ if UNANSWERED.contains(&one) => -6 + (one % 5) as i64,
+        _ if BY_STOLEN_KEY.contains(&one) => -1,
         // The union began with a crowd.
         (..90, None) => day_between(one, (-148, -125)),
         _ => day_between(one, (-124, -1)),
     };
     let decision = match chance(one, "decision", 100) {
-        _ if is_known => Decision::Confirms(0),
+        _ if is_known || LATEST.contains(&one) => Decision::Confirms(0),
+        _ if one >= UNANSWERED.start => Decision::Lapses,
         ..57 => Decision::Confirms(0),
         57..72 => Decision::Confirms(1),
         72..80 => Decision::Confirms(3),
@@ -123,7 +134,7 @@ fn person(one: usize, taken: &mut HashSet<String>) -> anyhow::Result<Person> {
         ..26 => Language::Spanish,
         _ => Language::English,
     };
-    let bounces = !is_known && decision == Decision::Lapses && chance(one, "mailbox", 3) == 0;
+    let bounces = one < LATEST.start && decision == Decision::Lapses && chance(one, "mailbox", 3) == 0;
     let domain = if bounces { NO_MAILBOX } else { pick(one, "domain", &["example.com", "example.net", "example.org"]) };
     let (firsts, lasts) = match language {
         Language::English => (ENGLISH_FIRST, ENGLISH_LAST),
@@ -138,8 +149,10 @@ fn person(one: usize, taken: &mut HashSet<String>) -> anyhow::Result<Person> {
     }
     // A few were invited by somebody else, who was there long before.
     let friend = || (chance(one, "invited", 100) < 22).then(|| pick(one, "by", &[33, 37, 41, 44, 52]));
-    let invited_by = circle.map(|circle| circle.by).or_else(|| friend().filter(|_| day > -120 && one > 60));
+    let is_invited = day > -120 && (60..LATEST.start).contains(&one);
+    let invited_by = circle.map(|circle| circle.by).or_else(|| friend().filter(|_| is_invited));
     let source = match chance(one, "source", 100) {
+        _ if LATEST.contains(&one) || BY_STOLEN_KEY.contains(&one) => Source::Partner(2),
         _ if invited_by.is_some() || one == LIVELY => Source::Form,
         ..38 => Source::Form,
         38..70 => Source::Partner(0),
@@ -209,9 +222,10 @@ const BILLS: [(Category, u64); 12] = [
 
 /// The large ones stand here more than once.
 const STATES: &[&str] = &[
-    "CA", "CA", "CA", "CA", "CA", "TX", "TX", "TX", "TX", "FL", "FL", "FL", "NY", "NY", "NY", "IL", "IL", "PA", "PA",
-    "OH", "GA", "NC", "MI", "NJ", "VA", "WA", "WA", "AZ", "AZ", "MA", "TN", "IN", "MO", "MD", "WI", "CO", "CO", "MN",
-    "OR", "OR", "NV", "NM", "UT", "KS", "ME", "HI", "DC",
+    "CA", "CA", "CA", "CA", "CA", "CA", "CA", "CA", "CA", "CA", "CA", "CA", "CA", "CA", "CA", "CA", "TX", "TX", "TX",
+    "TX", "TX", "TX", "TX", "TX", "TX", "FL", "FL", "FL", "FL", "FL", "FL", "NY", "NY", "NY", "NY", "NY", "NY", "IL",
+    "IL", "PA", "PA", "OH", "GA", "NC", "MI", "NJ", "VA", "WA", "WA", "AZ", "AZ", "MA", "TN", "IN", "MO", "MD", "WI",
+    "CO", "CO", "MN", "OR", "OR", "NV", "NM", "UT", "KS", "ME", "HI", "DC",
 ];
 
 const ENGLISH_FIRST: &[&str] = &[

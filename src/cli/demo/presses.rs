@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 
 use super::deals::{AUTO_LOAN, CAR_INSURANCE, GROCERIES, MOBILE, NEGOTIATED, STREAMING};
 use super::history::{Story, together};
-use super::people::{CIRCLES, LIVELY, chance};
+use super::people::{CIRCLES, Circle, LIVELY, chance};
 use crate::campaigns::Pressed;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::participation::{Press, PressAnswers};
@@ -96,9 +96,12 @@ impl Story<'_> {
                 continue;
             }
             let slug: CampaignSlug = deal.slug.parse()?;
-            let now = |one| self.at(day, 21 * 60 + chance(one, deal.slug, 150));
-            let campaign = self.parts.operator.campaigns().find(&slug, self.at(day, 0)).await?;
-            let campaign = campaign.context("a campaign is not found")?.campaign;
+            let now = |one| {
+                let minutes = if circle_of(one, deal).is_some_and(|circle| circle.at_once) { 40 } else { 150 };
+                self.at(day, 21 * 60 + chance(one, deal.slug, minutes))
+            };
+            let campaign = self.parts.operator.campaigns().demand(&slug, self.at(day, 0)).await?;
+            let campaign = campaign.context("a campaign is not found")?;
             together(pressed.into_iter().map(|(one, press)| {
                 let (person, now, slug, campaign) = (&self.people[one], now(one), &slug, &campaign);
                 async move {
@@ -134,8 +137,7 @@ impl Story<'_> {
     fn press_of(&self, one: usize, deal: &Deal, day: i64) -> Option<Press> {
         let person = &self.people[one];
         let joined = person.joined?;
-        let circle =
-            CIRCLES.iter().find(|circle| circle.people.contains(&one)).filter(|circle| circle.bill == deal.bill);
+        let circle = circle_of(one, deal);
         let is_eager = one == LIVELY || circle.is_some();
         let likely = |what: &str, percent| chance(one, &format!("{what} {}", deal.slug), 100) < percent;
         let within = |what: &str, days| chance(one, &format!("day of {what} {}", deal.slug), days) as i64;
@@ -154,6 +156,7 @@ impl Story<'_> {
             return (day == counts_in + 3 && day <= deal.counts_until).then_some(Press::Out);
         }
         let decides = match is_in {
+            true if circle.is_some_and(|circle| circle.at_once) => deal.offered + 4,
             true => deal.offered + 1 + within("deciding", 9),
             false if is_eager || likely("late", 30) => joined.max(deal.offered) + 2 + within("deciding", 4),
             false => return None,
@@ -169,4 +172,9 @@ impl Story<'_> {
             _ => Some(Press::Accept),
         }
     }
+}
+
+/// The circle of somebody who joined for this deal.
+fn circle_of(one: usize, deal: &Deal) -> Option<&'static Circle> {
+    CIRCLES.iter().find(|circle| circle.people.contains(&one) && circle.bill == deal.bill)
 }
