@@ -93,7 +93,7 @@ impl Demo {
     }
 
     pub(super) fn status(&self, url: &str) -> String {
-        self.answer(&format!("curl -s -o page -w '%{{http_code}}' '{url}'"))
+        self.answer(&format!("curl -s -L -b '' -o page -w '%{{http_code}}' '{url}'"))
     }
 }
 
@@ -138,11 +138,15 @@ fn every_command_and_every_link_of_the_tour_and_of_what_is_printed() {
     for (command, expected) in transcripts(TOUR) {
         let answered = demo
             .answer(&here(&command))
-            .replace(demo.address(), THERE).replace(receiver, "127.0.0.1:8081")
+            .replace(demo.address(), THERE)
+            .replace(receiver, "127.0.0.1:8081")
             .replace(env!("CARGO_BIN_EXE_unionhall"), "unionhall");
         if std::env::var_os("UPDATE_DOCS").is_some() {
-            page =
-                page.replace(&format!("$ {command}\n{expected}"), &format!("$ {command}\n{}\n", answered.trim_end()), 1);
+            page = page.replacen(
+                &format!("$ {command}\n{expected}"),
+                &format!("$ {command}\n{}\n", answered.trim_end()),
+                1,
+            );
         } else {
             assert_eq!(steady(&answered), steady(&expected), "{command}\n{answered}");
         }
@@ -159,7 +163,7 @@ fn every_command_and_every_link_of_the_tour_and_of_what_is_printed() {
     // Lines to paste, each with what follows a backslash.
     let pasted = demo.printed.replace("\\\n", "");
     for line in pasted.lines().filter(|line| line.starts_with("  curl ")) {
-        let answered: Value = serde_json::from_str(&demo.answer(line)).unwrap();
+        let answered: Value = serde_json::from_str(&demo.answer(&format!("{line} 2>/dev/null"))).unwrap();
         assert_eq!(answered["ok"], true, "{line}: {answered}");
     }
     for line in pasted.lines().map(str::trim).filter(|line| line.starts_with(env!("CARGO_BIN_EXE_unionhall"))) {
