@@ -11,20 +11,22 @@ mod people;
 mod presses;
 mod printed;
 mod receiver;
+mod settings;
 mod time;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
+use clap::{ArgMatches, Args, Subcommand};
 
 use self::folder::DemoFolder;
 use self::parts::ServiceParts;
 use self::printed::Told;
 use self::receiver::Receiver;
+use self::settings::{choose_address, settings, tell_ignored, write_catalog};
 use super::serve::{self, LookAtMachine};
 use super::{AlreadyPrinted, ask, block_on, change, one_thread, open_store, print_aside, print_line};
 use crate::clock::{self, Clock};
@@ -36,9 +38,6 @@ use crate::log::{Format, Level, Log};
 use crate::mail::mailbox::MailboxFolder;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
-
-/// Where it listens if that is free and nothing else was said.
-const USUAL_PORT: u16 = 8080;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -87,6 +86,7 @@ pub(super) fn run(task: &DemoSettings, look: LookAtMachine) -> anyhow::Result<()
     }
     tell_ignored();
     let folder = DemoFolder::open(task.data.as_deref())?;
+    write_catalog(&folder.path)?;
     let settings = settings(&folder.path, choose_address(task.listen)?)?;
     let log = Log::start(Level::Off, Format::Text, Clock::start(), super::remedy::write, std::io::sink())?;
     let mut text = String::new();
@@ -142,64 +142,6 @@ async fn prepare(settings: &ServeSettings, folder: &DemoFolder, log: &Log) -> an
     Ok(text)
 }
 
-/// The settings of `serve` for it. Nothing is read from variables, so no mail server, store or secret of somebody's is ever used.
-fn settings(data: &Path, listen: SocketAddr) -> anyhow::Result<ServeSettings> {
-    let flags: [&std::ffi::OsStr; 14] = [
-        "demo".as_ref(),
-        "--data".as_ref(),
-        data.as_os_str(),
-        "--listen".as_ref(),
-        &std::ffi::OsString::from(listen.to_string()),
-        "--name=Example Consumer Union".as_ref(),
-        "--contact-email=hello@union.example".as_ref(),
-        "--mail-from=Example Consumer Union <hello@union.example>".as_ref(),
-        "--postal-address=12 Mill Street, Springfield, IL 62701".as_ref(),
-        // Campaigns' mail is there at once, and everybody can be asked as often as they like.
-        "--campaign-mails-an-hour=100000".as_ref(),
-        "--public-per-minute=600".as_ref(),
-        "--key-per-minute=600".as_ref(),
-        "--log=errors".as_ref(),
-        "--mail=mailbox:".as_ref(),
-    ];
-    let command = ServeSettings::augment_args(clap::Command::new("demo")).mut_args(|flag| flag.env(None::<&str>));
-    let mut settings = ServeSettings::from_arg_matches(&command.try_get_matches_from(flags)?)?;
-    settings.union.is_demonstration = true;
-    settings.outbound.only_this_machine = true;
-    Ok(settings)
-}
-
-/// Says which variables would be settings of a real service.
-fn tell_ignored() {
-    let set: Vec<_> = super::variables().into_iter().filter(|name| std::env::var_os(name).is_some()).collect();
-    if !set.is_empty() {
-        print_aside(&format!(
-            "unionhall: {} {} ignored: a demonstration takes no settings, and no mail leaves this machine",
-            set.join(", "),
-            if set.len() == 1 { "is" } else { "are" }
-        ));
-    }
-}
-
-/// An address of this machine that is free.
-fn choose_address(given: Option<SocketAddr>) -> anyhow::Result<SocketAddr> {
-    if let Some(address) = given {
-        ensure!(
-            address.ip().is_loopback(),
-            "a demonstration is for this machine alone, and {} is more than that: write --listen 127.0.0.1:{}",
-            address.ip(),
-            address.port()
-        );
-    }
-    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, USUAL_PORT));
-    let free = |address: SocketAddr| std::net::TcpListener::bind(address).and_then(|listener| listener.local_addr());
-    match given {
-        Some(address) => free(address).map_err(|error| serve::unusable(address, "--listen", &error)),
-        None => {
-            free(usual).or_else(|_| free((Ipv4Addr::LOCALHOST, 0).into())).context("no port of this machine is free")
-        }
-    }
-}
-
 fn advance(task: &AdvanceArgs) -> anyhow::Result<()> {
     let data = match &task.data {
         Some(data) => data.clone(),
@@ -214,7 +156,7 @@ fn advance(task: &AdvanceArgs) -> anyhow::Result<()> {
         folder::is_running(&data)?,
         "no demonstration runs in {shown}; start it with `unionhall demo --data {shown}`"
     );
-    let store = settings(&data, (Ipv4Addr::LOCALHOST, USUAL_PORT).into())?.store;
+    let store = settings(&data, SocketAddr::from(([127, 0, 0, 1], 0)))?.store;
     set_calendar(&data)?;
     let act = super::audit::act("demo advance", crate::domain::time::show_span(task.by), Clock::start().now().time);
     let Some(wanted) = change(&store, act, AskForTime(task.by))? else { bail!("{shown} is no demonstration's folder") };

@@ -19,7 +19,8 @@ use super::language::Language;
 use super::text::toml_mistake;
 
 /// The built-in sample, to be replaced by the operator's own figures.
-const SAMPLE: &str = include_str!("../../../catalog.sample.toml");
+/// What is served where no catalog is given.
+pub const SAMPLE: &str = include_str!("../../../catalog.sample.toml");
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalog {
