@@ -94,6 +94,11 @@ impl Dispatcher {
         Dispatched { result: result.map(|answer| answer.json), budget, replayed }
     }
 
+    /// The same for a caller who has the whole body.
+    pub async fn call(&self, operation: &'static Entry, call: Call<'_>, body: Bytes) -> Result<Bytes, Error> {
+        self.dispatch(operation, call, &mut CallTrace::default(), async || Ok(body)).await.result
+    }
+
     async fn run<E: From<Error>>(
         &self,
         operation: &'static Entry,

@@ -3,8 +3,8 @@
 use anyhow::{bail, ensure};
 use serde_json::{Value, json};
 
-use super::history::{ANA, Story};
 use super::orders::{first_mobile_answer, groceries_answer, second_mobile_answer, third_mobile_answer};
+use super::story::{ANA, Story};
 use crate::campaigns::bids::{AddBid, BidAdded};
 use crate::campaigns::operator_step::StepNote;
 use crate::campaigns::{Made, TakenStep};

@@ -1,98 +1,32 @@
 //! What happened in the union of a demonstration before it is shown: five months, day by day, told through the same use cases that
 //! people, partners, operators and negotiators use.
 
-use std::collections::HashMap;
-use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
-use std::time::Duration;
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 
+use super::deals::NEGOTIATED;
 use super::partners::{PARTNERS, issue_test_key};
 use super::parts::ServiceParts;
-use super::people::{self, BY_STOLEN_KEY, Decision, LIVELY, NO_MAILBOX, Person, Source, chance};
+use super::people::{self, BY_STOLEN_KEY, Decision, LIVELY, Person, Source, chance};
+use super::post::Post;
 use super::printed::Told;
+use super::story::{ANA, Story, together};
 use crate::clock::Clock;
 use crate::config::ServeSettings;
-use crate::domain::api_key::ApiKey;
-use crate::domain::mail::MailKind;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportedMail};
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::session::Nonce;
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Channel, Confirmation, DecidedHow, Declining, SeenPage, Silence, SilenceChange};
-use crate::domain::time::{DAY, Timestamp};
-use crate::mail::mailbox::MailboxFolder;
-use crate::mail::{OutgoingMail, SendError, Transport};
+use crate::domain::time::Timestamp;
 use crate::membership::{Application, SignUpContext};
 use crate::operations::dispatch::Dispatcher;
-use crate::operator::{Act, AuditedOperator};
 use crate::people::erasures::ErasureLog;
-use crate::reply::Reply;
-
-/// Who runs the union.
-pub(super) const ANA: &str = "ana";
 
 /// The day on which it begins, counted from today.
 const FIRST_DAY: i64 = -150;
-
-/// Mail of the last days is still in the mailbox; people deleted what came before.
-const KEPT_FOR: Duration = DAY.saturating_mul(10);
-
-/// The way of mail while the history is told, and how its people read it.
-pub(super) struct Post {
-    mailbox: MailboxFolder,
-    kept_since: Timestamp,
-    /// The last mail to each address that asks for a decision.
-    letters: Mutex<HashMap<String, String>>,
-}
-
-impl Post {
-    pub(super) fn new(mailbox: MailboxFolder, now: Timestamp) -> Arc<Self> {
-        Arc::new(Self { mailbox, kept_since: now.minus(KEPT_FOR), letters: Mutex::default() })
-    }
-
-    /// The token of a link in the mail that somebody got: the rest of the address after that path. None if no mail came.
-    fn token(&self, person: &Person, path: &str) -> Option<String> {
-        let letters = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = letters.get(&person.email.normalized())?;
-        let (_, after) = text.split_once(path)?;
-        after.split_whitespace().next().map(str::to_owned)
-    }
-}
-
-impl Transport for Post {
-    fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>> {
-        if mail.readable.to.ends_with(NO_MAILBOX) {
-            return Reply::now(Err(SendError::Rejected));
-        }
-        let Some(due) = &mail.due else { return self.mailbox.send(mail) };
-        if due.kind == MailKind::Confirm {
-            let mut letters = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
-            letters.insert(mail.readable.to.to_lowercase(), mail.readable.text.clone());
-        }
-        if due.first_attempt_at < self.kept_since {
-            return Reply::now(Ok(()));
-        }
-        self.mailbox.send(mail)
-    }
-}
-
-/// The history while it is told.
-pub(super) struct Story<'a> {
-    pub parts: &'a mut ServiceParts,
-    pub dispatcher: Arc<Dispatcher>,
-    pub clock: Clock,
-    pub people: Vec<Person>,
-    /// Of the partners that there are so far.
-    pub keys: Vec<ApiKey>,
-    post: &'a Post,
-    pub settings: &'a ServeSettings,
-    /// When today began.
-    today: Timestamp,
-}
 
 pub(super) async fn tell(
     parts: &mut ServiceParts,
@@ -119,23 +53,11 @@ pub(super) async fn tell(
         partner: PARTNERS[0].0.to_owned(),
         live_key: live_key.reveal().to_owned(),
         test_key: test_key.reveal().to_owned(),
-        negotiated: super::deals::NEGOTIATED.to_owned(),
+        negotiated: NEGOTIATED.to_owned(),
     })
 }
 
 impl Story<'_> {
-    /// A moment of a day, both counted from the beginning of today.
-    pub(super) fn at(&self, day: i64, minute: u64) -> Timestamp {
-        let days = DAY.saturating_mul(u32::try_from(day.unsigned_abs()).unwrap_or(0));
-        let midnight = if day < 0 { self.today.minus(days) } else { self.today.plus(days) };
-        midnight.plus(Duration::from_secs(minute * 60))
-    }
-
-    /// The operator does something, which the audit log says.
-    pub(super) fn by_ana(&self, command: &'static str, about: String, at: Timestamp) -> AuditedOperator {
-        self.parts.operator.audited(Act { who: ANA.to_owned(), command, about, at, change: None })
-    }
-
     async fn day(&mut self, day: i64, receiver: &str) -> anyhow::Result<()> {
         self.partners_on(day, receiver).await?;
         self.steps_on(day).await?;
@@ -289,23 +211,3 @@ const CHANGES: [(i64, Change); 6] = [
     (-6, Change::Leaves),
     (-3, Change::Complains),
 ];
-
-/// Does all of it at once, so that writes share a commit. What each did, in their order.
-pub(super) async fn together<T>(
-    all: impl IntoIterator<Item = impl Future<Output = anyhow::Result<T>>>,
-) -> anyhow::Result<Vec<T>> {
-    let mut running: Vec<_> = all.into_iter().map(|one| (Box::pin(one), None)).collect();
-    poll_fn(|context| {
-        for (one, done) in running.iter_mut().filter(|(_, done)| done.is_none()) {
-            match one.as_mut().poll(context) {
-                Poll::Ready(Ok(value)) => *done = Some(value),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => {}
-            }
-        }
-        let is_done = running.iter().all(|(_, done)| done.is_some());
-        if is_done { Poll::Ready(Ok(())) } else { Poll::Pending }
-    })
-    .await?;
-    Ok(running.into_iter().filter_map(|(_, done)| done).collect())
-}

@@ -8,10 +8,12 @@ mod orders;
 mod partners;
 mod parts;
 mod people;
+mod post;
 mod presses;
 mod printed;
 mod receiver;
 mod settings;
+mod story;
 mod time;
 
 use std::net::SocketAddr;
@@ -24,6 +26,7 @@ use clap::{ArgMatches, Args, Subcommand};
 
 use self::folder::DemoFolder;
 use self::parts::ServiceParts;
+use self::post::Post;
 use self::printed::Told;
 use self::receiver::Receiver;
 use self::settings::{choose_address, settings, tell_ignored, write_catalog};
@@ -122,8 +125,8 @@ async fn prepare(settings: &ServeSettings, folder: &DemoFolder, log: &Log) -> an
     let receiver = Receiver::open(&settings.store.data).await?;
     let url = receiver.url.clone();
     let now = Clock::start().now().time;
-    let post = history::Post::new(MailboxFolder::new(settings.store.data.join("mailbox")), now);
-    let transport = Arc::<history::Post>::clone(&post);
+    let post = Post::new(MailboxFolder::new(settings.store.data.join("mailbox")), now);
+    let transport = Arc::<Post>::clone(&post);
     let mut parts = ServiceParts::open(settings, transport, log, now).await?;
     let told = match is_ready {
         true => Told::read(&folder.path)?,

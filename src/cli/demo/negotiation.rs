@@ -4,7 +4,7 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 
 use super::deals::NEGOTIATED;
-use super::history::{ANA, Story};
+use super::story::{ANA, Story};
 use crate::campaigns::drafts::{RejectDraft, Rejected};
 use crate::campaigns::negotiation::Tell;
 use crate::domain::campaign::CampaignSlug;

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, ensure};
 
-use super::history::{ANA, Story};
 use super::people::{CIRCLES, LIVELY, chance};
+use super::story::{ANA, Story};
 use crate::domain::campaign::LastDay;
 use crate::domain::campaign::handover::SupplierAnswer;
 use crate::domain::catalog::category::Category;

@@ -7,8 +7,8 @@ use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::history::{ANA, Story};
 use super::receiver::BROKEN;
+use super::story::{ANA, Story};
 use crate::cli::open_records;
 use crate::cli::sandbox_records::make_sandbox;
 use crate::clock::Moment;
@@ -22,7 +22,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::webhook::url::EndpointUrl;
 use crate::keys::NewKey;
 use crate::keys::records::RevokeKey;
-use crate::operations::dispatch::{Call, CallTrace};
+use crate::operations::dispatch::Call;
 use crate::operations::{self, Entry};
 use crate::operator::Operator;
 use crate::partners::records::SetContact;
@@ -126,9 +126,8 @@ impl Story<'_> {
     ) -> anyhow::Result<Value> {
         let entry = table.iter().find(|entry| entry.spec.id == operation).context("there is no such operation")?;
         let body = Bytes::from(sent.to_string());
-        let mut trace = CallTrace::default();
-        let done = self.dispatcher.dispatch::<crate::error::Error>(entry, call, &mut trace, async || Ok(body)).await;
-        let answer = done.result.map_err(|refused| anyhow!("{operation}: {refused:?}"))?;
+        let answer = self.dispatcher.call(entry, call, body).await;
+        let answer = answer.map_err(|refused| anyhow!("{operation}: {refused:?}"))?;
         Ok(serde_json::from_slice(&answer)?)
     }
 

@@ -3,8 +3,8 @@
 use anyhow::{Context, bail};
 
 use super::deals::{AUTO_LOAN, CAR_INSURANCE, GROCERIES, MOBILE, NEGOTIATED, STREAMING};
-use super::history::{Story, together};
 use super::people::{CIRCLES, Circle, LIVELY, chance};
+use super::story::{Story, together};
 use crate::campaigns::Pressed;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::participation::{Press, PressAnswers};

@@ -25,9 +25,10 @@ use self::limits::make_limiter;
 use self::mail::Post;
 pub(super) use self::operator_page::LookAtMachine;
 use self::sandbox::{SandboxRuntime, SharedParts};
+use super::demo::folder;
 use super::secret::watch::SecretWatch;
 use super::secret::{self, Claimed};
-use super::{AlreadyPrinted, block_on, demo, open_store, print_aside, print_line};
+use super::{AlreadyPrinted, block_on, open_store, print_aside, print_line};
 use crate::app::{App, Parts};
 use crate::cli::files::is_there;
 use crate::cli::remedy;
@@ -74,7 +75,7 @@ const LAST_COUNTS_TIMEOUT: Duration = Duration::from_millis(200);
 const LAST_THREADS_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) fn run(settings: &ServeSettings, look: LookAtMachine) -> anyhow::Result<()> {
-    demo::folder::refuse(&settings.store.data)?;
+    folder::refuse(&settings.store.data)?;
     run_beside(settings, look, None, Box::pin(std::future::pending()))
 }
 
