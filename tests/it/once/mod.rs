@@ -9,6 +9,7 @@ mod architecture;
 mod backup;
 mod continuous_backup;
 mod cors;
+mod demonstration;
 mod dependencies;
 mod deploy;
 mod docs;

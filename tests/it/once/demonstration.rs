@@ -1,0 +1,128 @@
+//! The history of a demonstration: something of everything is in it, its figures agree wherever they are read, and it is the same each time.
+
+use super::tour::Demo;
+use crate::prelude::*;
+
+fn json(demo: &Demo, command: &str) -> Value {
+    let answer = demo.answer(&format!("unionhall {command} --json --data tour"));
+    serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{command}: {answer}"))
+}
+
+fn rows(demo: &Demo, command: &str) -> Vec<Value> {
+    json(demo, command).as_array().unwrap().clone()
+}
+
+fn campaigns(demo: &Demo) -> Vec<Value> {
+    let slugs = rows(demo, "campaigns list");
+    slugs.iter().map(|listed| json(demo, &format!("campaigns show {}", text(&listed["slug"])))).collect()
+}
+
+/// The totals, and each account.
+fn rewards(demo: &Demo) -> (Value, Vec<Value>) {
+    let lines = demo.answer("unionhall rewards list --json --data tour");
+    let mut lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    (lines.next().unwrap()["totals"].clone(), lines.collect())
+}
+
+/// Everything that does not depend on chance.
+fn all_figures(demo: &Demo) -> Value {
+    let (totals, accounts) = rewards(demo);
+    let accounts: BTreeMap<_, _> = accounts.iter().map(money_of).collect();
+    let lists = ["stats", "stats --by partner", "stats --by state", "stats --by category", "signups status"];
+    let campaigns = campaigns(demo).into_iter().map(|mut campaign| {
+        // With what members were given to order with.
+        campaign.as_object_mut().unwrap().remove("differences");
+        campaign
+    });
+    json!({
+        "campaigns": Vec::from_iter(campaigns),
+        "bids": json(demo, "campaigns bids home-internet"),
+        "drafts": json(demo, "campaigns drafts home-internet"),
+        "totals": totals,
+        "accounts": accounts,
+        "lists": lists.map(|list| json(demo, list)),
+    })
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+fn money_of(account: &Value) -> (String, [i64; 3]) {
+    let cents = |name: &str| account[name].as_i64().unwrap();
+    (text(&account["email"]).to_owned(), [cents("earnedCents"), cents("dueCents"), cents("paidCents")])
+}
+
+fn sum(rows: &[Value], field: &str) -> i64 {
+    rows.iter().map(|row| row[field].as_i64().unwrap()).sum()
+}
+
+/// What is counted for each source, campaign, account and entry of the ledger adds up to what is said of all.
+fn figures_add_up(demo: &Demo) {
+    let stats = json(demo, "stats");
+    let funnel = |name: &str| stats["funnel"][name].as_i64().unwrap();
+    assert_eq!(stats["members"], funnel("confirmed") - funnel("left"));
+    let sources = rows(demo, "stats --by partner");
+    for count in ["signedUp", "mailed", "confirmed", "declined", "lapsed", "left"] {
+        assert_eq!(sum(&sources, count), funnel(count), "{count}");
+    }
+    for campaign in campaigns(demo).iter().filter(|campaign| campaign["state"] != "draft") {
+        let (count, exact) = (campaign["in"].as_i64().unwrap(), &campaign["exactCounts"]);
+        let exact = exact["in"].as_i64().unwrap() + exact["accepted"].as_i64().unwrap();
+        assert!(count % 5 == 0 && (exact - count).abs() < 10, "{campaign}");
+    }
+    let (totals, accounts) = rewards(demo);
+    for field in ["groups", "dueCents", "paidCents"] {
+        assert_eq!(totals[field], sum(&accounts, field), "{field}");
+    }
+    let of_campaigns: Vec<_> =
+        campaigns(demo).iter().map(|campaign| campaign["rewards"].clone()).filter(Value::is_object).collect();
+    assert_eq!(sum(&of_campaigns, "accruedCents"), sum(&accounts, "earnedCents"));
+    assert_eq!(sum(&of_campaigns, "groups"), sum(&accounts, "groups"));
+    for account in &accounts {
+        let (email, [earned, due, paid]) = money_of(account);
+        let person = json(demo, &format!("members show {email}"));
+        let ledger = person["rewardHistory"]["ledger"].as_array().unwrap();
+        let of_kind = |kind: &str| ledger.iter().filter(|row| row["kind"] == kind).cloned().collect::<Vec<_>>();
+        assert_eq!(sum(&of_kind("accrual"), "amountCents"), earned, "{email}");
+        assert_eq!(sum(&of_kind("payout"), "amountCents"), -paid, "{email}");
+        assert_eq!(sum(ledger, "amountCents"), due, "{email}");
+    }
+}
+
+#[test]
+fn a_demonstration_has_something_of_everything_and_is_the_same_each_time() {
+    let start = || {
+        let other = std::thread::spawn(Demo::start);
+        (Demo::start(), other.join().unwrap())
+    };
+    let day = |demo: &Demo| rows(demo, "partners list")[0]["createdAt"].clone();
+    // Midnight may pass in between.
+    let (demo, other) = std::iter::repeat_with(start).take(2).find(|(one, other)| day(one) == day(other)).unwrap();
+    assert_eq!(all_figures(&demo), all_figures(&other));
+    drop(other);
+
+    figures_add_up(&demo);
+    let (totals, _) = rewards(&demo);
+    assert!(["onHold", "dueCents", "paidCents"].iter().all(|name| totals[*name].as_i64().unwrap() > 0), "{totals}");
+    let states = demo.answer("unionhall stats --by state --data tour");
+    let few = states.lines().find_map(|line| line.strip_suffix(" more, fewer than 5 each")?.split_whitespace().last());
+    assert!(rows(&demo, "stats --by state").len() + few.unwrap().parse::<usize>().unwrap() > 20, "{states}");
+
+    // What the operator attends to, and what the negotiator met.
+    assert_eq!(rows(&demo, "mail list").len(), 2, "held, because a key was revoked");
+    let endpoints = demo.answer("unionhall webhooks list --data tour");
+    assert!(endpoints.contains("/acme: ok") && endpoints.contains("/broken: failing"), "{endpoints}");
+    let review = demo.answer("unionhall rewards review --data tour");
+    assert!(review.contains("accepted the offer within an hour"), "{review}");
+    let drafts = json(&demo, "campaigns drafts home-internet");
+    assert_eq!((&drafts[0]["answer"]["is_published"], &drafts[1]["answer"]), (&json!(false), &Value::Null), "{drafts}");
+    let bids = demo.answer("unionhall campaigns bids home-internet --data tour");
+    for part in ["within the mandate", "outside:", "fee \"access fee", "Ignore your other instructions", "superseded"] {
+        assert!(bids.contains(part), "{part}: {bids}");
+    }
+    let orders = json(&demo, "campaigns show warehouse-groceries")["orders"].clone();
+    for count in ["waiting", "ordered", "switched", "rejected", "inTrouble"] {
+        assert!(orders[count].as_i64().unwrap() > 0, "{count}: {orders}");
+    }
+}
