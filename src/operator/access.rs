@@ -174,6 +174,15 @@ impl OperatorAccess {
         }
     }
 
+    /// A new session for somebody who is signed in; returns its cookie. None if they were removed.
+    pub async fn enter_again(&self, who: &SignedInOperator, now: Timestamp) -> Result<Option<String>, StoreError> {
+        let audited = self.operator.audited(who.act("page sign-in", String::new(), now));
+        match audited.link_operator(&who.name, now).await? {
+            Some(link) => Ok(self.enter(link.as_str(), now).await?.ok()),
+            None => Ok(None),
+        }
+    }
+
     pub async fn of_cookie(&self, cookie: &str, now: Timestamp) -> Result<Option<SignedInOperator>, StoreError> {
         let Some(session) = self.proofs.read_cookie(cookie) else { return Ok(None) };
         let found = self.operator.store.run(FindOperatorSession(token_hash(&session), now)).await?;

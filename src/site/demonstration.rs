@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use hyper::{Request, StatusCode};
 
+use super::cookie::SiteCookie;
 use super::view::{Frame, Outcome};
 use super::{LINKS_A_MINUTE, PRESS_BYTES, PageResult, Visit, field};
+use crate::clock::Clock;
 use crate::domain::language::Words;
 use crate::domain::language::words::DemonstrationWords;
+use crate::domain::operator::OPERATOR_SESSION_FOR;
 use crate::domain::time::{DAY, Timestamp};
 use crate::domain::union::{Standing, Union};
 use crate::http::request::body::SentBody;
@@ -61,6 +64,12 @@ pub async fn pass(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         Some("month") => MONTH,
         _ => Duration::ZERO,
     };
+    // A month ends every session, and whoever let it pass in the operator's page still wants to see that page.
+    let cookie = SiteCookie::Operator.read(&head.headers, visit.site.secure);
+    let operator = match (&visit.site.operator, cookie) {
+        (Some(access), Some(cookie)) => visit.stored(access.of_cookie(cookie, visit.now.time).await)?,
+        _ => None,
+    };
     let calendar = &visit.app().demonstration;
     let asked = visit.stored(calendar.ask_for(by).await)?;
     let mut waited = Duration::ZERO;
@@ -72,7 +81,13 @@ pub async fn pass(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         waited += LOOK_EVERY;
     }
     let back = field(&fields, "back").filter(|back| is_path(back));
-    Ok(visit.redirect(back.as_deref().unwrap_or("/join")))
+    let mut answer = visit.redirect(back.as_deref().unwrap_or("/join"));
+    if let (Some(access), Some(operator)) = (&visit.site.operator, operator)
+        && let Some(cookie) = visit.stored(access.enter_again(&operator, Clock::start().now().time).await)?
+    {
+        SiteCookie::Operator.set(&mut answer, visit.site.secure, &cookie, OPERATOR_SESSION_FOR);
+    }
+    Ok(answer)
 }
 
 /// Whether a text is a path of ours, and not another host.

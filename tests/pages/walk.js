@@ -10,6 +10,7 @@ import { chromium } from "playwright-core";
 import { campaignWalk } from "./campaign.js";
 import { eraseWalk, meWalk } from "./me.js";
 import { operatorWalk } from "./operator.js";
+import { rewardsWalk } from "./rewards.js";
 import { referenceWalk } from "./reference.js";
 import { trustWalk, weightWalk } from "./trust.js";
 
@@ -515,7 +516,7 @@ async function throttledWalk(page) {
 
 const { browser, page } = await openBrowser();
 try {
-  const walks = { campaign: campaignWalk, join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, throttled: throttledWalk, me: meWalk, erase: eraseWalk, operator: operatorWalk, reference: referenceWalk };
+  const walks = { campaign: campaignWalk, join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, throttled: throttledWalk, me: meWalk, erase: eraseWalk, operator: operatorWalk, rewards: rewardsWalk, reference: referenceWalk };
   const tools = { base, call, data, go, heading, isFocused, language, look, meant, memberCount, openLetter, partner, size, scheme, step, tab, withScripts };
   await walks[way](page, tools);
 } finally {
