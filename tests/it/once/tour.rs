@@ -2,6 +2,7 @@
 
 use crate::operator::{steady, transcripts};
 use crate::prelude::*;
+use crate::records::sqlite_rows;
 
 const TOUR: &str = include_str!("../../../docs/tour.md");
 const THERE: &str = "127.0.0.1:8080";
@@ -89,6 +90,10 @@ impl Demo {
             groups: totals["groups"].as_i64().unwrap(),
             on_hold: totals["onHold"].as_i64().unwrap(),
             lapsed: stats["funnel"]["lapsed"].as_i64().unwrap(),
+            deleted: {
+                let deleted = "SELECT count(*) FROM sign_ups WHERE purged_at IS NOT NULL";
+                sqlite_rows(&self.folder.path().join("tour/unionhall.db"), deleted).unwrap()[0][0].parse().unwrap()
+            },
         }
     }
 
@@ -103,6 +108,8 @@ struct Figures {
     groups: i64,
     on_hold: i64,
     lapsed: i64,
+    /// Sign-ups whose answers retention deleted.
+    deleted: i64,
 }
 
 impl Drop for Demo {
@@ -121,7 +128,41 @@ fn a_month_later(before: &Figures, after: &Figures) {
     assert_eq!(after.due - before.due, (after.groups - before.groups) * 10_000);
     let of = |figures: &Figures| figures.states["car-insurance"].clone();
     assert_eq!((of(before).as_str(), of(after).as_str()), ("gathering", "negotiating"));
-    assert!(after.lapsed > before.lapsed);
+    assert!(after.lapsed > before.lapsed && after.deleted > before.deleted);
+}
+
+/// What is a demonstration's never becomes a real union's, and the other way round.
+fn is_kept_apart(demo: &Demo) {
+    let refused = |command: &str, says: &str| {
+        let answered = demo.answer(&format!("{command} && echo DONE"));
+        assert!(answered.contains(says) && !answered.contains("DONE"), "{command}: {answered}");
+    };
+    let only = "is a demonstration's folder, which only `unionhall demo` serves";
+    for command in
+        ["serve --data tour --listen 127.0.0.1:0", "backup backup.file --data tour", "restore backup.file --data tour"]
+    {
+        refused(&format!("unionhall {command}"), only);
+    }
+    refused("unionhall move --from sqlite:tour/unionhall.db --to sqlite:moved.db", only);
+    // Its records know it too, wherever they are.
+    let copied = "mkdir other && cp tour/unionhall.db tour/secret other/";
+    refused(
+        &format!("{copied} && unionhall serve --data other --listen 127.0.0.1:0"),
+        "these records are a demonstration's",
+    );
+    refused("unionhall demo --data other", "is not empty and no demonstration's folder");
+    refused("unionhall demo advance 1d --data other", "the calendar of a real union cannot be moved");
+    refused("unionhall demo --data tour", "a demonstration runs in tour already");
+    refused("unionhall demo --listen 0.0.0.0:0", "a demonstration is for this machine alone");
+    refused("unionhall demo advance 2y --data tour", "write a time such as 1h, 10d or 30d");
+    assert_eq!(demo.answer("ls other"), "secret\nunionhall.db\n", "nothing was written there");
+    // What a partner names elsewhere is not reached.
+    let key = demo.printed.split("Bearer ").nth(1).unwrap().split('"').next().unwrap();
+    let add = format!(
+        "curl -s http://{}/partner/v1/webhooks -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' -d '{{\"url\": \"https://example.com/\"}}'",
+        demo.address()
+    );
+    assert!(demo.answer(&add).contains("not on this machine"), "{}", demo.answer(&add));
 }
 
 #[test]
@@ -176,4 +217,5 @@ fn every_command_and_every_link_of_the_tour_and_of_what_is_printed() {
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });
     let command = format!("echo '{list}' | {} {}", negotiator["command"].as_str().unwrap(), arguments.join(" "));
     assert!(demo.answer(&command).contains("proposeOffer"), "{command}");
+    is_kept_apart(&demo);
 }
