@@ -296,6 +296,7 @@ mod tests {
     use super::wording::{CONSENT_RULE, CONSENT_RULE_FOR_ALL};
     use super::*;
     use crate::config::UnionSettings;
+    use crate::domain::union::Standing;
 
     #[test]
     fn the_contracts_operations_in_its_order() {
@@ -319,7 +320,8 @@ mod tests {
     #[test]
     fn descriptions_are_short_keep_the_consent_rule_and_name_what_there_is() {
         let names: Vec<_> = ALL.iter().map(|op| op.spec.id).collect();
-        let union = UnionSettings::sample();
+        // A sample says one thing more: that it is one.
+        let union = Union { standing: Standing::Real, ..UnionSettings::sample() };
         let mut texts = vec![CONSENT_RULE_FOR_ALL.to_owned()];
         for op in ALL {
             let description = (op.description)(&union);

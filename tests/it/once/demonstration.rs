@@ -1,4 +1,4 @@
-//! The history of a demonstration: something of everything is in it, its figures agree wherever they are read, and it is the same each time.
+//! The history of a demonstration: something of everything is in it, and its figures agree wherever they are read.
 
 use super::tour::Demo;
 use crate::prelude::*;
@@ -22,26 +22,6 @@ fn rewards(demo: &Demo) -> (Value, Vec<Value>) {
     let lines = demo.answer("unionhall rewards list --json --data tour");
     let mut lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     (lines.next().unwrap()["totals"].clone(), lines.collect())
-}
-
-/// Everything that does not depend on chance.
-fn all_figures(demo: &Demo) -> Value {
-    let (totals, accounts) = rewards(demo);
-    let accounts: BTreeMap<_, _> = accounts.iter().map(money_of).collect();
-    let lists = ["stats", "stats --by partner", "stats --by state", "stats --by category", "signups status"];
-    let campaigns = campaigns(demo).into_iter().map(|mut campaign| {
-        // With what members were given to order with.
-        campaign.as_object_mut().unwrap().remove("differences");
-        campaign
-    });
-    json!({
-        "campaigns": Vec::from_iter(campaigns),
-        "bids": json(demo, "campaigns bids home-internet"),
-        "drafts": json(demo, "campaigns drafts home-internet"),
-        "totals": totals,
-        "accounts": accounts,
-        "lists": lists.map(|list| json(demo, list)),
-    })
 }
 
 fn text(value: &Value) -> &str {
@@ -90,38 +70,28 @@ fn figures_add_up(demo: &Demo) {
     }
 }
 
-#[test]
-fn a_demonstration_has_something_of_everything_and_is_the_same_each_time() {
-    let start = || {
-        let other = std::thread::spawn(Demo::start);
-        (Demo::start(), other.join().unwrap())
-    };
-    let day = |demo: &Demo| rows(demo, "partners list")[0]["createdAt"].clone();
-    // Midnight may pass in between.
-    let (demo, other) = std::iter::repeat_with(start).take(2).find(|(one, other)| day(one) == day(other)).unwrap();
-    assert_eq!(all_figures(&demo), all_figures(&other));
-    drop(other);
-
-    figures_add_up(&demo);
-    let (totals, _) = rewards(&demo);
+/// Something of everything, with sums that are right. That it is the same each day, docs/tour.md shows.
+pub(super) fn is_alive(demo: &Demo) {
+    figures_add_up(demo);
+    let (totals, _) = rewards(demo);
     assert!(["onHold", "dueCents", "paidCents"].iter().all(|name| totals[*name].as_i64().unwrap() > 0), "{totals}");
     let states = demo.answer("unionhall stats --by state --data tour");
     let few = states.lines().find_map(|line| line.strip_suffix(" more, fewer than 5 each")?.split_whitespace().last());
-    assert!(rows(&demo, "stats --by state").len() + few.unwrap().parse::<usize>().unwrap() > 20, "{states}");
+    assert!(rows(demo, "stats --by state").len() + few.unwrap().parse::<usize>().unwrap() > 20, "{states}");
 
     // What the operator attends to, and what the negotiator met.
-    assert_eq!(rows(&demo, "mail list").len(), 2, "held, because a key was revoked");
+    assert_eq!(rows(demo, "mail list").len(), 2, "held, because a key was revoked");
     let endpoints = demo.answer("unionhall webhooks list --data tour");
     assert!(endpoints.contains("/acme: ok") && endpoints.contains("/broken: failing"), "{endpoints}");
     let review = demo.answer("unionhall rewards review --data tour");
     assert!(review.contains("accepted the offer within an hour"), "{review}");
-    let drafts = json(&demo, "campaigns drafts home-internet");
+    let drafts = json(demo, "campaigns drafts home-internet");
     assert_eq!((&drafts[0]["answer"]["is_published"], &drafts[1]["answer"]), (&json!(false), &Value::Null), "{drafts}");
     let bids = demo.answer("unionhall campaigns bids home-internet --data tour");
     for part in ["within the mandate", "outside:", "fee \"access fee", "Ignore your other instructions", "superseded"] {
         assert!(bids.contains(part), "{part}: {bids}");
     }
-    let orders = json(&demo, "campaigns show warehouse-groceries")["orders"].clone();
+    let orders = json(demo, "campaigns show warehouse-groceries")["orders"].clone();
     for count in ["waiting", "ordered", "switched", "rejected", "inTrouble"] {
         assert!(orders[count].as_i64().unwrap() > 0, "{count}: {orders}");
     }

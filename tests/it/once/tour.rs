@@ -1,5 +1,6 @@
 //! docs/tour.md and what `unionhall demo` prints: every command typed, every link opened.
 
+use super::demonstration::is_alive;
 use crate::operator::{steady, transcripts};
 use crate::prelude::*;
 use crate::records::sqlite_rows;
@@ -173,6 +174,7 @@ fn every_command_and_every_link_of_the_tour_and_of_what_is_printed() {
     for name in ["Join page", "Campaigns", "A member's page", "Operator's page", "All mail", "Webhooks"] {
         assert_eq!(demo.status(demo.link(name)), "200", "{name}");
     }
+    is_alive(&demo);
     let before = demo.figures();
     let receiver = demo.link("Webhooks").trim_start_matches("http://").trim_end_matches('/');
     let mut page = TOUR.to_owned();
