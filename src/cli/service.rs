@@ -1,6 +1,8 @@
 //! The union's name and addresses in what commands print: as they were given to the command, else as the service keeps them.
 
-use super::print_aside;
+use std::path::Path;
+
+use super::{demo, print_aside};
 use crate::config::{ServiceSettings, UnionSettings};
 use crate::domain::union::Union;
 use crate::domain::union::service::ServiceFacts;
@@ -26,7 +28,7 @@ pub(super) fn union_beside(
     settings: &UnionSettings,
     is_name_given: bool,
     kept: Option<ServiceFacts>,
-    is_demonstration: bool,
+    data: &Path,
 ) -> anyhow::Result<Union> {
     let mut settings = match kept {
         Some(kept) => settings.clone().or_kept(kept, is_name_given),
@@ -37,6 +39,9 @@ pub(super) fn union_beside(
             settings.clone()
         }
     };
-    settings.is_demonstration = is_demonstration;
+    if demo::folder::is_marked(data) {
+        settings.is_demonstration = true;
+        settings.figures.catalog = Some(data.join(demo::folder::CATALOG));
+    }
     settings.facts(settings.base_url(settings.listen, "http"))
 }

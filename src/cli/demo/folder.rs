@@ -14,8 +14,13 @@ use crate::random;
 /// What a temporary folder is called before its random end.
 const TEMPORARY: &str = "unionhall-demo-";
 
-/// The file that says what the folder is. It is there once all of it is.
+/// The file that says what the folder is, before anything else is in it.
 const MARK: &str = "demonstration";
+/// Its catalog.
+pub(in crate::cli) const CATALOG: &str = "catalog.toml";
+
+/// Locked by the process that has it.
+const LOCK: &str = "running";
 const MARK_TEXT: &str = "A demonstration of unionhall, made by `unionhall demo`. Nobody in it is real.\n";
 
 /// A folder that this process alone has for its demonstration.
@@ -47,16 +52,24 @@ impl DemoFolder {
                 path.display()
             )
         };
+        if !is_marked(&path) {
+            write_private_file(&path.join(MARK), MARK_TEXT)?;
+        }
         Ok(Self { path, is_temporary, _alone: alone })
     }
 
-    /// Whether its history was told to the end.
-    pub(super) fn is_ready(&self) -> bool {
-        is_marked(&self.path)
-    }
-
-    pub(super) fn mark_ready(&self) -> anyhow::Result<()> {
-        write_private_file(&self.path.join(MARK), MARK_TEXT)
+    /// Removes what an earlier process left that was ended while it told the history.
+    pub(super) fn clear(&self) -> anyhow::Result<()> {
+        for entry in std::fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let removed = match entry.file_name() {
+                name if name == MARK || name == LOCK => continue,
+                _ if entry.file_type()?.is_dir() => std::fs::remove_dir_all(entry.path()),
+                _ => std::fs::remove_file(entry.path()),
+            };
+            removed.with_context(|| format!("cannot remove {}", entry.path().display()))?;
+        }
+        Ok(())
     }
 
     /// As a flag of other commands.
@@ -79,8 +92,7 @@ fn require_own(path: &Path) -> anyhow::Result<()> {
     let is_empty = || std::fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());
     ensure!(
         is_marked(path) || is_empty(),
-        "{} is not empty and no demonstration's folder, or its demonstration was ended before it was ready. Nothing in it was changed; give \
-         a new folder with --data, or leave it out",
+        "{} is not empty and no demonstration's folder. Nothing in it was changed; give a new folder with --data, or leave it out",
         path.display()
     );
     Ok(())
@@ -103,7 +115,7 @@ pub(in crate::cli) fn refuse(data: &Path) -> anyhow::Result<()> {
 
 /// None if another process has it.
 fn lock(folder: &Path) -> anyhow::Result<Option<File>> {
-    let path = folder.join("running");
+    let path = folder.join(LOCK);
     let file = file_to_append(&path).with_context(|| format!("cannot write {}", path.display()))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),

@@ -31,9 +31,9 @@ use self::printed::Told;
 use self::receiver::Receiver;
 use self::settings::{choose_address, settings, tell_ignored, write_catalog};
 use super::serve::{self, LookAtMachine};
-use super::{AlreadyPrinted, ask, block_on, change, one_thread, open_store, print_aside, print_line};
+use super::{AlreadyPrinted, ask, block_on, change, files, one_thread, open_store, print_aside, print_line};
 use crate::clock::{self, Clock};
-use crate::config::{Records, ServeSettings, listen_address};
+use crate::config::{Concealed, Records, ServeSettings, listen_address};
 use crate::demonstration::{AskForTime, FindDemonstration, MarkDemonstration};
 use crate::domain::campaign::LastDay;
 use crate::domain::time::parse_span;
@@ -88,13 +88,18 @@ pub(super) fn run(task: &DemoSettings, look: LookAtMachine) -> anyhow::Result<()
         return advance(task);
     }
     tell_ignored();
+    let listen = choose_address(task.listen)?;
     let folder = DemoFolder::open(task.data.as_deref())?;
-    write_catalog(&folder.path)?;
-    let settings = settings(&folder.path, choose_address(task.listen)?)?;
+    let told = Told::read(&folder.path)?;
+    if told.is_none() {
+        folder.clear()?;
+        write_catalog(&folder.path)?;
+    }
+    let settings = settings(&folder.path, listen)?;
     let log = Log::start(Level::Off, Format::Text, Clock::start(), super::remedy::write, std::io::sink())?;
     let mut text = String::new();
     let prepared = block_on(&one_thread()?, async {
-        text = prepare(&settings, &folder, &log).await?;
+        text = prepare(&settings, &folder, told, &log).await?;
         Ok(())
     });
     log.close();
@@ -114,9 +119,13 @@ pub(super) fn run(task: &DemoSettings, look: LookAtMachine) -> anyhow::Result<()
 }
 
 /// Makes the union, if it is not there yet, and the links that are printed.
-async fn prepare(settings: &ServeSettings, folder: &DemoFolder, log: &Log) -> anyhow::Result<String> {
-    let is_ready = folder.is_ready();
-    if !is_ready {
+async fn prepare(
+    settings: &ServeSettings,
+    folder: &DemoFolder,
+    told: Option<Told>,
+    log: &Log,
+) -> anyhow::Result<String> {
+    if told.is_none() {
         let store = open_store(&settings.store, Prepare::Upgrade, WRITE_BATCH).await?;
         let is_marked = store.run(MarkDemonstration).await?;
         store.close().await?;
@@ -128,15 +137,14 @@ async fn prepare(settings: &ServeSettings, folder: &DemoFolder, log: &Log) -> an
     let post = Post::new(MailboxFolder::new(settings.store.data.join("mailbox")), now);
     let transport = Arc::<Post>::clone(&post);
     let mut parts = ServiceParts::open(settings, transport, log, now).await?;
-    let told = match is_ready {
-        true => Told::read(&folder.path)?,
-        false => {
+    let told = match told {
+        Some(told) => told,
+        None => {
             let told = tokio::select! {
                 told = history::tell(&mut parts, &post, settings, &url, now) => told?,
                 never = receiver.run() => match never {},
             };
             told.keep(&folder.path)?;
-            folder.mark_ready()?;
             told
         }
     };
@@ -184,12 +192,29 @@ pub(super) fn read_calendar(matches: &ArgMatches) -> anyhow::Result<()> {
         matches = inner;
     }
     match matches.try_get_one::<PathBuf>("data").ok().flatten() {
-        Some(folder) if folder::is_marked(folder) => set_calendar(folder),
+        Some(folder) if folder::is_marked(folder) => {
+            let elsewhere = matches
+                .try_get_one::<Concealed>("store")
+                .ok()
+                .flatten()
+                .is_some_and(|store| store.reveal() != "sqlite:")
+                || matches.try_get_one::<PathBuf>("store_file").ok().flatten().is_some();
+            ensure!(
+                !elsewhere,
+                "{} is a demonstration's folder, and its records are in it: leave --store, UNIONHALL_STORE and UNIONHALL_STORE_FILE out. Nothing \
+                 was done",
+                folder.display()
+            );
+            set_calendar(folder)
+        }
         _ => Ok(()),
     }
 }
 
 fn set_calendar(data: &Path) -> anyhow::Result<()> {
+    if !files::is_there(&data.join("unionhall.db"))? {
+        return Ok(());
+    }
     block_on(&one_thread()?, async {
         let records = Records::Sqlite(data.join("unionhall.db"));
         let store = super::open_records(&records, data, Prepare::Expect, WRITE_BATCH).await?;

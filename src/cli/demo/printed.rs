@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::folder::DemoFolder;
 use super::parts::ServiceParts;
-use crate::cli::files::write_private_file;
+use crate::cli::files::{is_there, write_private_file};
 use crate::clock::Clock;
 use crate::config::ServeSettings;
 use crate::domain::email::EmailAddress;
@@ -41,11 +41,15 @@ impl Told {
         write_private_file(&folder.join(Self::FILE), &serde_json::to_string_pretty(self)?)
     }
 
-    pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
+    /// None while the history is not told to its end.
+    pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
         let path = folder.join(Self::FILE);
+        if !is_there(&path)? {
+            return Ok(None);
+        }
         let unread = || format!("cannot read {}; give a new folder with --data", path.display());
         let text = std::fs::read_to_string(&path).with_context(unread)?;
-        serde_json::from_str(&text).with_context(unread)
+        serde_json::from_str(&text).map(Some).with_context(unread)
     }
 }
 
@@ -93,7 +97,7 @@ To look at. The two links that sign in work once, within {minutes} minutes:
 
 To sign somebody up as {partner}; then open all mail, and press the button in it:
   curl {base}/v1/invite -H \"Authorization: Bearer {live_key}\" -H \"Content-Type: application/json\" \\
-    -d '{{\"email\": \"new@example.com\", \"usState\": \"CA\", \"categories\": {{\"internet\": true}}}}'
+    -H \"Idempotency-Key: conversation-$RANDOM\" -d '{{\"email\": \"new@example.com\", \"usState\": \"CA\", \"categories\": {{\"internet\": true}}}}'
 The same in the sandbox, with its test key:
   curl {base}/v1/invite -H \"Authorization: Bearer {test_key}\" -H \"Content-Type: application/json\" \\
     -d '{{\"email\": \"new@example.com\"}}'

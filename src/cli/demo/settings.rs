@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use clap::{Args, FromArgMatches};
 
+use super::folder::CATALOG;
 use crate::cli::{files, print_aside, serve, variables};
 use crate::config::ServeSettings;
 use crate::domain::catalog::SAMPLE;
@@ -15,24 +16,22 @@ const USUAL_PORT: u16 = 8080;
 
 /// What the sample's catalog leaves to a real union to say, as an invented one says it.
 const ANSWERS: [(&str, &str); 6] = [
-    ("Sample text. A real union names the people or company behind it here.", "Example Cooperative, Springfield"),
+    ("Sample text. A real union names the people or company behind it here.", "Example Cooperative, Springfield."),
     (
         "Texto de muestra. Una unión real dice aquí qué personas o empresa están detrás.",
-        "Example Cooperative, de Springfield",
+        "Example Cooperative, de Springfield.",
     ),
-    ("Sample text. A real union gives its price here.", "Nothing"),
-    ("Texto de muestra. Una unión real dice aquí su precio.", "Nada"),
+    ("Sample text. A real union gives its price here.", "Nothing."),
+    ("Texto de muestra. Una unión real dice aquí su precio.", "Nada."),
     (
         "Sample text. A real union says here who pays it and who pays for rewards.",
-        "Suppliers pay a fee for each member who switches, and rewards come out of it",
+        "Suppliers pay a fee for each member who switches, and rewards come out of it.",
     ),
     (
         "Texto de muestra. Una unión real dice aquí quién le paga y quién paga las recompensas.",
-        "Los proveedores pagan por cada miembro que se cambia, y de ahí salen las recompensas",
+        "Los proveedores pagan por cada miembro que se cambia, y de ahí salen las recompensas.",
     ),
 ];
-
-const CATALOG: &str = "catalog.toml";
 
 /// The sample's figures with answers of its own.
 pub(super) fn write_catalog(data: &Path) -> anyhow::Result<()> {

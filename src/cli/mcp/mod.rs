@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::serve::limits::make_limiter;
-use super::{block_on, demo, open_store, remedy, secret, service};
+use super::{block_on, open_store, remedy, secret, service};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{
@@ -18,6 +18,7 @@ use crate::demonstration::follow;
 use crate::domain::api_key::Mode;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
+use crate::domain::union::Standing;
 use crate::installation::FindServiceFacts;
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
@@ -70,10 +71,9 @@ pub(super) fn run(settings: &McpSettings, is_name_given: bool) -> anyhow::Result
         }
         let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable.read()?);
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
-        let is_demonstration = demo::folder::is_marked(&settings.store.data);
         let kept = store.ask(FindServiceFacts).await?;
-        let union = service::union_beside(&settings.union, is_name_given, kept, is_demonstration)?;
-        if is_demonstration {
+        let union = service::union_beside(&settings.union, is_name_given, kept, &settings.store.data)?;
+        if union.standing == Standing::Demonstration {
             supervise::spawn(follow(store.clone()));
         }
         let secret = secret::claim(&settings.store, given, &Operator::new(store.clone(), Mode::Live)).await?.secret;

@@ -10,7 +10,7 @@ use crate::campaigns::negotiator::SEAT;
 use crate::campaigns::operator_step::read_reason;
 use crate::campaigns::pause::{ListPauses, PauseNegotiation, Paused, ResumeNegotiation, Resumed};
 use crate::cli::audit::act;
-use crate::cli::{block_on, demo, open_store, print_line, remedy, service, with_live_records};
+use crate::cli::{block_on, open_store, print_line, remedy, service, with_live_records};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, UnionSettings};
 use crate::demonstration::follow;
@@ -22,6 +22,7 @@ use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
 use crate::domain::text::{is_hidden, quote};
+use crate::domain::union::Standing;
 use crate::installation::FindServiceFacts;
 use crate::limiter::memory::MemoryLimiter;
 use crate::log::{Format, Level, Log};
@@ -148,10 +149,9 @@ pub(in crate::cli) fn run(settings: &NegotiatorSettings, is_name_given: bool) ->
         // What can be wrong with the settings is told before anything is opened.
         settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
         let store = open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await?;
-        let is_demonstration = demo::folder::is_marked(&settings.store.data);
         let kept = store.ask(FindServiceFacts).await?;
-        let union = service::union_beside(&settings.union, is_name_given, kept, is_demonstration)?;
-        if is_demonstration {
+        let union = service::union_beside(&settings.union, is_name_given, kept, &settings.store.data)?;
+        if union.standing == Standing::Demonstration {
             supervise::spawn(follow(store.clone()));
         }
         let clock = Clock::start();

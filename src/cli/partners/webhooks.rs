@@ -127,7 +127,8 @@ fn with_webhooks<T>(
         let secret = secret::known(records, settings.records.mode(), given, &operator).await?;
         let only_this_machine = demo::folder::is_marked(&records.data);
         let outbound = OutboundSettings { only_this_machine, ..settings.outbound.clone() };
-        let client = outbound.client(settings.base_url.as_deref().unwrap_or_default());
+        let here = if only_this_machine { "http://127.0.0.1" } else { "" };
+        let client = outbound.client(settings.base_url.as_deref().unwrap_or(here));
         let webhooks = match act {
             Some(act) => operator.audited(act).webhooks(secret, client),
             None => operator.webhooks(secret, client),

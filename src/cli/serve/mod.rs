@@ -138,6 +138,7 @@ async fn serve(
     }
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
     if store.run(FindDemonstration).await?.is_some() != settings.union.is_demonstration {
+        store.close().await?;
         bail!("these records are a demonstration's, which only `unionhall demo` serves: nobody in them is real");
     }
     let operator = Operator::new(store.clone(), Mode::Live);

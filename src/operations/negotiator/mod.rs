@@ -20,7 +20,7 @@ use crate::domain::campaign::record::Pause;
 use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::figure::counted;
 use crate::domain::text::did_you_mean;
-use crate::domain::union::Union;
+use crate::domain::union::{Standing, Union};
 use crate::error::Error;
 use crate::operations::{mistakes, wording};
 
@@ -38,8 +38,12 @@ pub const TOOLS: Toolset = Toolset { name: "unionhall-negotiator", operations: A
 
 /// What a model is told before it sees a tool.
 fn instructions(union: &Union) -> String {
+    let not_real = match union.standing {
+        Standing::Demonstration => "This is a demonstration: its suppliers are invented. Write to nobody real. ",
+        Standing::Real | Standing::Sample => "",
+    };
     format!(
-        "You negotiate with suppliers for {name}. {what}\n\n\
+        "{not_real}You negotiate with suppliers for {name}. {what}\n\n\
          Work in this order. listCampaigns names the campaigns; those that are gathering or negotiating need you. getCampaign has what \
          you may quote, what you may agree to, what suppliers bid, and what the operator says: read it before you go on. Ask suppliers \
          by the day `replyBy`. Call recordRound after every exchange, so that the operator can follow it, and recordBid when a supplier \

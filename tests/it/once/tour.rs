@@ -132,6 +132,20 @@ fn a_month_later(before: &Figures, after: &Figures) {
     assert!(after.lapsed > before.lapsed && after.deleted > before.deleted);
 }
 
+/// Who was signed up by the pasted line presses the button in their mail, and their partner is told.
+fn a_confirmation_reaches_the_receiver(demo: &Demo) {
+    let mail = "for n in $(seq 200); do mail=$(grep -l new@example.com tour/mailbox/*.json) && break; sleep 0.1; done; cat $mail";
+    let mail = demo.answer(mail);
+    let mail: Value = serde_json::from_str(&mail).unwrap();
+    let link = mail["text"].as_str().unwrap().split_whitespace().find(|word| word.contains("/confirm/")).unwrap();
+    assert_eq!(demo.answer(&format!("curl -s -o page -w '%{{http_code}}' -X POST '{link}'")), "200");
+    let receiver = demo.link("Webhooks");
+    let waits = format!(
+        "for n in $(seq 200); do curl -s {receiver} | grep -q conversation- && echo THERE && break; sleep 0.1; done"
+    );
+    assert_eq!(demo.answer(&waits), "THERE\n");
+}
+
 /// What is a demonstration's never becomes a real union's, and the other way round.
 fn is_kept_apart(demo: &Demo) {
     let refused = |command: &str, says: &str| {
@@ -145,6 +159,7 @@ fn is_kept_apart(demo: &Demo) {
         refused(&format!("unionhall {command}"), only);
     }
     refused("unionhall move --from sqlite:tour/unionhall.db --to sqlite:moved.db", only);
+    refused("UNIONHALL_STORE=postgres://nobody@127.0.0.1:1/x unionhall stats --data tour", "its records are in it");
     // Its records know it too, wherever they are.
     let copied = "mkdir other && cp tour/unionhall.db tour/secret other/";
     refused(
@@ -209,6 +224,7 @@ fn every_command_and_every_link_of_the_tour_and_of_what_is_printed() {
         let answered: Value = serde_json::from_str(&demo.answer(&format!("{line} 2>/dev/null"))).unwrap();
         assert_eq!(answered["ok"], true, "{line}: {answered}");
     }
+    a_confirmation_reaches_the_receiver(&demo);
     for line in pasted.lines().map(str::trim).filter(|line| line.starts_with(env!("CARGO_BIN_EXE_unionhall"))) {
         let answered = demo.answer(line);
         assert!(!answered.contains("unionhall:") && !answered.is_empty(), "{line}: {answered}");
