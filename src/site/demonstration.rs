@@ -12,7 +12,7 @@ use crate::domain::language::Words;
 use crate::domain::language::words::DemonstrationWords;
 use crate::domain::operator::OPERATOR_SESSION_FOR;
 use crate::domain::time::{DAY, Timestamp};
-use crate::domain::union::{Standing, Union};
+use crate::domain::union::Union;
 use crate::http::request::body::SentBody;
 use crate::limiter::Class;
 
@@ -34,8 +34,7 @@ pub struct Strip<'a> {
 impl<'a> Strip<'a> {
     /// None where the union is no demonstration.
     pub fn of(union: &Union, words: &'static Words, path: &'a str, now: Timestamp) -> Option<Self> {
-        let is_one = union.standing == Standing::Demonstration;
-        is_one.then_some(Self { words: &words.demonstration, date: (words, now), path })
+        union.is_demonstration().then_some(Self { words: &words.demonstration, date: (words, now), path })
     }
 
     pub fn today(&self) -> String {
@@ -53,7 +52,7 @@ impl Frame<'_> {
 /// Lets time pass, and leads back to the page that the strip was on.
 pub async fn pass(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (head, body) = request.into_parts();
-    if visit.app().union.standing != Standing::Demonstration {
+    if !visit.app().union.is_demonstration() {
         return Ok(visit.outcome(StatusCode::NOT_FOUND, Outcome::NotFound));
     }
     visit.require_own(&head)?;

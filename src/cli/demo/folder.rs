@@ -1,6 +1,7 @@
 //! The folder of a demonstration: a temporary one that goes with it, or one that was named and stays.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -14,19 +15,39 @@ use crate::random;
 /// What a temporary folder is called before its random end.
 const TEMPORARY: &str = "unionhall-demo-";
 
-/// The file that says what the folder is, before anything else is in it.
+/// The file that says what the folder is, before anything else is in it; by its text, for others may have a file of that name.
 const MARK: &str = "demonstration";
-/// Its catalog.
-pub(in crate::cli) const CATALOG: &str = "catalog.toml";
+const MARK_TEXT: &str = "A demonstration of unionhall, made by `unionhall demo`. Nobody in it is real.\n";
 
 /// Locked by the process that has it.
 const LOCK: &str = "running";
-const MARK_TEXT: &str = "A demonstration of unionhall, made by `unionhall demo`. Nobody in it is real.\n";
+
+/// Its catalog.
+pub(in crate::cli) const CATALOG: &str = "catalog.toml";
+
+/// What its history is told into. What is not named here is never removed from a folder that somebody named.
+const MADE: [&str; 14] = [
+    CATALOG,
+    "erasures",
+    "mailbox",
+    "node",
+    "receiver",
+    "sandbox.db",
+    "sandbox.db-shm",
+    "sandbox.db-wal",
+    "secret",
+    "sending",
+    "unionhall.db",
+    "unionhall.db-shm",
+    "unionhall.db-wal",
+    "unionhall.db-journal",
+];
 
 /// A folder that this process alone has for its demonstration.
 pub(super) struct DemoFolder {
     pub path: PathBuf,
-    is_temporary: bool,
+    /// It is removed at the end.
+    pub is_temporary: bool,
     _alone: File,
 }
 
@@ -60,21 +81,16 @@ impl DemoFolder {
 
     /// Removes what an earlier process left that was ended while it told the history.
     pub(super) fn clear(&self) -> anyhow::Result<()> {
-        for entry in std::fs::read_dir(&self.path)? {
-            let entry = entry?;
-            let removed = match entry.file_name() {
-                name if name == MARK || name == LOCK => continue,
-                _ if entry.file_type()?.is_dir() => std::fs::remove_dir_all(entry.path()),
-                _ => std::fs::remove_file(entry.path()),
-            };
-            removed.with_context(|| format!("cannot remove {}", entry.path().display()))?;
+        for path in MADE.map(|name| self.path.join(name)) {
+            let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            match removed {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+                }
+                _ => {}
+            }
         }
         Ok(())
-    }
-
-    /// As a flag of other commands.
-    pub(super) fn is_temporary(&self) -> bool {
-        self.is_temporary
     }
 }
 
@@ -100,7 +116,7 @@ fn require_own(path: &Path) -> anyhow::Result<()> {
 
 /// Whether a data folder says that it is a demonstration's.
 pub(in crate::cli) fn is_marked(folder: &Path) -> bool {
-    folder.join(MARK).is_file()
+    std::fs::read(folder.join(MARK)).is_ok_and(|text| text == MARK_TEXT.as_bytes())
 }
 
 /// Fails where a folder is a demonstration's, which a command is not for.
@@ -151,7 +167,7 @@ pub(super) fn find_running() -> anyhow::Result<PathBuf> {
 
 /// Folders of this user that an earlier demonstration was killed in.
 fn remove_left_behind() {
-    for folder in temporary_folders() {
+    for folder in temporary_folders().into_iter().filter(|folder| is_marked(folder)) {
         if let Ok(Some(_alone)) = lock(&folder) {
             // Whatever stays is in nobody's way.
             let _gone_or_later = std::fs::remove_dir_all(&folder);
@@ -168,4 +184,28 @@ fn temporary_folders() -> Vec<PathBuf> {
         std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == own)
     };
     named.map(|entry| entry.path()).filter(is_own).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Somebody may have a file of any name, and nothing but what a demonstration made is ever removed.
+    #[test]
+    fn only_what_a_demonstration_made_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str| std::fs::write(folder.path().join(name), "theirs").unwrap();
+        write(MARK);
+        assert!(!is_marked(folder.path()) && DemoFolder::open(Some(folder.path())).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was written there");
+
+        std::fs::remove_file(folder.path().join(MARK)).unwrap();
+        let begun = DemoFolder::open(Some(folder.path())).unwrap();
+        ["unionhall.db", "notes.txt"].into_iter().for_each(write);
+        std::fs::create_dir(folder.path().join("mailbox")).unwrap();
+        begun.clear().unwrap();
+        let left: std::collections::BTreeSet<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, [MARK, LOCK, "notes.txt"].map(Into::into).into());
+    }
 }

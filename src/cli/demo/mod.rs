@@ -115,7 +115,7 @@ pub(super) fn run(task: &DemoSettings, look: LookAtMachine) -> anyhow::Result<()
             never = receiver.run() => match never {},
         }
     };
-    serve::run_demonstration(&settings, look, text, Box::pin(passing))
+    serve::run_beside(&settings, look, Some(text), Box::pin(passing))
 }
 
 /// Makes the union, if it is not there yet, and the links that are printed.

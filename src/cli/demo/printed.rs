@@ -72,7 +72,7 @@ pub(super) async fn text(
         own_page.unwrap_or_else(|| format!("{base}/me (its link was mailed too often: later, type {member} there)"));
     let mailbox = TokenMaker::new(&parts.secret).mailbox_key();
     let program = std::env::args().next().unwrap_or_else(|| "unionhall".to_owned());
-    let (folder_flag, ends) = match folder.is_temporary() {
+    let (folder_flag, ends) = match folder.is_temporary {
         true => (String::new(), "Ctrl-C ends it, and removes its folder."),
         false => (settings.store.as_flags(), "Ctrl-C ends it; the same command goes on with it."),
     };

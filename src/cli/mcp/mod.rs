@@ -18,7 +18,6 @@ use crate::demonstration::follow;
 use crate::domain::api_key::Mode;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
-use crate::domain::union::Standing;
 use crate::installation::FindServiceFacts;
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
@@ -73,7 +72,7 @@ pub(super) fn run(settings: &McpSettings, is_name_given: bool) -> anyhow::Result
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
         let kept = store.ask(FindServiceFacts).await?;
         let union = service::union_beside(&settings.union, is_name_given, kept, &settings.store.data)?;
-        if union.standing == Standing::Demonstration {
+        if union.is_demonstration() {
             supervise::spawn(follow(store.clone()));
         }
         let secret = secret::claim(&settings.store, given, &Operator::new(store.clone(), Mode::Live)).await?.secret;

@@ -22,7 +22,6 @@ use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
 use crate::domain::text::{is_hidden, quote};
-use crate::domain::union::Standing;
 use crate::installation::FindServiceFacts;
 use crate::limiter::memory::MemoryLimiter;
 use crate::log::{Format, Level, Log};
@@ -151,7 +150,7 @@ pub(in crate::cli) fn run(settings: &NegotiatorSettings, is_name_given: bool) ->
         let store = open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await?;
         let kept = store.ask(FindServiceFacts).await?;
         let union = service::union_beside(&settings.union, is_name_given, kept, &settings.store.data)?;
-        if union.standing == Standing::Demonstration {
+        if union.is_demonstration() {
             supervise::spawn(follow(store.clone()));
         }
         let clock = Clock::start();

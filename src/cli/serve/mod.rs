@@ -82,17 +82,8 @@ pub(super) fn run(settings: &ServeSettings, look: LookAtMachine) -> anyhow::Resu
 /// What else the process does until it ends.
 pub(super) type Beside<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Infallible>> + 'a>>;
 
-/// Serves a demonstration: `text` is what it says once it is ready.
-pub(super) fn run_demonstration(
-    settings: &ServeSettings,
-    look: LookAtMachine,
-    text: String,
-    beside: Beside<'_>,
-) -> anyhow::Result<()> {
-    run_beside(settings, look, Some(text), beside)
-}
-
-fn run_beside(
+/// Serves with `beside` at its side; `text` is what a demonstration says once it is ready, in place of the greeting.
+pub(super) fn run_beside(
     settings: &ServeSettings,
     look: LookAtMachine,
     text: Option<String>,

@@ -65,6 +65,10 @@ impl std::fmt::Display for Sender {
 }
 
 impl Union {
+    pub fn is_demonstration(&self) -> bool {
+        self.standing == Standing::Demonstration
+    }
+
     /// Where people join by themselves.
     pub fn join_page(&self) -> String {
         format!("{}/join", self.join_site)

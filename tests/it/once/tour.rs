@@ -1,107 +1,12 @@
 //! docs/tour.md and what `unionhall demo` prints: every command typed, every link opened.
 
-use super::demonstration::is_alive;
+use super::demonstration::{Demo, is_alive};
 use crate::operator::{steady, transcripts};
 use crate::prelude::*;
 use crate::records::sqlite_rows;
 
 const TOUR: &str = include_str!("../../../docs/tour.md");
 const THERE: &str = "127.0.0.1:8080";
-
-/// A demonstration that runs.
-pub(super) struct Demo {
-    process: Child,
-    /// What it has printed once it was ready.
-    pub(super) printed: String,
-    pub(super) folder: tempfile::TempDir,
-}
-
-impl Demo {
-    /// In a folder called `tour`, on any port.
-    pub(super) fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut demo = unionhall(folder.path());
-        // None of it is read; nobody listens there.
-        demo.env("UNIONHALL_MAIL", "smtp://127.0.0.1:1").args(["demo", "--listen", "127.0.0.1:0", "--data", "tour"]);
-        let mut process = demo.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let mut printed = String::new();
-        for line in lines {
-            printed += &format!("{line}\n");
-            if line.starts_with("Ctrl-C") {
-                break;
-            }
-        }
-        let said = BufReader::new(process.stderr.as_mut().unwrap()).lines().next();
-        assert!(printed.contains("Ctrl-C"), "{printed}{said:?}");
-        assert!(said.unwrap().unwrap().starts_with("unionhall: UNIONHALL_MAIL is ignored"));
-        Self { process, printed, folder }
-    }
-
-    /// What stands beside a name in what it printed.
-    pub(super) fn link(&self, name: &str) -> &str {
-        let beside = self.printed.lines().find_map(|line| line.trim().strip_prefix(name));
-        beside.unwrap_or_else(|| panic!("{name} in {}", self.printed)).trim()
-    }
-
-    pub(super) fn address(&self) -> &str {
-        self.link("Join page").strip_prefix("http://").unwrap().strip_suffix("/join").unwrap()
-    }
-
-    /// What a shell in the folder above its own makes of a command.
-    pub(super) fn answer(&self, command: &str) -> String {
-        let mut shell = Command::new("bash");
-        shell.env("UNIONHALL", env!("CARGO_BIN_EXE_unionhall")).current_dir(self.folder.path());
-        let prelude = "set -o pipefail; unionhall() { \"$UNIONHALL\" \"$@\"; }; exec 2>&1";
-        let output = shell.args(["-c", &format!("{prelude}\n{command}\n")]).stdin(Stdio::null()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// The first document that a command prints.
-    fn json(&self, command: &str) -> Value {
-        let answer = self.answer(&format!("unionhall {command} --json --data tour"));
-        let first = serde_json::Deserializer::from_str(&answer).into_iter().next();
-        first.and_then(Result::ok).unwrap_or_else(|| panic!("{command}: {answer}"))
-    }
-
-    /// What is counted in one place and shown in several; they must agree.
-    fn figures(&self) -> Figures {
-        let (stats, totals) = (self.json("stats"), self.json("rewards list")["totals"].clone());
-        let public: Value =
-            serde_json::from_str(&self.answer(&format!("curl -s {}/v1/stats", self.address()))).unwrap();
-        assert_eq!(public["memberCount"], stats["members"]);
-        let shown: Value =
-            serde_json::from_str(&self.answer(&format!("curl -s {}/campaigns.json", self.address()))).unwrap();
-        let mut states = BTreeMap::new();
-        let mut due = 0;
-        for campaign in self.json("campaigns list").as_array().unwrap() {
-            let slug = campaign["slug"].as_str().unwrap().to_owned();
-            let ledger = &self.json(&format!("campaigns show {slug}"))["rewards"];
-            let cents = |name: &str| ledger[name].as_i64().unwrap_or(0);
-            due += cents("accruedCents") - cents("reversedCents") - cents("paidOutCents");
-            if let Some(shown) = shown["campaigns"].as_array().unwrap().iter().find(|shown| shown["slug"] == slug) {
-                assert_eq!((&shown["in"], &shown["state"]), (&campaign["in"], &campaign["state"]), "{slug}");
-            }
-            states.insert(slug, campaign["state"].as_str().unwrap().to_owned());
-        }
-        assert_eq!(totals["dueCents"], due, "the ledger of all campaigns, and what is due");
-        Figures {
-            states,
-            due,
-            groups: totals["groups"].as_i64().unwrap(),
-            on_hold: totals["onHold"].as_i64().unwrap(),
-            lapsed: stats["funnel"]["lapsed"].as_i64().unwrap(),
-            deleted: {
-                let deleted = "SELECT count(*) FROM sign_ups WHERE purged_at IS NOT NULL";
-                sqlite_rows(&self.folder.path().join("tour/unionhall.db"), deleted).unwrap()[0][0].parse().unwrap()
-            },
-        }
-    }
-
-    pub(super) fn status(&self, url: &str) -> String {
-        self.answer(&format!("curl -s -L -b '' -o page -w '%{{http_code}}' '{url}'"))
-    }
-}
 
 struct Figures {
     states: BTreeMap<String, String>,
@@ -113,11 +18,36 @@ struct Figures {
     deleted: i64,
 }
 
-impl Drop for Demo {
-    fn drop(&mut self) {
-        // Its folder is removed with what it writes at its end.
-        let _ended = Command::new("kill").arg(self.process.id().to_string()).status();
-        let _ended = self.process.wait();
+/// What is counted in one place and shown in several; they must agree.
+fn figures(demo: &Demo) -> Figures {
+    let (stats, totals) = (demo.json("stats"), demo.json("rewards list")["totals"].clone());
+    let public: Value = serde_json::from_str(&demo.answer(&format!("curl -s {}/v1/stats", demo.address()))).unwrap();
+    assert_eq!(public["memberCount"], stats["members"]);
+    let shown: Value =
+        serde_json::from_str(&demo.answer(&format!("curl -s {}/campaigns.json", demo.address()))).unwrap();
+    let mut states = BTreeMap::new();
+    let mut due = 0;
+    for campaign in demo.json("campaigns list").as_array().unwrap() {
+        let slug = campaign["slug"].as_str().unwrap().to_owned();
+        let ledger = &demo.json(&format!("campaigns show {slug}"))["rewards"];
+        let cents = |name: &str| ledger[name].as_i64().unwrap_or(0);
+        due += cents("accruedCents") - cents("reversedCents") - cents("paidOutCents");
+        if let Some(shown) = shown["campaigns"].as_array().unwrap().iter().find(|shown| shown["slug"] == slug) {
+            assert_eq!((&shown["in"], &shown["state"]), (&campaign["in"], &campaign["state"]), "{slug}");
+        }
+        states.insert(slug, campaign["state"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(totals["dueCents"], due, "the ledger of all campaigns, and what is due");
+    Figures {
+        states,
+        due,
+        groups: totals["groups"].as_i64().unwrap(),
+        on_hold: totals["onHold"].as_i64().unwrap(),
+        lapsed: stats["funnel"]["lapsed"].as_i64().unwrap(),
+        deleted: {
+            let deleted = "SELECT count(*) FROM sign_ups WHERE purged_at IS NOT NULL";
+            sqlite_rows(&demo.folder.path().join("tour/unionhall.db"), deleted).unwrap()[0][0].parse().unwrap()
+        },
     }
 }
 
@@ -190,7 +120,7 @@ fn every_command_and_every_link_of_the_tour_and_of_what_is_printed() {
         assert_eq!(demo.status(demo.link(name)), "200", "{name}");
     }
     is_alive(&demo);
-    let before = demo.figures();
+    let before = figures(&demo);
     let receiver = demo.link("Webhooks").trim_start_matches("http://").trim_end_matches('/');
     let mut page = TOUR.to_owned();
     for (command, expected) in transcripts(TOUR) {
@@ -212,10 +142,12 @@ fn every_command_and_every_link_of_the_tour_and_of_what_is_printed() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/tour.md"), page).unwrap();
     }
-    a_month_later(&before, &demo.figures());
+    a_month_later(&before, &figures(&demo));
     let links = TOUR.split('<').filter_map(|rest| rest.split_once('>')).filter(|(link, _)| link.starts_with("http"));
     for (link, _) in links {
         assert_eq!(demo.status(&here(link)), "200", "{link}");
+        let says = "grep -c 'Nobody here is real' page || true";
+        assert!(link.ends_with(".json") || demo.answer(says) != "0\n", "{link} says what it is");
     }
 
     // Lines to paste, each with what follows a backslash.
