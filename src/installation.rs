@@ -1,6 +1,7 @@
 //! What the whole installation shares: whether it takes sign-ups, which secret it belongs to, when it was backed up, and what the service
 //! says of itself.
 
+use crate::domain::operator::same_person;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::domain::union::service::ServiceFacts;
@@ -200,6 +201,28 @@ async fn service_facts(sql: &mut dyn Sql) -> Result<Option<ServiceFacts>, Failur
         })
     };
     sql.row(find, values![], read).await
+}
+
+/// Keeps whether one person makes a batch or an offer and another releases it, for commands beside the service.
+pub struct KeepTwoPeople(pub bool);
+
+impl Unit for KeepTwoPeople {
+    type Done = ();
+    const HOW: How = How::Write;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+        let keep = "UPDATE installation SET two_people = $1 WHERE two_people <> $1";
+        sql.execute(keep, values![self.0]).await.map(|_| ())
+    }
+}
+
+/// Whether somebody else than who made a thing has to release it.
+pub(crate) async fn needs_another(sql: &mut dyn Sql, maker: &str, who: &str) -> Result<bool, Failure> {
+    Ok(same_person(maker, who) && is_two_people(sql).await?)
+}
+
+pub(crate) async fn is_two_people(sql: &mut dyn Sql) -> Result<bool, Failure> {
+    expected(sql.value("SELECT two_people FROM installation WHERE id = 1", values![]).await?)
 }
 
 /// When the latest sign-up, person or key was written, by the writer's clock; none if there is none.

@@ -212,3 +212,35 @@ ALTER TABLE campaigns ADD COLUMN withdrawn TEXT;
 -- Of a demonstration: how far its clock is ahead, and how far it is asked to be, in milliseconds. NULL: this is none.
 ALTER TABLE installation ADD COLUMN demonstration_ahead INTEGER;
 ALTER TABLE installation ADD COLUMN demonstration_until INTEGER;
+-- What an operator may do, where links are mailed to, and when the last was. `email_normalized` finds them.
+ALTER TABLE operators ADD COLUMN role TEXT NOT NULL DEFAULT 'all' CHECK (role IN ('look', 'support', 'money', 'all'));
+ALTER TABLE operators ADD COLUMN email TEXT;
+ALTER TABLE operators ADD COLUMN email_normalized TEXT;
+ALTER TABLE operators ADD COLUMN mailed_at INTEGER;
+CREATE UNIQUE INDEX operators_email ON operators (email_normalized);
+-- The second factor: its secret, sealed; since when it is asked for; the last time step whose code was used; and wrong codes of a day.
+ALTER TABLE operators ADD COLUMN factor TEXT;
+ALTER TABLE operators ADD COLUMN factor_since INTEGER;
+ALTER TABLE operators ADD COLUMN factor_step INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE operators ADD COLUMN wrong_codes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE operators ADD COLUMN wrong_codes_day INTEGER NOT NULL DEFAULT 0;
+-- A session that waits for the code of the second factor opens nothing else.
+ALTER TABLE operator_sessions ADD COLUMN waits_for_code INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE operator_sessions ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
+-- Links, which replace those of `operators`: one that is mailed ends no other. Hashes alone.
+CREATE TABLE operator_links (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    operator_id INTEGER NOT NULL REFERENCES operators,
+    hash        TEXT    NOT NULL UNIQUE,
+    expires_at  INTEGER NOT NULL,
+    used_at     INTEGER
+) STRICT;
+CREATE INDEX operator_links_by_operator ON operator_links (operator_id);
+CREATE TABLE operator_recovery_codes (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    operator_id INTEGER NOT NULL REFERENCES operators,
+    hash        TEXT    NOT NULL UNIQUE
+) STRICT;
+CREATE INDEX operator_recovery_codes_by_operator ON operator_recovery_codes (operator_id);
+-- Whether one person makes a batch or an offer and another releases it, as the last start of the service says.
+ALTER TABLE installation ADD COLUMN two_people INTEGER NOT NULL DEFAULT 0;

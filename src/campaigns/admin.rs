@@ -90,6 +90,11 @@ impl CampaignAdmin {
             Stepped::TooFewAccepted { needs, accepted } => {
                 return Ok(Err(RefusedStep::TooFewAccepted { slug: slug.clone(), needs, accepted }));
             }
+            Stepped::Drafted(draft) => {
+                return Ok(Ok(DoneStep { after: before.clone(), before, draft: Some(draft) }));
+            }
+            Stepped::OwnDraft(draft) => return Ok(Err(RefusedStep::OwnDraft(slug.clone(), draft))),
+            Stepped::DraftsFull => return Ok(Err(RefusedStep::DraftsFull(slug.clone()))),
             Stepped::Unknown => return unknown(),
         }
         let clock = Clock::start();
@@ -101,7 +106,7 @@ impl CampaignAdmin {
         // The step was taken. Where its count fails, what follows says that the worker counts.
         let _counted_or_not = count_after_step(&self.store.unaudited(), &before, until, time).await;
         match self.find(slug, now).await? {
-            Some(after) => Ok(Ok(DoneStep { before, after: after.campaign })),
+            Some(after) => Ok(Ok(DoneStep { before, after: after.campaign, draft: None })),
             None => unknown(),
         }
     }

@@ -4,7 +4,9 @@ use crate::campaigns::negotiation::{Noted, open, wait};
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::offer::Proposal;
 use crate::domain::campaign::record::{DraftAnswer, OfferDraft};
+use crate::domain::operator::same_person;
 use crate::domain::time::Timestamp;
+use crate::installation::is_two_people;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// Adds an offer that a negotiator proposes.
@@ -36,10 +38,8 @@ impl Unit for AddOfferDraft {
         if let Some(wait) = wait(sql, nth, values![campaign, OfferDraft::AN_HOUR - 1], self.now).await? {
             return Ok(Noted::Later(wait));
         }
-        let add = "INSERT INTO campaign_offer_drafts (campaign_id, at, client, seat, exception, offer) VALUES ($1, $2, $3, $4, $5, $6)";
         let Self { client, seat, proposal, exception, now, .. } = self;
-        let exception = exception.as_deref();
-        sql.execute(add, values![campaign, *now, client, seat, exception, &proposal.written()]).await?;
+        add(sql, campaign, (seat, client), (proposal, exception.as_deref()), *now).await?;
         // They are never deleted, so their count is the number of the last.
         Ok(Noted::Done(count + 1))
     }
@@ -133,6 +133,58 @@ impl Unit for RejectDraft {
     }
 }
 
+/// What becomes of an offer that somebody is about to publish.
+pub(super) enum ForAnother {
+    Publish,
+    /// It is kept as the draft of that number, for another person.
+    Drafted(u32),
+    /// It waits as this person's own draft of that number.
+    Own(u32),
+    Full,
+}
+
+/// Where one person makes a draft and another publishes it: whether somebody else made one that says the same, word for word. If nobody did,
+/// it is kept as a draft.
+pub(super) async fn draft_for_another(
+    sql: &mut dyn Sql,
+    (campaign, slug): (i64, &CampaignSlug),
+    proposal: &Proposal,
+    (who, signed): (&str, &str),
+    now: Timestamp,
+) -> Result<ForAnother, Failure> {
+    if !is_two_people(sql).await? {
+        return Ok(ForAnother::Publish);
+    }
+    let drafts = drafts_of(sql, slug).await?;
+    let says_it = |draft: &&OfferDraft| draft.answer.is_none() && Proposal::parse(&draft.file).as_ref() == Ok(proposal);
+    let mut same = drafts.iter().filter(says_it).peekable();
+    if let Some(first) = same.peek() {
+        let number = first.number;
+        return Ok(match same.any(|draft| !same_person(&draft.seat, who)) {
+            true => ForAnother::Publish,
+            false => ForAnother::Own(number),
+        });
+    }
+    let number = u32::try_from(drafts.len()).unwrap_or(u32::MAX).saturating_add(1);
+    if number > OfferDraft::MOST {
+        return Ok(ForAnother::Full);
+    }
+    let exception = (!signed.is_empty()).then_some(signed);
+    add(sql, campaign, (who, ""), (proposal, exception), now).await?;
+    Ok(ForAnother::Drafted(number))
+}
+
+async fn add(
+    sql: &mut dyn Sql,
+    campaign: i64,
+    (seat, client): (&str, &str),
+    (proposal, exception): (&Proposal, Option<&str>),
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let add = "INSERT INTO campaign_offer_drafts (campaign_id, at, client, seat, exception, offer) VALUES ($1, $2, $3, $4, $5, $6)";
+    sql.execute(add, values![campaign, now, client, seat, exception, &proposal.written()]).await.map(|_| ())
+}
+
 /// Marks the drafts that say what is published, word for word.
 pub(super) async fn mark_published(
     sql: &mut dyn Sql,
@@ -171,7 +223,8 @@ impl Unit for ListWaitingDrafts {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let list = "SELECT c.slug, count(*) AS drafts, min(d.at) AS since
                     FROM campaigns c JOIN campaign_offer_drafts d ON d.campaign_id = c.id
-                    WHERE c.state IN ('gathering', 'negotiating')
+                    WHERE (c.state IN ('gathering', 'negotiating')
+                           OR c.state = 'offered' AND d.client = '' AND (SELECT two_people FROM installation WHERE id = 1))
                         AND NOT EXISTS (SELECT 1 FROM campaign_draft_answers a WHERE a.draft_id = d.id)
                     GROUP BY c.id, c.slug ORDER BY c.id";
         let read =

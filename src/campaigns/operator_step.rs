@@ -2,7 +2,7 @@
 
 use crate::domain::api_key::Mode;
 use crate::domain::campaign::offer::NotPublished;
-use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::record::{CampaignRecord, OfferDraft};
 use crate::domain::campaign::wording::result_words;
 use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::{CountsOn, ReferralTerms};
@@ -22,6 +22,8 @@ pub struct StepNote<'a> {
 pub struct DoneStep {
     pub before: CampaignRecord,
     pub after: CampaignRecord,
+    /// The draft that was made instead, for another person to publish.
+    pub draft: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +42,10 @@ pub enum RefusedStep {
         "the offer of {0} was published by version 1.0.0, which kept no acceptances one by one; its campaign can be closed or cancelled"
     )]
     OfferAsText(CampaignSlug),
+    #[error("draft {1} of {0}'s offer is your own; another person has to publish it")]
+    OwnDraft(CampaignSlug, u32),
+    #[error("{0} has {most} drafts of an offer already, which is the most", most = OfferDraft::MOST)]
+    DraftsFull(CampaignSlug),
     #[error("the offer of {0} is not published: {sentence}", sentence = .1.sentence())]
     NotPublished(CampaignSlug, NotPublished),
 }
@@ -59,8 +65,15 @@ impl RefusedStep {
 impl DoneStep {
     /// What the step means and what comes next.
     pub fn words(&self, mails: bool, now: Timestamp, write: WriteRemedy) -> Vec<String> {
-        let Self { before, after } = self;
+        let Self { before, after, draft } = self;
         let slug = after.slug();
+        if let Some(draft) = draft {
+            let publish = write(&Remedy::PublishDraft(slug.clone(), *draft), Mode::Live);
+            return vec![
+                format!("The offer is kept as draft {draft} of {slug}, under your name. Nothing is published."),
+                format!("Another person publishes it: {publish}."),
+            ];
+        }
         let mailed = |whom: &str| match mails {
             true => format!("The service mails {whom}, if they want such mail."),
             false => "Nobody is mailed about it.".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::campaigns::bids::bids_of;
-use crate::campaigns::drafts::mark_published;
+use crate::campaigns::drafts::{ForAnother, draft_for_another, mark_published};
 use crate::campaigns::records::find;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::{Deal, NotPublished, Offer, Publication};
@@ -52,6 +52,12 @@ pub enum Stepped {
         needs: u32,
         accepted: u32,
     },
+    /// One person makes a draft of an offer, and another publishes it: it is kept as the draft of that number.
+    Drafted(u32),
+    /// It is this person's own draft of that number, which waits for another person.
+    OwnDraft(u32),
+    /// There can be no more drafts.
+    DraftsFull,
 }
 
 /// Makes a draft from the operator's file.
@@ -191,6 +197,14 @@ impl Unit for StepCampaign {
                 if replaced == Some(&offer) {
                     let same = "it is the offer that is published already; nothing of it was changed".to_owned();
                     return Ok(Stepped::NotPublished(NotPublished::Wrong(BadFile(vec![same]))));
+                }
+                match draft_for_another(sql, (id, &self.slug), &publication.proposal, (&self.who, &signed), self.now)
+                    .await?
+                {
+                    ForAnother::Publish => {}
+                    ForAnother::Drafted(number) => return Ok(Stepped::Drafted(number)),
+                    ForAnother::Own(number) => return Ok(Stepped::OwnDraft(number)),
+                    ForAnother::Full => return Ok(Stepped::DraftsFull),
                 }
                 // Who accepted one that is no worse has accepted this one too.
                 let stands = replaced.is_some_and(|replaced| offer.worse_than(replaced).is_empty());

@@ -41,6 +41,10 @@ pub(super) fn act(command: &'static str, about: String, now: Timestamp) -> Act {
     Act { who: who(), command, about, at: now, change: None }
 }
 
+/// Where one person makes a batch and another has to release it (`--two-people`).
+pub(super) const NEEDS_ANOTHER: &str =
+    "No file was written: another person has to write it, with the same command or on the operator's page.";
+
 /// The operator as the system knows them: whoever became root with sudo is still themselves.
 fn who() -> String {
     // Names of users hold nothing else; what does was set by hand.

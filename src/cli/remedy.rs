@@ -79,6 +79,7 @@ pub fn write(remedy: &Remedy, mode: Mode) -> String {
             let needed: Vec<_> = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| *flag).collect();
             format!("to publish it all the same, sign for it with {}", needed.join(" and "))
         }
+        Remedy::PublishDraft(slug, number) => format!("`unionhall campaigns offer {slug} --draft {number}`"),
         Remedy::AnswerDraft(slug) => format!(
             "read it with `unionhall campaigns drafts {slug}`, which says how to publish or to reject it"
         ),

@@ -28,7 +28,7 @@ pub use self::keyring::{Keyring, LAST_GENERATION};
 pub use self::limits::{LimitSettings, LimitsAddress};
 pub use self::mail::{DisposableSettings, MailHookSettings, MailSettings, MailTransport};
 pub use self::mail_budget::MailBudgetSettings;
-pub use self::operator::OperatorSettings;
+pub use self::operator::{OperatorSettings, role};
 pub use self::outbound::OutboundSettings;
 pub use self::retention::RetentionSettings;
 pub use self::secret::{SecretSettings, read_secret};

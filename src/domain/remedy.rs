@@ -51,6 +51,7 @@ pub enum Remedy {
         figures: bool,
     },
     AnswerDraft(CampaignSlug),
+    PublishDraft(CampaignSlug, u32),
     FinishBatch,
     SettleBatch,
 }

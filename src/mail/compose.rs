@@ -14,6 +14,7 @@ use super::{OutgoingMail, ReadableMail, SendError, campaign, message};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind, Receipt};
+use crate::domain::partner::name::PartnerId;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
@@ -86,7 +87,7 @@ impl Composer {
     }
 
     /// What the headers of every message have in common.
-    pub(super) fn message(
+    fn message(
         &self,
         to: &Address,
         return_path: Address,
@@ -106,8 +107,24 @@ impl Composer {
             .raw_header(header("Auto-Submitted", "auto-generated".to_owned())))
     }
 
-    pub(super) fn readable(&self, to: &Address, Body { subject, text, html }: Body, date: Timestamp) -> ReadableMail {
+    fn readable(&self, to: &Address, Body { subject, text, html }: Body, date: Timestamp) -> ReadableMail {
         ReadableMail { to: to.to_string(), from: self.from.to_string(), subject, date: date.to_string(), text, html }
+    }
+
+    /// A mail without a row in the outbox, of plain text: to somebody who works with the union. `inbox` is a partner's in the sandbox.
+    pub(super) fn plain_text(
+        &self,
+        to: &str,
+        (inbox, name): (Option<PartnerId>, String),
+        (subject, text): (String, String),
+        date: Timestamp,
+    ) -> Result<OutgoingMail, SendError> {
+        let to = deliverable(to)?;
+        let message = self
+            .message(&to, self.from.email.clone(), &subject, &name, date)?
+            .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text.clone()));
+        let readable = self.readable(&to, Body { subject, text, html: String::new() }, date);
+        Ok(OutgoingMail { name, message: message.map_err(unmade)?, readable, inbox, due: None })
     }
 
     /// Where the mail comes back to if it does.
@@ -169,7 +186,7 @@ impl Composer {
 
 /// The address with its domain as mail servers of any age take it. Letters of other scripts before the @ need a server
 /// that speaks SMTPUTF8; lettre asks for it, and refuses to send where it is missing.
-pub(super) fn deliverable(recipient: &str) -> Result<lettre::Address, SendError> {
+fn deliverable(recipient: &str) -> Result<lettre::Address, SendError> {
     let email = EmailAddress::parse_any_length(recipient).map_err(|_| SendError::Rejected)?;
     // Our own grammar has been applied, and it lets nothing through that could break a header or a command; lettre's
     // would refuse some addresses that we have promised mail.
@@ -180,6 +197,6 @@ fn header(name: &'static str, text: String) -> HeaderValue {
     HeaderValue::new(HeaderName::new_from_ascii_str(name), text)
 }
 
-pub(super) fn unmade(error: impl std::fmt::Display) -> SendError {
+fn unmade(error: impl std::fmt::Display) -> SendError {
     SendError::Later(format!("the message could not be made: {error}"))
 }

@@ -7,6 +7,7 @@ pub mod compose;
 mod letter;
 pub mod mailbox;
 mod message;
+mod operator;
 pub mod outbox;
 mod partner;
 pub mod report;

@@ -1,16 +1,11 @@
 //! Mail to a partner's contact: something was changed with a key of theirs, or an endpoint of theirs is disabled. Plain text, in
 //! English as the reference is.
 
-use lettre::message::SinglePart;
-use lettre::message::header::ContentType;
-
-use super::compose::{Composer, deliverable, unmade};
-use super::letter::Body;
+use super::compose::Composer;
 use super::{OutgoingMail, SendError};
 use crate::domain::api_key::Mode;
 use crate::domain::partner::change::{ChangeKind, MadeChange};
 use crate::domain::partner::endpoint::EndpointRecord;
-use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::OLD_SECRET_SIGNS_FOR;
 
@@ -38,7 +33,7 @@ impl Composer {
             operator = self.write_to_operator(),
         );
         let name = self.tokens.endpoint_mail_id(id.0, endpoint.disabled_at.map_or(0, Timestamp::as_millis));
-        self.to_contact((endpoint.partner_id, contact), format!("endpoint-{name}"), (subject, text), now)
+        self.plain_text(contact, (Some(endpoint.partner_id), format!("endpoint-{name}")), (subject, text), now)
     }
 
     /// Asks a partner's contact to rotate the secret of an endpoint.
@@ -67,7 +62,7 @@ impl Composer {
             operator = self.write_to_operator(),
         );
         let name = self.tokens.endpoint_mail_id(id.0, by.as_millis());
-        self.to_contact((endpoint.partner_id, contact), format!("rotate-{name}"), (subject, text), now)
+        self.plain_text(contact, (Some(endpoint.partner_id), format!("rotate-{name}")), (subject, text), now)
     }
 
     /// Tells a partner's contact what was changed with a key of theirs.
@@ -104,22 +99,7 @@ impl Composer {
         );
         let name = self.tokens.change_mail_id(change.id, at.as_millis());
         let subject = format!("{union}: {}{what}", tag(mode));
-        self.to_contact((change.partner_id, &change.contact), format!("change-{name}"), (subject, text), *at)
-    }
-
-    fn to_contact(
-        &self,
-        (partner, contact): (PartnerId, &str),
-        name: String,
-        (subject, text): (String, String),
-        date: Timestamp,
-    ) -> Result<OutgoingMail, SendError> {
-        let to = deliverable(contact)?;
-        let message = self
-            .message(&to, self.from.email.clone(), &subject, &name, date)?
-            .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text.clone()));
-        let readable = self.readable(&to, Body { subject, text, html: String::new() }, date);
-        Ok(OutgoingMail { name, message: message.map_err(unmade)?, readable, inbox: Some(partner), due: None })
+        self.plain_text(&change.contact, (Some(change.partner_id), format!("change-{name}")), (subject, text), *at)
     }
 
     fn write_to_operator(&self) -> String {

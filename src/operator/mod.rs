@@ -7,7 +7,6 @@ pub mod access;
 pub mod accounts;
 pub mod demand;
 pub mod findings;
-mod links;
 pub mod lost_secret;
 pub mod overview;
 pub mod partner;
@@ -15,6 +14,8 @@ pub mod person;
 pub mod resume;
 pub mod review;
 pub mod running;
+pub mod second_factor;
+mod shared_read;
 pub mod tax;
 pub mod void;
 

@@ -35,7 +35,7 @@ impl Unit for Resume {
         sql.execute("DELETE FROM outbox WHERE sign_in_id IS NOT NULL", values![]).await?;
         sql.execute("DELETE FROM sign_ins", values![]).await?;
         sql.execute("DELETE FROM operator_sessions", values![]).await?;
-        sql.execute("UPDATE operators SET link_hash = NULL WHERE link_hash IS NOT NULL", values![]).await?;
+        sql.execute("DELETE FROM operator_links", values![]).await?;
         sql.execute("UPDATE outbox SET leased_until = 0, leased_by = NULL WHERE leased_until <> 0", values![]).await?;
         sql.execute(
             "UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL WHERE leased_until <> 0",

@@ -31,7 +31,9 @@ use crate::rewards::ended::EndNoted;
 pub use crate::rewards::group::Voided;
 use crate::rewards::group::{StepReferrer, VoidPerson};
 pub use crate::rewards::payout::{BatchRecord, NextBatch, PayoutPage, WhichBatch};
-use crate::rewards::payout::{BeginBatch, CloseBatch, FillBatch, FindBatch, FindGeneration, FindPayouts, NoteWritten};
+use crate::rewards::payout::{
+    BeginBatch, CloseBatch, FillBatch, FindBatch, FindGeneration, FindPayouts, NeedsAnother, NoteWritten,
+};
 use crate::rewards::report::AddUpCampaign;
 use crate::rewards::settle::SettlePayouts;
 pub use crate::rewards::settle::SettledPayouts;
@@ -135,11 +137,15 @@ impl RewardAdmin {
         Ok(Some(batch))
     }
 
-    /// Writing the batch's file begins, once whoever ceased to count was taken out of it.
-    pub async fn close_batch(&self, batch: i64, now: Timestamp) -> Result<(), StoreError> {
+    /// Writing the batch's file begins, once whoever ceased to count was taken out of it. False where one person makes a batch and another
+    /// has to release it.
+    pub async fn close_batch(&self, batch: i64, who: &str, now: Timestamp) -> Result<bool, StoreError> {
+        if self.ask(NeedsAnother(batch, who.to_owned())).await? {
+            return Ok(false);
+        }
         for _ in 0..MOST_LOOKS {
             if self.store.unaudited().run(CloseBatch(batch, now)).await? {
-                return Ok(());
+                return Ok(true);
             }
             self.end_noted(now).await?;
         }

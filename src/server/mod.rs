@@ -41,6 +41,7 @@ use self::panicking::{Panicked, unless_it_panics};
 pub use self::process_figures::NodeResources;
 use self::route_request::route;
 use self::routes::FoundRoute;
+pub use self::routes::operator_roles;
 use self::sandbox::SandboxRouter;
 pub use self::sandbox::{FindsSandbox, NoSandbox};
 use crate::app::{App, Core, Readiness};
@@ -308,7 +309,7 @@ impl HttpService {
     async fn front(exchange: Exchange<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
         let front = request.uri().path() == "/" && prefers_html(request.headers());
         let mut answer = if front {
-            exchange.show_page(|visit, request| Box::pin(join::show(visit, request)), "", request).await?
+            exchange.show_page(|visit, request| Box::pin(join::show(visit, request)), ("", None), request).await?
         } else {
             exchange.snapshot.documents().descriptor.answer(request.headers())
         };

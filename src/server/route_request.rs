@@ -5,6 +5,7 @@ use hyper::{Method, Request};
 
 use super::routes::{self, FoundRoute, Handler};
 use super::{Exchange, declared_length, rest};
+use crate::domain::operator::Role;
 use crate::http::request::body::{self, SentBody};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -42,7 +43,7 @@ pub(super) async fn route(
     match handler {
         Handler::Operation(operation) => rest::call(exchange, operation, parameter, request).await,
         Handler::Document(document) => Ok(document(exchange.snapshot).answer(request.headers())),
-        Handler::Page(page) => exchange.show_page(page, parameter, request).await,
+        Handler::Page(page) => exchange.show_page(page, (parameter, route.roles), request).await,
         Handler::Own(own) => own(exchange, request).await,
     }
 }
@@ -60,7 +61,7 @@ impl<'a> Exchange<'a> {
     pub(super) async fn show_page<'v>(
         &self,
         page: routes::PageHandler,
-        parameter: &'v str,
+        (parameter, roles): (&'v str, Option<(Role, Role)>),
         request: Request<SentBody<'v>>,
     ) -> Result<Answer, HttpError>
     where
@@ -71,7 +72,7 @@ impl<'a> Exchange<'a> {
         let site = &snapshot.site;
         let reader = Reader::of(request.uri(), request.headers(), site.secure);
         let invited_by = invitation::handed_on(request.uri());
-        let visit = Visit { site, path, reader, invited_by, parameter, client, peer, now, id, home };
+        let visit = Visit { site, path, reader, invited_by, parameter, roles, client, peer, now, id, home };
         let mut answer = page(visit, request).await.or_else(EarlyEnd::into_answer)?;
         reader.remember(&mut answer, site.secure);
         Ok(answer)

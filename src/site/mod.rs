@@ -42,6 +42,7 @@ use crate::campaigns::public::PublicCampaigns;
 use crate::clock::Moment;
 use crate::domain::language::{Language, Words};
 use crate::domain::mail::lane::Lane;
+use crate::domain::operator::Role;
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::token::Purpose;
 use crate::domain::time::Timestamp;
@@ -103,6 +104,7 @@ pub struct Site {
     /// The operator's page; not in the sandbox.
     operator: Option<Arc<OperatorAccess>>,
     operator_header: Option<IdentityHeader>,
+    operator_groups: Vec<(String, Role)>,
     pub operator_style: Document,
 }
 
@@ -112,6 +114,8 @@ pub struct OperatorParts {
     pub access: Option<Arc<OperatorAccess>>,
     /// In which a proxy names who is signed in.
     pub header: Option<IdentityHeader>,
+    /// What each group that the proxy names may do.
+    pub groups: Vec<(String, Role)>,
 }
 
 impl Site {
@@ -125,6 +129,7 @@ impl Site {
         Self {
             operator: operator.access,
             operator_header: operator.header,
+            operator_groups: operator.groups,
             operator_style: Document::new(
                 "text/css; charset=utf-8",
                 concat!(
@@ -209,6 +214,8 @@ pub struct Visit<'a> {
     pub invited_by: Option<ReferralCode>,
     /// What stood at the `{…}` of the route's pattern.
     pub parameter: &'a str,
+    /// What an operator needs to have this page, and to send its form; nobody's, where it is no operator's.
+    pub roles: Option<(Role, Role)>,
     /// Whose request it is, behind proxies or not.
     pub client: IpAddr,
     /// Who is at the other end of the connection.

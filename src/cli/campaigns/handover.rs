@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 
 use super::{HandOver, SettleOrdersArgs, find};
 use crate::campaigns::handover::{FindHandover, WrittenHandover};
-use crate::cli::audit::act;
+use crate::cli::audit::{NEEDS_ANOTHER, act};
 use crate::cli::files::{UnfinishedFile, cannot_write, is_there, mistakes, put_in_place, read_text};
 use crate::cli::{print_aside, print_lines, with_live_records};
 use crate::clock::Clock;
@@ -34,7 +34,10 @@ pub(super) fn write(task: &HandOver, slug: &CampaignSlug) -> anyhow::Result<()> 
             return Ok((vec![nothing_new(&operator, slug).await?], WrittenHandover::default()));
         };
         let campaigns = operator.campaigns();
-        campaigns.close_handover(&batch, now).await?;
+        if !campaigns.close_handover(&batch, &act("campaigns handover", String::new(), now).who, now).await? {
+            let made = format!("Batch {} of {slug} is made, by you. {NEEDS_ANOTHER}", batch.number);
+            return Ok((vec![made], WrittenHandover::default()));
+        }
         let written = campaigns.write_handover(&batch, &mut BufWriter::new(&mut file)).await??;
         if written.rows() > 0 {
             file.sync_all().with_context(|| cannot_write(path))?;

@@ -14,8 +14,10 @@ use super::printed::Told;
 use super::story::{ANA, Story, together};
 use crate::clock::Clock;
 use crate::config::ServeSettings;
+use crate::domain::email::EmailAddress;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportedMail};
+use crate::domain::operator::Role;
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::session::Nonce;
 use crate::domain::secret::token::Purpose;
@@ -39,7 +41,10 @@ pub(super) async fn tell(
     let (clock, today, people) = (Clock::start(), now.start_of_day(), people::invent()?);
     let mut story = Story { parts, dispatcher, clock, people, keys: Vec::new(), post, settings, today };
     let first = story.at(FIRST_DAY, 0);
-    story.by_ana("operator add", ANA.to_owned(), first).add_operator(&ANA.parse()?, first).await?;
+    story
+        .by_ana("operator add", ANA.to_owned(), first)
+        .add_operator(&ANA.parse()?, Role::All, Some(EmailAddress::kept("ana@union.example")?), first)
+        .await?;
     for day in FIRST_DAY..0 {
         Box::pin(story.day(day, receiver)).await?;
     }

@@ -19,7 +19,7 @@ impl Story<'_> {
         let operator = self.by_ana("campaigns handover", slug.to_owned(), now);
         let campaigns = operator.campaigns();
         let batch = campaigns.make_handover(&slug.parse()?, ANA, now).await?.context("nobody is to be handed over")?;
-        campaigns.close_handover(&batch, now).await?;
+        campaigns.close_handover(&batch, ANA, now).await?;
         let written = campaigns.write_handover(&batch, &mut Vec::new()).await??;
         let what = format!("{slug}, batch {}: {}", batch.number, written.words());
         self.by_ana("campaigns handover", what, now).campaigns().note_handover(&batch, now).await?;
@@ -58,7 +58,7 @@ impl Story<'_> {
     pub(super) async fn make_batch(&self, now: Timestamp) -> anyhow::Result<()> {
         let rewards = self.by_ana("rewards batch new", String::new(), now).rewards();
         let batch = rewards.make_batch(ANA, now).await?.context("no reward is due")?;
-        rewards.close_batch(batch, now).await?;
+        rewards.close_batch(batch, ANA, now).await?;
         let written = rewards.write_file(batch, &mut Vec::new(), None).await??;
         let what = format!("batch {batch}, {}", written.words());
         self.by_ana("rewards batch new", what, now).rewards().note_written(batch, now).await?;

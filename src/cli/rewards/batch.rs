@@ -7,9 +7,10 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail, ensure};
 
 use super::{NewBatch, SettleBatch, with_rewards};
-use crate::cli::audit::act;
+use crate::cli::audit::{NEEDS_ANOTHER, act};
 use crate::cli::files::{UnfinishedFile, cannot_write, is_there, mistakes, put_in_place, read_text, replace};
 use crate::cli::{print_aside, print_lines};
+use crate::domain::figure::counted;
 use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
@@ -59,7 +60,10 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
             return Ok((vec![nothing], None));
         };
         let id = batch.id;
-        rewards.close_batch(id, now).await?;
+        if !rewards.close_batch(id, &who, now).await? {
+            let made = format!("Batch {id} is made, by you: {}. {NEEDS_ANOTHER}", counted(batch.payouts, "payout"));
+            return Ok((vec![made], None));
+        }
         let written = rewards.write_file(id, &mut BufWriter::new(&mut file), there.as_deref()).await??;
         if written.rows == 0 {
             if cause == Cause::Unfinished || cause == Cause::New {

@@ -44,7 +44,7 @@ use crate::figures::worker;
 use crate::http::connection::tls::Tls;
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::id::RequestIds;
-use crate::installation::KeepServiceFacts;
+use crate::installation::{KeepServiceFacts, KeepTwoPeople};
 use crate::log::{Format, Log, Severity, json_event};
 use crate::mail::Delivery;
 use crate::mail::report::MailHooks;
@@ -137,6 +137,8 @@ async fn serve(
     let facts = ServiceFacts::of(&union);
     let kept = operator.run_unaudited(KeepServiceFacts(facts.clone())).await;
     let facts_before = kept.context("the service's name and addresses could not be kept")?;
+    let two_people = KeepTwoPeople(settings.operator.two_people);
+    operator.run_unaudited(two_people).await.context("whether two people are needed could not be kept")?;
     process::raise_file_limit(log);
     let limiter = make_limiter(checked.limits, union.public_per_minute, log).await?;
     let post = Post::open(settings, &checked.mail, &union.sender)?;
@@ -168,11 +170,12 @@ async fn serve(
         client: settings.outbound.client(&union.base_url),
         secret: secret.clone(),
         notifier: Arc::clone(&webhooks),
-        contact: composer.and_then(|composer| post.contact_mail(composer)),
+        contact: composer.clone().and_then(|composer| post.contact_mail(composer)),
         log: log.clone(),
         mode: Mode::Live,
         name: post.worker_name()?,
     };
+    let operator_mail = composer.and_then(|composer| post.contact_mail(composer));
     let webhook_task = spawn_vital("the webhooks", webhook_worker.run(clock, work_stops.clone()));
     let core = Arc::clone(app.core());
     spawn_vital("the counts of requests", process::write_uses(Arc::clone(&core), clock, work_stops.clone()));
@@ -228,7 +231,7 @@ async fn serve(
                 reload_failed: Arc::clone(&reload_failed),
             }),
             sandbox: Some(Arc::clone(&sandbox) as _),
-            operator: operator_page::make(settings, look, operator, &secret, &checked.mail),
+            operator: operator_page::make(settings, look, operator, &secret, (&checked.mail, operator_mail)),
             in_flight: settings.in_flight,
         },
     );

@@ -1,9 +1,13 @@
-//! Who may use the operator's page: their name, what is kept of them, and how long links and sessions work.
+//! Who may use the operator's page: their name and role, what is kept of them, and how long links and sessions work.
+
+pub mod second_factor;
 
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::email::EmailAddress;
+use super::json::named_enum;
 use super::time::Timestamp;
 
 /// How long a link to sign in with works.
@@ -15,8 +19,76 @@ pub const OPERATOR_SESSION_FOR: Duration = Duration::from_secs(12 * 3600);
 /// Browsers in which one operator is signed in at once; the oldest is signed out by the next.
 pub const MAX_SESSIONS_PER_OPERATOR: u32 = 5;
 
+/// The least time between two links that are mailed to one operator. A link works for longer, so whoever asks has one that works in
+/// their inbox, however often others ask for it.
+pub const MAILED_LINK_INTERVAL: Duration = Duration::from_secs(5 * 60);
+
+/// How long a browser that opened a link may take for the code of the second factor.
+pub const SECOND_FACTOR_WITHIN: Duration = Duration::from_secs(10 * 60);
+
 /// Operators there may be: the page and its checks stay as fast as with one.
 pub const MAX_OPERATORS: u32 = 100;
+
+named_enum! {
+    /// What an operator may do on the page.
+    pub enum Role {
+        /// See everything but what identifies a member, and change nothing.
+        Look = "look",
+        /// People, partners with their keys, mail, and pausing sign-ups.
+        Support = "support",
+        /// Rewards, and what suppliers are told and answer.
+        Money = "money",
+        All = "all",
+    }
+}
+
+impl Role {
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Look => {
+                "sees figures, partners, campaigns and the audit log; changes nothing, and sees no member's data"
+            }
+            Self::Support => "and people, partners and their keys, mail, pausing sign-ups",
+            Self::Money => "and rewards, hand-overs, settling",
+            Self::All => "everything",
+        }
+    }
+}
+
+/// The roles that somebody has: one, or several where a proxy names several groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Roles(u8);
+
+impl Roles {
+    #[must_use]
+    pub const fn with(self, role: Role) -> Self {
+        Self(self.0 | 1 << role as u8)
+    }
+
+    /// Whether they may do what takes a role.
+    pub fn may(self, needed: Role) -> bool {
+        let has = |role: Role| self.0 & (1 << role as u8) != 0;
+        self != Self::default() && (needed == Role::Look || has(needed) || has(Role::All))
+    }
+
+    /// "support and money".
+    pub fn words(self) -> String {
+        let has = Role::ALL.iter().filter(|role| self.0 & (1 << **role as u8) != 0);
+        Vec::from_iter(has.map(|role| role.name())).join(" and ")
+    }
+}
+
+impl From<Role> for Roles {
+    fn from(role: Role) -> Self {
+        Self::default().with(role)
+    }
+}
+
+/// Which of two people somebody is, where one makes and another releases: a person is the same in a shell and on the page.
+pub fn same_person(one: &str, other: &str) -> bool {
+    let person = |who: &str| who.strip_suffix(" (page)").unwrap_or(who).to_lowercase();
+    person(one) == person(other)
+}
 
 /// The name of an operator, as it was added; names are compared exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -65,6 +137,10 @@ impl std::fmt::Display for OperatorName {
 #[serde(rename_all = "camelCase")]
 pub struct OperatorRecord {
     pub name: OperatorName,
+    pub role: Role,
+    /// Where links are mailed to.
+    pub email: Option<String>,
+    pub second_factor: bool,
     pub created_at: Timestamp,
     pub signed_in_at: Option<Timestamp>,
     /// Until when their newest link works; none if there is none that was not used.
@@ -74,7 +150,7 @@ pub struct OperatorRecord {
     pub sessions: u64,
 }
 
-/// The newest link of an operator, and whether it still works.
+/// A link of an operator, and whether it still works.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OperatorLink {
     pub name: OperatorName,
@@ -88,12 +164,29 @@ pub enum LinkState {
     Expired,
 }
 
-/// What came of adding an operator.
+/// Somebody to whom a link may be mailed.
+#[derive(Clone)]
+pub struct MailedOperator {
+    pub name: OperatorName,
+    pub email: EmailAddress,
+    /// When the last one was mailed.
+    pub mailed_at: Option<Timestamp>,
+}
+
+impl MailedOperator {
+    pub fn may_be_mailed(&self, now: Timestamp) -> bool {
+        self.mailed_at.is_none_or(|at| now.since(at) >= MAILED_LINK_INTERVAL)
+    }
+}
+
+/// What came of adding an operator, or of changing one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AddedOperator {
     Added,
     /// There is one of that name; nothing was changed.
     Exists,
+    /// Another operator has that address.
+    AddressTaken,
     /// There are as many as there may be.
     Full,
 }
@@ -101,6 +194,27 @@ pub enum AddedOperator {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_role_may_do_what_it_names_and_everybody_may_look() {
+        for has in Role::ALL.iter().copied() {
+            for needed in Role::ALL.iter().copied() {
+                let may = has == needed || has == Role::All || needed == Role::Look;
+                assert_eq!(Roles::from(has).may(needed), may, "{} {}", has.name(), needed.name());
+            }
+        }
+        let both = Roles::from(Role::Support).with(Role::Money);
+        assert!(both.may(Role::Support) && both.may(Role::Money) && !both.may(Role::All));
+        assert_eq!(both.words(), "support and money");
+        assert!(!Roles::default().may(Role::Look), "whoever has no role may not even look");
+        assert!(MAILED_LINK_INTERVAL < LINK_FOR / 2, "a link that was mailed before still works for a while");
+    }
+
+    #[test]
+    fn a_person_is_the_same_in_a_shell_and_on_the_page() {
+        assert!(same_person("ana (page)", "ana") && same_person("Ana (page)", "ana (page)"));
+        assert!(!same_person("ana", "ben") && !same_person("ana", "anabel (page)"));
+    }
 
     #[test]
     fn a_name_is_short_and_plain_and_no_system_user_signs_like_it() {

@@ -37,6 +37,7 @@ pub enum KeyPurpose {
     OperatorKey,
     ProofOfWork,
     SentForm,
+    SecondFactor,
 }
 
 /// What becomes of the keys of a purpose when the secret is rotated.
@@ -51,7 +52,7 @@ pub enum AfterRotation {
 }
 
 impl KeyPurpose {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::ReferralCode,
         Self::WebhookMessage,
         Self::Sandbox,
@@ -68,6 +69,7 @@ impl KeyPurpose {
         Self::OperatorKey,
         Self::ProofOfWork,
         Self::SentForm,
+        Self::SecondFactor,
     ];
 
     /// Fixed for good: what the key makes is out in the world.
@@ -89,15 +91,19 @@ impl KeyPurpose {
             Self::OperatorKey => "operator key",
             Self::ProofOfWork => "proof of work",
             Self::SentForm => "sent form",
+            Self::SecondFactor => "second factor",
         }
     }
 
     pub const fn after_rotation(self) -> AfterRotation {
         match self {
             Self::ReferralCode | Self::WebhookMessage | Self::Sandbox => AfterRotation::Carried,
-            Self::AddressMark | Self::IdempotentInput | Self::EventCursor | Self::WebhookSecret => {
-                AfterRotation::ReadUntilRetired
-            }
+            Self::AddressMark
+            | Self::IdempotentInput
+            | Self::EventCursor
+            | Self::WebhookSecret
+            // It opens nothing by itself, and operators who need it must not be locked out at night.
+            | Self::SecondFactor => AfterRotation::ReadUntilRetired,
             Self::MailToken
             | Self::SessionCookie
             | Self::SessionForm

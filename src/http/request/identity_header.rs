@@ -12,6 +12,7 @@ use super::client_address::TrustedProxies;
 pub struct IdentityHeader {
     name: HeaderName,
     from: TrustedProxies,
+    groups: Option<HeaderName>,
 }
 
 /// Whom a proxy names.
@@ -25,8 +26,17 @@ pub enum NamedInHeader<'h> {
 }
 
 impl IdentityHeader {
-    pub fn new(name: HeaderName, from: TrustedProxies) -> Self {
-        Self { name, from }
+    /// `groups` names the header with the groups of whoever is named.
+    pub fn new(name: HeaderName, from: TrustedProxies, groups: Option<HeaderName>) -> Self {
+        Self { name, from, groups }
+    }
+
+    /// The groups of whom [`named`](Self::named) found, if the proxy is to name groups: none where it does not, or where it says two
+    /// lists, of which one may be another's.
+    pub fn groups<'h>(&self, headers: &'h HeaderMap) -> Option<Vec<&'h str>> {
+        let mut lists = headers.get_all(self.groups.as_ref()?).iter();
+        let list = lists.next().and_then(|list| list.to_str().ok()).filter(|_| lists.next().is_none());
+        Some(list.unwrap_or_default().split(',').map(str::trim).filter(|group| !group.is_empty()).collect())
     }
 
     /// Whom the peer names, if it is believed.

@@ -23,8 +23,10 @@ use hyper::header::{
 use hyper::{Method, Request, StatusCode, Uri};
 
 pub(in crate::server) use self::operator::is_operators;
+pub use self::operator::operator_roles;
 use super::catalog_snapshot::CatalogSnapshot;
 use super::{Exchange, HttpService, mail_hooks, security_text};
+use crate::domain::operator::Role;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -148,6 +150,8 @@ pub(super) struct Route {
     pub takes_key: bool,
     /// Whether it is a page of the sandbox.
     pub sandbox: bool,
+    /// What an operator needs to see it, and to send its form.
+    pub roles: Option<(Role, Role)>,
 }
 
 /// What answers a request.
@@ -223,6 +227,11 @@ impl Route {
     /// What is sent there may be a form with a file.
     fn with_file(self) -> Self {
         Self { takes_body: true, ..self }
+    }
+
+    /// Whether operators with these roles see it, and send its form.
+    fn for_roles(self, see: Role, act: Role) -> Self {
+        Self { roles: Some((see, act)), ..self }
     }
 
     fn open(self) -> Self {

@@ -1,56 +1,98 @@
 //! The routes of the operator's page.
 
 use super::{Handler, Route, get};
+use crate::domain::operator::Role;
 use crate::site::operator::{
-    accounts, audit, campaigns, mail, overview, partners, people, review, rewards, sign_in, style, tax, void,
+    account, accounts, audit, campaigns, mail, overview, partners, people, review, rewards, sign_in, style, tax, void,
 };
 
 /// Those of every page below `/operator`. While the page is off none of them is there.
+///
+/// The roles are those that see a page, and that send its form. A route without roles is for whoever is not signed in yet.
 pub(super) fn routes() -> impl Iterator<Item = Route> {
+    use Role::{All, Look, Money, Support};
     [
-        get("/operator", page!(overview::show)),
+        get("/operator", page!(overview::show)).for_roles(Look, Look),
         get("/operator/style.css", page!(style)),
         get("/operator/enter/{token}", page!(sign_in::show_link)).posted(page!(sign_in::enter)),
-        get("/operator/sign-out", page!(sign_in::home)).posted(page!(sign_in::sign_out)),
-        get("/operator/audit", page!(audit::show)),
-        get("/operator/mail", page!(mail::show)).posted(page!(mail::decide)),
-        get("/operator/people", page!(people::show)).posted(page!(people::look_up)),
-        get("/operator/people/erase", page!(people::show)).posted(page!(people::erase)),
-        get("/operator/partners", page!(partners::list)),
-        get("/operator/partners/issue", page!(partners::list)).posted(page!(partners::issue)),
-        get("/operator/partners/rotate", page!(partners::list)).posted(page!(partners::rotate)),
-        get("/operator/partners/revoke", page!(partners::list)).posted(page!(partners::revoke)),
-        get("/operator/partners/suspend", page!(partners::list)).posted(page!(partners::suspend)),
-        get("/operator/partners/{partner}", page!(partners::show)),
-        get("/operator/campaigns", page!(campaigns::list)),
-        get("/operator/campaigns/{slug}", page!(campaigns::show)).posted(page!(campaigns::step)),
-        get("/operator/new-campaign", page!(campaigns::show_new)).posted(page!(campaigns::make)),
-        get("/operator/campaigns/{slug}/edit", page!(campaigns::show_edit)).posted(page!(campaigns::edit)),
-        get("/operator/campaigns/{slug}/bid", page!(campaigns::show_bid_form)).posted(page!(campaigns::record_bid)),
+        get("/operator/sign-in", page!(sign_in::home)).posted(page!(sign_in::ask)),
+        get("/operator/second-factor", page!(sign_in::home)).posted(page!(account::enter_code)).for_roles(Look, Look),
+        get("/operator/account", page!(account::show)).posted(page!(account::change)).for_roles(Look, Look),
+        get("/operator/sign-out", page!(sign_in::home)).posted(page!(sign_in::sign_out)).for_roles(Look, Look),
+        get("/operator/audit", page!(audit::show)).for_roles(Look, Look),
+        get("/operator/mail", page!(mail::show)).posted(page!(mail::decide)).for_roles(Look, Support),
+        get("/operator/people", page!(people::show)).posted(page!(people::look_up)).for_roles(Support, Support),
+        get("/operator/people/erase", page!(people::show)).posted(page!(people::erase)).for_roles(Support, Support),
+        get("/operator/partners", page!(partners::list)).for_roles(Look, Look),
+        get("/operator/partners/issue", page!(partners::list)).posted(page!(partners::issue)).for_roles(Look, Support),
+        get("/operator/partners/rotate", page!(partners::list))
+            .posted(page!(partners::rotate))
+            .for_roles(Look, Support),
+        get("/operator/partners/revoke", page!(partners::list))
+            .posted(page!(partners::revoke))
+            .for_roles(Look, Support),
+        get("/operator/partners/suspend", page!(partners::list))
+            .posted(page!(partners::suspend))
+            .for_roles(Look, Support),
+        get("/operator/partners/{partner}", page!(partners::show)).for_roles(Look, Look),
+        get("/operator/campaigns", page!(campaigns::list)).for_roles(Look, Look),
+        get("/operator/campaigns/{slug}", page!(campaigns::show)).posted(page!(campaigns::step)).for_roles(Look, All),
+        get("/operator/new-campaign", page!(campaigns::show_new)).posted(page!(campaigns::make)).for_roles(All, All),
+        get("/operator/campaigns/{slug}/edit", page!(campaigns::show_edit))
+            .posted(page!(campaigns::edit))
+            .for_roles(All, All),
+        get("/operator/campaigns/{slug}/bid", page!(campaigns::show_bid_form))
+            .posted(page!(campaigns::record_bid))
+            .for_roles(All, All),
         get("/operator/campaigns/{slug}/offer", page!(campaigns::show_offer_form))
-            .posted(page!(campaigns::publish_offer)),
-        get("/operator/campaigns/{slug}/draft", page!(campaigns::show)).posted(page!(campaigns::reject_draft)),
+            .posted(page!(campaigns::publish_offer))
+            .for_roles(All, All),
+        get("/operator/campaigns/{slug}/draft", page!(campaigns::show))
+            .posted(page!(campaigns::reject_draft))
+            .for_roles(Look, All),
         get("/operator/campaigns/{slug}/round", page!(campaigns::show_round_form))
-            .posted(page!(campaigns::record_round)),
-        get("/operator/campaigns/{slug}/redact", page!(campaigns::show)).posted(page!(campaigns::redact_round)),
-        get("/operator/campaigns/{slug}/say", page!(campaigns::show_words_form)).posted(page!(campaigns::say)),
-        get("/operator/campaigns/{slug}/negotiator", page!(campaigns::show)).posted(page!(campaigns::pause)),
-        get("/operator/negotiator", page!(campaigns::list)).posted(page!(campaigns::pause_all)),
-        get("/operator/campaigns/{slug}/handover", page!(campaigns::show)).posted(page!(campaigns::download_handover)),
+            .posted(page!(campaigns::record_round))
+            .for_roles(All, All),
+        get("/operator/campaigns/{slug}/redact", page!(campaigns::show))
+            .posted(page!(campaigns::redact_round))
+            .for_roles(Look, All),
+        get("/operator/campaigns/{slug}/say", page!(campaigns::show_words_form))
+            .posted(page!(campaigns::say))
+            .for_roles(All, All),
+        get("/operator/campaigns/{slug}/negotiator", page!(campaigns::show))
+            .posted(page!(campaigns::pause))
+            .for_roles(Look, All),
+        get("/operator/negotiator", page!(campaigns::list)).posted(page!(campaigns::pause_all)).for_roles(Look, All),
+        get("/operator/campaigns/{slug}/handover", page!(campaigns::show))
+            .posted(page!(campaigns::download_handover))
+            .for_roles(Look, Money),
         get("/operator/campaigns/{slug}/settle", page!(campaigns::show))
             .posted(page!(campaigns::settle_orders))
-            .with_file(),
-        get("/operator/rewards", page!(rewards::show)),
-        get("/operator/rewards/batch", page!(rewards::show)).posted(page!(rewards::make_batch)),
-        get("/operator/rewards/batches/{number}", page!(rewards::show)).posted(page!(rewards::download)),
-        get("/operator/rewards/settle", page!(rewards::show)).posted(page!(rewards::settle)).with_file(),
-        get("/operator/rewards/review", page!(review::show)),
-        get("/operator/rewards/accounts", page!(accounts::show)),
-        get("/operator/rewards/tax", page!(rewards::show)).posted(page!(tax::download)),
-        get("/operator/rewards/void", page!(void::show)).posted(page!(void::send)),
-        get("/operator/sign-ups", page!(sign_in::home)).posted(page!(overview::switch_sign_ups)),
+            .with_file()
+            .for_roles(Look, Money),
+        get("/operator/rewards", page!(rewards::show)).for_roles(Look, Look),
+        get("/operator/rewards/batch", page!(rewards::show)).posted(page!(rewards::make_batch)).for_roles(Look, Money),
+        get("/operator/rewards/batches/{number}", page!(rewards::show))
+            .posted(page!(rewards::download))
+            .for_roles(Look, Money),
+        get("/operator/rewards/settle", page!(rewards::show))
+            .posted(page!(rewards::settle))
+            .with_file()
+            .for_roles(Look, Money),
+        get("/operator/rewards/review", page!(review::show)).for_roles(Money, Money),
+        get("/operator/rewards/accounts", page!(accounts::show)).for_roles(Money, Money),
+        get("/operator/rewards/tax", page!(rewards::show)).posted(page!(tax::download)).for_roles(Look, Money),
+        get("/operator/rewards/void", page!(void::show)).posted(page!(void::send)).for_roles(Money, Money),
+        get("/operator/sign-ups", page!(sign_in::home))
+            .posted(page!(overview::switch_sign_ups))
+            .for_roles(Look, Support),
     ]
     .into_iter()
+}
+
+/// Who sees each page of the operator's, and who sends its form; none where it has none.
+pub fn operator_roles() -> impl Iterator<Item = (&'static str, Option<(Role, Option<Role>)>)> {
+    routes().map(|route| (route.pattern, route.roles.map(|(see, act)| (see, route.post.is_some().then_some(act)))))
 }
 
 /// Whether a path, however it is spelled, is of the operator's page: while that is off there is nothing.

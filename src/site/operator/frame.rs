@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::domain::operator::{Role, Roles};
 use crate::domain::text::seen;
 use crate::domain::union::Union;
 use crate::site::branding::Branding;
@@ -17,6 +18,8 @@ pub(in crate::site) enum OperatorSection {
     Campaigns,
     Rewards,
     Audit,
+    /// Of whoever is signed in; their name leads to it.
+    Account,
 }
 
 impl OperatorSection {
@@ -32,6 +35,7 @@ impl OperatorSection {
             Self::Campaigns => "Campaigns",
             Self::Rewards => "Rewards",
             Self::Audit => "Audit",
+            Self::Account => "Your account",
         }
     }
 
@@ -44,6 +48,7 @@ impl OperatorSection {
             Self::Campaigns => "/operator/campaigns",
             Self::Rewards => "/operator/rewards",
             Self::Audit => "/operator/audit",
+            Self::Account => "/operator/account",
         }
     }
 }
@@ -55,6 +60,7 @@ pub(in crate::site) struct OperatorFrame<'a> {
     pub strip: Option<Strip<'a>>,
     pub section: OperatorSection,
     pub who: Option<&'a str>,
+    pub roles: Roles,
     /// What forms carry.
     pub token: &'a str,
     /// Whether they are signed in here and not by a proxy.
@@ -62,8 +68,22 @@ pub(in crate::site) struct OperatorFrame<'a> {
 }
 
 impl OperatorFrame<'_> {
-    pub(in crate::site) fn sections(&self) -> &'static [OperatorSection] {
-        OperatorSection::ALL
+    /// Those that they may see.
+    pub(in crate::site) fn sections(&self) -> impl Iterator<Item = &'static OperatorSection> {
+        let may_see = |section: &OperatorSection| *section != OperatorSection::People || self.may_support();
+        OperatorSection::ALL.iter().filter(move |section| may_see(section))
+    }
+
+    pub(in crate::site) fn may_support(&self) -> bool {
+        self.roles.may(Role::Support)
+    }
+
+    pub(in crate::site) fn may_handle_money(&self) -> bool {
+        self.roles.may(Role::Money)
+    }
+
+    pub(in crate::site) fn may_do_all(&self) -> bool {
+        self.roles.may(Role::All)
     }
 }
 

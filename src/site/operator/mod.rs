@@ -4,6 +4,7 @@
 //! (CSRF). What is done goes through `operator`, as the commands do, and is audited under the operator's name. A GET changes
 //! nothing, and what cannot be undone is asked about on a page of its own.
 
+pub mod account;
 pub mod accounts;
 pub mod audit;
 pub mod campaigns;

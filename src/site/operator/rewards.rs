@@ -209,7 +209,9 @@ fn not_in_file(written: &WrittenRows) -> Vec<String> {
 
 async fn hand_out(found: &OperatorVisit<'_>, id: i64) -> PageResult {
     let (rewards, now) = (found.operator().rewards(), found.visit.now.time);
-    found.stored(rewards.close_batch(id, now).await)?;
+    if !found.stored(rewards.close_batch(id, &found.who.name.on_the_page(), now).await)? {
+        return Ok(found.needs_another(&format!("You made batch {id}")));
+    }
     let mut file = Vec::new();
     let written = write(found, id, &mut file).await?;
     let act = found.who.act("rewards batch new", format!("batch {id}, {}", written.words()), now);

@@ -1,6 +1,7 @@
 //! Who is signed in to the operator's page, and what every page of it has at hand.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use askama::Template;
 use hyper::header::{HeaderValue, LOCATION};
@@ -14,7 +15,7 @@ use crate::campaigns::operator_step::read_reason;
 use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::language::Language;
-use crate::domain::operator::OPERATOR_SESSION_FOR;
+use crate::domain::operator::{OPERATOR_SESSION_FOR, Role, Roles};
 use crate::domain::remedy::Remedy;
 use crate::domain::secret::operator::FormToken;
 use crate::http::request::body::SentBody;
@@ -23,14 +24,13 @@ use crate::http::request::identity_header::NamedInHeader;
 use crate::http::request::multipart;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
-use crate::limiter::Class;
 use crate::membership::StoreError;
 use crate::operator::access::{OperatorAccess, SignedInOperator};
 use crate::operator::{AuditedOperator, Operator};
 use crate::site::cookie::SiteCookie;
 use crate::site::demonstration::Strip;
 use crate::site::own_page::session::keep_apart;
-use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field, field_is};
+use crate::site::{FORM_BYTES, PageResult, Visit, field, field_is};
 
 pub(in crate::site) struct OperatorVisit<'a> {
     pub visit: Visit<'a>,
@@ -41,9 +41,9 @@ pub(in crate::site) struct OperatorVisit<'a> {
 }
 
 /// The page's parts, where it is there at all; `server` asks whether it is before it calls a page.
-pub(super) fn access(visit: Visit<'_>) -> PageResult<&OperatorAccess> {
+pub(super) fn access(visit: Visit<'_>) -> PageResult<&Arc<OperatorAccess>> {
     let none = || HttpError::NotFound("There is nothing at this path.".to_owned());
-    Ok(visit.site.operator.as_deref().ok_or_else(none)?)
+    Ok(visit.site.operator.as_ref().ok_or_else(none)?)
 }
 
 /// What a page has around it for whoever is not signed in.
@@ -54,9 +54,46 @@ pub(super) fn outer_frame(visit: Visit<'_>) -> OperatorFrame<'_> {
         strip: Strip::of(&visit.site.app.union, Language::English.words(), visit.path, visit.now.time),
         section: OperatorSection::Overview,
         who: None,
+        roles: Roles::default(),
         token: "",
         can_sign_out: false,
     }
+}
+
+/// How one signs in: by a link that is mailed, where this node sends mail, or by a command.
+#[derive(Template)]
+#[template(path = "operator/sign_in.html")]
+pub(super) struct SignInPage<'a> {
+    pub frame: OperatorFrame<'a>,
+    pub says: &'a str,
+    /// Whether a link can be mailed.
+    pub can_mail: bool,
+    pub typed: &'a str,
+    pub problem: Option<&'a str>,
+}
+
+impl SignInPage<'_> {
+    pub(super) fn answer(&self, status: StatusCode) -> Answer {
+        answer(status, render(self))
+    }
+}
+
+/// Asks for the code of the second factor.
+#[derive(Template)]
+#[template(path = "operator/second_factor.html")]
+struct CodePage<'a> {
+    frame: OperatorFrame<'a>,
+    name: &'a str,
+    problem: Option<&'a str>,
+}
+
+pub(super) fn sign_in_page<'a>(
+    visit: Visit<'a>,
+    access: &OperatorAccess,
+    says: &'a str,
+    (typed, problem): (&'a str, Option<&'a str>),
+) -> SignInPage<'a> {
+    SignInPage { frame: outer_frame(visit), says, can_mail: access.mails_links(), typed, problem }
 }
 
 /// A page for whoever is not signed in: what is the matter, and the command that helps.
@@ -102,13 +139,67 @@ fn answer(status: StatusCode, html: String) -> Answer {
 }
 
 impl<'a> OperatorVisit<'a> {
-    /// Who is signed in; or the page that says how one signs in.
+    /// Who is signed in and may see this page; or the page that says how one signs in, or who may.
     pub(in crate::site) async fn look(
         visit: Visit<'a>,
         uri: &Uri,
         headers: &HeaderMap,
         section: OperatorSection,
     ) -> PageResult<Self> {
+        let found = Self::find(visit, uri, headers, section).await?;
+        let needed = visit.roles.map_or(Role::All, |(see, _)| see);
+        found.require_role(needed)
+    }
+
+    /// Whoever waits for the code of a second factor, or has to set one up, comes no further; and each role as far as it goes.
+    fn require_role(self, needed: Role) -> PageResult<Self> {
+        if self.who.waits_for_code {
+            return Err(self.ask_for_code(StatusCode::FORBIDDEN, None).into());
+        }
+        if self.lacks_factor() && self.section != OperatorSection::Account {
+            return Err(self.redirect(OperatorSection::Account.path()).into());
+        }
+        if !self.who.roles.may(needed) {
+            let has = self.who.roles.words();
+            let takes = match needed {
+                Role::Look | Role::All => "the role all".to_owned(),
+                role => format!("the role {} or all", role.name()),
+            };
+            let says = [format!("Nothing was done. You have the role {has}, and this takes {takes}.")];
+            let frame = OperatorFrame { section: OperatorSection::Overview, ..self.frame() };
+            let (title, back) = ("Not for your role", Some(("/operator", "Open the overview")));
+            let page = MessagePage { frame, title, says: &says, command: None, back };
+            return Err(answer(StatusCode::FORBIDDEN, render(&page)).into());
+        }
+        Ok(self)
+    }
+
+    /// Whether they have to set up a second factor before anything else.
+    pub(super) fn lacks_factor(&self) -> bool {
+        self.access.require_second_factor && self.who.has_session() && !self.who.has_factor
+    }
+
+    pub(super) fn ask_for_code(&self, status: StatusCode, problem: Option<&str>) -> Answer {
+        // They are not signed in yet, so there is no navigation. The form needs their token.
+        let frame = OperatorFrame { token: &self.token, ..outer_frame(self.visit) };
+        answer(status, render(&CodePage { frame, name: self.who.name.as_str(), problem }))
+    }
+
+    /// Who sent a form, whatever they may do, and what it says.
+    pub(super) async fn take_of_anyone(
+        visit: Visit<'a>,
+        request: Request<SentBody<'_>>,
+        section: OperatorSection,
+    ) -> PageResult<(Self, Vec<u8>)> {
+        let (head, body) = request.into_parts();
+        require_own(visit, &head)?;
+        let found = Self::find(visit, &head.uri, &head.headers, section).await?;
+        let fields = body.read(FORM_BYTES).await?.to_vec();
+        found.require_token(fields)
+    }
+
+    /// Who is signed in, also where the code of a second factor is missing.
+    async fn find(visit: Visit<'a>, uri: &Uri, headers: &HeaderMap, section: OperatorSection) -> PageResult<Self> {
         let access = access(visit)?;
         // Whom the proxy names comes first: it may have signed somebody else in since.
         let header = visit.site.operator_header.as_ref();
@@ -116,20 +207,25 @@ impl<'a> OperatorVisit<'a> {
         if named != NamedInHeader::Nobody {
             require_own_name(visit, host::of(uri, headers))?;
         }
+        let groups = header.and_then(|header| header.groups(headers));
+        let roles = groups.map(|groups| {
+            let mapped = visit.site.operator_groups.iter().filter(|(group, _)| groups.contains(&group.as_str()));
+            mapped.fold(Roles::default(), |roles, (_, role)| roles.with(*role))
+        });
         let found = match (named, SiteCookie::Operator.read(headers, visit.site.secure)) {
-            (NamedInHeader::One(name), _) => access.of_header(name).await,
+            (NamedInHeader::One(name), _) => access.of_header(name, roles).await,
             (NamedInHeader::Nobody, Some(cookie)) => access.of_cookie(cookie, visit.now.time).await,
             // Whom the proxy means is not known, and a cookie does not tell: it may be another's.
             (NamedInHeader::Unclear, _) | (NamedInHeader::Nobody, None) => Ok(None),
         };
-        if !matches!(found, Ok(Some(_))) {
-            // Only whoever is not signed in draws on what the network shares: others there cannot lock an operator out.
-            visit.spend(Class::Link, LINKS_A_MINUTE).await?;
-        }
         match found {
             Ok(Some(who)) => Ok(Self { visit, access, token: access.form_token(&who, visit.now.time), who, section }),
             Ok(None) => {
                 let (says, command) = match named {
+                    NamedInHeader::One(_) if roles.is_some() => (
+                        "You are signed in at the proxy, but none of the groups that it names has a role here. See which groups have one:",
+                        "unionhall settings",
+                    ),
                     NamedInHeader::One(_) => (
                         "You are signed in at the proxy, but nobody of that name was added here. An operator of this machine adds you:",
                         "unionhall operator add NAME",
@@ -138,10 +234,10 @@ impl<'a> OperatorVisit<'a> {
                         "You are not signed in: the proxy names more than one person, or a name that cannot be read. See which header it has to send:",
                         "unionhall serve --help",
                     ),
-                    NamedInHeader::Nobody => (
-                        "You are not signed in, or your session has ended. Make a link on the machine that runs the service, and open it here:",
-                        "unionhall operator link NAME",
-                    ),
+                    NamedInHeader::Nobody => {
+                        let says = "You are not signed in, or your session has ended.";
+                        return Err(sign_in_page(visit, access, says, ("", None)).answer(StatusCode::FORBIDDEN).into());
+                    }
                 };
                 Err(outside(visit, StatusCode::FORBIDDEN, "Sign in", says, command).into())
             }
@@ -174,8 +270,9 @@ impl<'a> OperatorVisit<'a> {
     ) -> PageResult<(Self, Parts, B)> {
         let (head, body) = request.into_parts();
         require_own(visit, &head)?;
-        let found = Self::look(visit, &head.uri, &head.headers, section).await?;
-        Ok((found, head, body))
+        let found = Self::find(visit, &head.uri, &head.headers, section).await?;
+        let needed = visit.roles.map_or(Role::All, |(_, act)| act);
+        Ok((found.require_role(needed)?, head, body))
     }
 
     /// The same of a form that may hold a file of up to [`LARGEST_FILE`], whose text is a field like the others. Its route takes a file.
@@ -242,7 +339,8 @@ impl<'a> OperatorVisit<'a> {
 
     pub(in crate::site) fn frame(&self) -> OperatorFrame<'_> {
         let (who, can_sign_out) = (Some(self.who.name.as_str()), self.who.has_session());
-        OperatorFrame { section: self.section, who, token: &self.token, can_sign_out, ..outer_frame(self.visit) }
+        let (section, roles) = (self.section, self.who.roles);
+        OperatorFrame { section, who, roles, token: &self.token, can_sign_out, ..outer_frame(self.visit) }
     }
 
     /// What may be done with the records, to look at them.
@@ -284,6 +382,12 @@ impl<'a> OperatorVisit<'a> {
     pub(in crate::site) fn sentence(&self, mut text: String, remedy: Option<Remedy>) -> String {
         text.extend(remedy.map(|remedy| format!("; {}", (self.access.write_remedy)(&remedy, Mode::Live))));
         text + "."
+    }
+
+    /// Where one person makes a batch and another has to release it.
+    pub(in crate::site) fn needs_another(&self, made: &str) -> Answer {
+        let says = format!("{made}. Another operator has to download its file.");
+        self.message(StatusCode::OK, "Another person is needed", &[says])
     }
 
     pub(in crate::site) fn refuse(&self, why: &str) -> Answer {

@@ -1,18 +1,20 @@
-//! `/operator/enter/<token>`, `/operator/sign-out`: the way in, by a link that a command printed, and the way out.
+//! `/operator/sign-in`, `/operator/enter/<token>`, `/operator/sign-out`: the way in, by a link that is mailed or that a command printed,
+//! and the way out.
 
 use askama::Template;
 use hyper::{Request, StatusCode};
 
-use super::frame::{OperatorFrame, OperatorSection, render};
-use super::session::{OperatorVisit, access, outer_frame, outside, require_own};
-use crate::domain::operator::{LinkState, OPERATOR_SESSION_FOR, OperatorLink};
+use super::frame::{MessagePage, OperatorFrame, OperatorSection, render};
+use super::session::{OperatorVisit, access, outer_frame, outside, require_own, sign_in_page};
+use crate::domain::email::EmailAddress;
+use crate::domain::operator::{LinkState, OperatorLink};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::limiter::Class;
 use crate::membership::StoreError;
 use crate::site::cookie::SiteCookie;
 use crate::site::own_page::session::keep_apart;
-use crate::site::{LINKS_A_MINUTE, PageResult, Visit};
+use crate::site::{LINKS_A_MINUTE, PRESS_BYTES, PageResult, Visit, field};
 
 #[derive(Template)]
 #[template(path = "operator/enter.html")]
@@ -20,6 +22,35 @@ struct OperatorEnterPage<'a> {
     frame: OperatorFrame<'a>,
     name: &'a str,
     path: &'a str,
+}
+
+/// Mails a link to whoever typed their address, if it is an operator's. No limit is drawn on that others share: a mail goes to an operator
+/// once in a while, whoever asks, and the link of the mail before it works for longer.
+pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let access = access(visit)?;
+    let (head, body) = request.into_parts();
+    require_own(visit, &head)?;
+    let fields = body.read(PRESS_BYTES).await?;
+    let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
+    let again = |status, problem| Ok(sign_in_page(visit, access, "", (&typed, Some(problem))).answer(status));
+    if !access.mails_links() {
+        return again(StatusCode::SERVICE_UNAVAILABLE, "This service mails no links.");
+    }
+    let Ok(email) = EmailAddress::parse_any_length(&typed) else {
+        return again(StatusCode::BAD_REQUEST, "Type your whole email address, such as ana@union.example.");
+    };
+    let asked = access.ask_for_link(&email, &visit.app().log, visit.now.time).await;
+    asked.map_err(|error| not_now(visit, &error))?;
+    let says = [
+        "If an operator has this address, a link is on its way. It works for 15 minutes, once.".to_owned(),
+        "A link is mailed at most every 5 minutes. If you asked for one just before, use that one.".to_owned(),
+        "No mail? Make a link on the machine that runs the service:".to_owned(),
+    ];
+    let (frame, command, back) = (outer_frame(visit), Some("unionhall operator link NAME"), None);
+    let page = MessagePage { frame, title: "Check your email", says: &says, command, back };
+    let mut answer = Answer::html(StatusCode::OK, render(&page));
+    keep_apart(&mut answer);
+    Ok(answer)
 }
 
 /// A link: whom it signs in, and a button.
@@ -45,9 +76,9 @@ pub async fn enter(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     require_own(visit, &head)?;
     let entered = access.enter(visit.parameter, visit.now.time).await.map_err(|error| not_now(visit, &error))?;
     match entered {
-        Ok(cookie) => {
+        Ok((cookie, lasts)) => {
             let mut answer = visit.redirect("/operator");
-            SiteCookie::Operator.set(&mut answer, visit.site.secure, &cookie, OPERATOR_SESSION_FOR);
+            SiteCookie::Operator.set(&mut answer, visit.site.secure, &cookie, lasts);
             Ok(answer)
         }
         Err(link) => over(visit, link.as_ref()).await,
@@ -85,7 +116,7 @@ fn not_now(visit: Visit<'_>, error: &StoreError) -> Answer {
 }
 
 pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (found, _) = OperatorVisit::take(visit, request, OperatorSection::Overview).await?;
+    let (found, _) = OperatorVisit::take_of_anyone(visit, request, OperatorSection::Overview).await?;
     found.access.sign_out(&found.who).await.map_err(|error| not_now(visit, &error))?;
     let command = format!("unionhall operator link {}", found.who.name);
     let (title, says) = match found.who.has_session() {

@@ -14,7 +14,7 @@ mod outcome;
 mod own_page;
 mod person;
 mod policy;
-mod qr_code;
+pub(in crate::site) mod qr_code;
 mod rewards;
 
 use std::sync::LazyLock;

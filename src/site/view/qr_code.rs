@@ -6,7 +6,7 @@ use qrcode::{Color, EcLevel, QrResult, bits, ec};
 /// Light squares that readers want around it.
 const QUIET: usize = 4;
 
-pub(super) struct QrCode {
+pub(in crate::site) struct QrCode {
     /// Squares on each side, those around it included.
     pub size: usize,
     /// The dark squares.
@@ -15,7 +15,7 @@ pub(super) struct QrCode {
 
 impl QrCode {
     /// The code of a link; none for one that is too long to be read off a screen.
-    pub(super) fn of(link: &str) -> Option<Self> {
+    pub(in crate::site) fn of(link: &str) -> Option<Self> {
         let squares = squares(link).ok()?;
         let width = squares.len().isqrt();
         let mut path = String::new();

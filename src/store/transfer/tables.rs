@@ -74,6 +74,8 @@ pub const TABLES: &[Table] = &[
     numbered("operators"),
     // Short-lived, and copied all the same: `move` compares every table, and nobody is signed out by it.
     numbered("operator_sessions"),
+    numbered("operator_links"),
+    numbered("operator_recovery_codes"),
     numbered("demand"),
     keyed("referrers", "person_id"),
     numbered("member_changes"),

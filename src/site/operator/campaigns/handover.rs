@@ -65,7 +65,10 @@ pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
         // Nobody was asked about it yet, where it was made just now.
         require_download(&found, &batch, &looked_at, if is_named { &fields } else { &[] })?;
     }
-    found.stored(found.operator().campaigns().close_handover(&batch, now).await)?;
+    let who = found.who.name.on_the_page();
+    if !found.stored(found.operator().campaigns().close_handover(&batch, &who, now).await)? {
+        return Ok(found.needs_another(&format!("File {} of {slug} is made, by you", batch.number)));
+    }
     let mut rows = Vec::new();
     let written = write(&found, &batch, &mut rows).await?;
     let act = found.who.act("campaigns handover", format!("{slug}, batch {}: {}", batch.number, written.words()), now);
