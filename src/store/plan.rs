@@ -23,6 +23,8 @@ const SMALL: &[&str] = &[
     "demand",
     "handover_batches",
     "installation",
+    "operator_links",
+    "operator_recovery_codes",
     "operator_sessions",
     "operators",
     "partners",

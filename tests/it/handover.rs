@@ -363,6 +363,36 @@ async fn the_page_names_what_its_file_lacks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_person_makes_a_file_and_another_hands_it_over() {
+    let (server, key) = Server::with_key(&["--key-per-minute", "1000", "--mail", "hold", "--two-people"]);
+    offered(&server, "code");
+    let (mut ana, mut ben) = (signed_in(&server, "ana", 9).await, signed_in(&server, "ben", 10).await);
+    let publish = [("step", "offer"), ("draft", "1")];
+    page_says(&sure(&mut ana, &format!("/operator/campaigns/{CAMPAIGN}"), &publish).await, 200, "is published");
+    published(&server).await;
+    join(&server, &key, "m1@example.com", None).await;
+    let mut member = Browser::member(&server, 1, "m1@example.com").await;
+    member.act(&format!("/campaigns/{CAMPAIGN}"), &[("press", "accept"), ("usState", "CA")]).await;
+    let here = format!("/operator/campaigns/{CAMPAIGN}/handover");
+    page_says(&act(&mut ana, &here, &[]).await, 200, "whoever makes it does not download its file");
+    for _ in 0..2 {
+        page_says(&sure(&mut ana, &here, &[]).await, 200, "Another operator has to download its file.");
+    }
+    assert_eq!(server.number("SELECT count(*) FROM handover_batches WHERE closed_at IS NOT NULL"), 0);
+    let csv = sure(&mut ben, &here, &[]).await;
+    assert!(csv.header("content-disposition").contains("-1.csv"), "{csv:?}");
+    // The same of a command.
+    member.act(&format!("/campaigns/{CAMPAIGN}"), &[("press", "pass")]).await;
+    for _ in 0..2 {
+        let said = done(&server, &["campaigns", "handover", CAMPAIGN, "two.csv"]);
+        assert!(said.contains("is made, by you. No file was written: another person has to write it"), "{said}");
+        assert!(!server.data().with_file_name("two.csv").exists());
+    }
+    let csv = sure(&mut ana, &here, &[]).await;
+    assert!(csv.text().contains(",withdrawn"), "{csv:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_on_the_page_is_looked_through() {
     let (server, key) = Server::with_key(&["--key-per-minute", "1000", "--mail", "hold"]);
     offered(&server, "code");

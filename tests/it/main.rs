@@ -43,6 +43,8 @@ mod operator_campaigns;
 mod operator_overview;
 mod operator_page;
 mod operator_rewards;
+mod operator_roles;
+mod operator_sign_in;
 mod own_page;
 mod pages;
 mod partners;

@@ -23,8 +23,12 @@ fn told(html: &str) -> String {
 }
 
 async fn gathering() -> Server {
+    gathering_with(&[]).await
+}
+
+async fn gathering_with(flags: &[&str]) -> Server {
     let address = "--postal-address=12 Mill Street, Springfield, IL 62701";
-    let server = Server::start_with(&[address, "--mail", "hold"]);
+    let server = Server::start_with(&[&[address, "--mail", "hold"], flags].concat());
     std::fs::write(server.data().with_file_name("campaign.toml"), server.run(&["campaigns", "sample"])).unwrap();
     done(&server, &["campaigns", "new", "campaign.toml"]);
     done(&server, &["campaigns", "open", CAMPAIGN, address]);
@@ -226,6 +230,45 @@ async fn an_offer_is_published_of_a_bid_and_what_is_unusual_is_signed() {
         &page(&ana.get(HERE).await, 200, "The published offer"),
         &["They email you a code.", "La instalación es gratis."],
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_person_makes_a_draft_of_an_offer_and_another_publishes_it() {
+    let server = gathering_with(&["--two-people"]).await;
+    let (mut ana, mut ben) = (signed_in(&server, "ana", 1).await, signed_in(&server, "ben", 2).await);
+    let (form, until) = (format!("{HERE}/offer"), day(&server, -1));
+    let bid = with(&BID, &[("valid_until", &until), ("sure", "yes")]);
+    page(&act(&mut ana, &format!("{HERE}/bid"), &bid).await, 200, "Bid 1 of");
+    let offer = offer_fields(&until);
+    page(&act(&mut ana, &form, &offer).await, 200, "Keep this offer of internet-sample as a draft?");
+    let sure = with(&offer, &[("sure", "yes")]);
+    page(&act(&mut ana, &form, &sure).await, 200, "kept as draft 1 of internet-sample, under your name");
+    let state = |server: &Server| server.rows("SELECT state FROM campaigns").remove(0).remove(0);
+    assert_eq!(state(&server), "gathering", "nothing is published");
+    // She cannot be the other person: by the form, by the draft, or under her name in a shell.
+    page(&act(&mut ana, &form, &sure).await, 400, "another person has to publish it");
+    let publish = [("step", "offer"), ("draft", "1"), ("sure", "yes")];
+    page(&act(&mut ana, HERE, &publish).await, 400, "draft 1 of internet-sample");
+    assert!(
+        !page(&ana.get(HERE).await, 200, "Draft 1")
+            .contains("name=\"draft\" value=\"1\"><input type=\"hidden\" name=\"step\"")
+    );
+    page(&ben.get("/operator").await, 200, "a draft of internet-sample");
+    // A change makes another draft.
+    let changed = with(&sure, &[("text.es.how", "Te mandan un código.")]);
+    page(&act(&mut ben, &form, &changed).await, 200, "kept as draft 2 of internet-sample");
+    page(&act(&mut ben, HERE, &publish).await, 200, "is published");
+    assert_eq!(state(&server), "offered");
+    // Commands follow it. What improves an offer takes two people, too.
+    std::fs::write(server.data().with_file_name("offer.toml"), server.run(&["campaigns", "sample", "--offer"]))
+        .unwrap();
+    let said = done(&server, &["campaigns", "offer", CAMPAIGN, "--bid", "1", "offer.toml"]);
+    assert!(said.contains("kept as draft 3") && said.contains("campaigns offer internet-sample --draft 3"), "{said}");
+    let refused = server.try_run(&["campaigns", "offer", CAMPAIGN, "--draft", "3"]);
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("draft 3 of internet-sample's offer is your own"));
+    let third = [("step", "offer"), ("draft", "3"), ("sure", "yes")];
+    page(&ana.get("/operator").await, 200, "a draft of internet-sample");
+    page(&act(&mut ana, HERE, &third).await, 200, "is published");
 }
 
 #[tokio::test(flavor = "multi_thread")]

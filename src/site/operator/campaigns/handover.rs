@@ -15,7 +15,7 @@ use crate::domain::figure::{counted, grouped};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::site::operator::rewards::{csv_file, refuse_answer};
-use crate::site::operator::session::{OperatorVisit, Question};
+use crate::site::operator::session::{NEEDS_TWO, OperatorVisit, Question};
 use crate::site::{PageResult, Visit, field};
 
 /// What the page of a campaign shows of it.
@@ -113,7 +113,9 @@ async fn make(found: &OperatorVisit<'_>, campaign: &CampaignRecord, fields: &[u8
             (first, gives_addresses)
         }
     };
-    ask(found, slug, &[first, holds(gives_addresses)], "", "Download it", fields)?;
+    let mut says = vec![first, holds(gives_addresses)];
+    says.extend(found.access.two_people.then(|| NEEDS_TWO.to_owned()));
+    ask(found, slug, &says, "", "Download it", fields)?;
     let act = found.who.act("campaigns handover", slug.to_string(), now);
     let who = act.who.clone();
     let made = found.stored(found.operator().audited(act).campaigns().make_handover(slug, &who, now).await)?;

@@ -40,6 +40,7 @@ use crate::domain::campaign::record::{
 };
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
 use crate::domain::figure::{counted, money};
+use crate::domain::operator::same_person;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
@@ -136,7 +137,8 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         let facts = read.as_ref().map(offer_facts).unwrap_or_default();
         let mistakes = read.err().map(|BadFile(mistakes)| mistakes).unwrap_or_default();
         let before = rounds.iter().filter(|round| round.at <= draft.at).count() as u64;
-        let can_publish = can_publish && mistakes.is_empty() && draft.answer.is_none();
+        let is_own = found.access.two_people && same_person(&draft.seat, &found.who.name.on_the_page());
+        let can_publish = can_publish && mistakes.is_empty() && draft.answer.is_none() && !is_own;
         ShownDraft { draft, facts, rounds: counted(before, "round"), mistakes, can_publish }
     });
     let (steps, in_the_way) = step::steps(&file);

@@ -156,13 +156,21 @@ pub async fn publish(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
     let mut sent = form.sent();
     sent.insert("bid".to_owned(), number.parse::<u32>().map_or_else(|_| json!(number), |number| json!(number)));
     let proposal = Proposal::sent(&sent);
-    let asked = match proposal.and_then(|proposal| asked(&file.campaign, &bids, proposal, visit.now.time)) {
+    let mut asked = match proposal.and_then(|proposal| asked(&file.campaign, &bids, proposal, visit.now.time)) {
         Ok(asked) => asked,
         Err(bad) => {
             form.mark(bad);
             return form_page(&found, &file, &bids, &number, &form);
         }
     };
+    if found.access.two_people {
+        asked.title = format!("Keep this offer of {} as a draft?", file.campaign.slug());
+        asked.says.push(
+            "Another person publishes the draft. If another person's draft says the same, this publishes it."
+                .to_owned(),
+        );
+        asked.button = "Keep it as a draft";
+    }
     let action = format!("/operator/campaigns/{}/offer", file.campaign.slug());
     let again: Vec<_> = [("bid", number.as_str())].into_iter().chain(form.again()).collect();
     take(&found, &file, asked, SentStep { action: &action, again: &again, can_change: true, fields: &fields }).await

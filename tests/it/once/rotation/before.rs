@@ -8,6 +8,7 @@ use unionhall::domain::webhook::signature::WebhookSecret;
 
 use super::*;
 use crate::operator_page;
+use crate::operator_sign_in::{self, Phone};
 use crate::own_page::newest_request;
 use crate::partners::ask;
 
@@ -19,7 +20,7 @@ pub(super) const OLD: &[&str] = &[
     "cursors of events", "secrets of webhook endpoints", "links to confirm", "and to sign in", "sign-in codes",
     "links to decline", "to unsubscribe", "return paths of bounces", "`session cookie`", "`session form`",
     "`sign-in browser`", "`operator cookie`", "`operator form`", "the API key", "questions of a throttled form",
-    "forms on their way",
+    "forms on their way", "second factors",
 ];
 
 /// Recognized by the marks of addresses, which [`Before::are_recognized`] proves.
@@ -82,6 +83,7 @@ pub(super) struct Before {
     inbox: String,
     ana: String,
     zoe: String,
+    phone: Phone,
 }
 
 impl Before {
@@ -111,6 +113,7 @@ impl Before {
         }
         let mut operator = operator_page::signed_in(server, "olga", 5).await;
         let overview = page(&operator.get("/operator").await, 200, "Overview");
+        let phone = operator_sign_in::set_up(&mut operator_page::signed_in(server, "otto", 7).await).await.0;
         let list = page(&operator.get("/operator/partners").await, 200, "Acme Assistant");
         let fields = [("name", "Page"), ("form", &*hidden(&list, "form"))];
         let issued = page(&operator_page::act(&mut operator, "/operator/partners/issue", &fields).await, 200, "uh_");
@@ -156,6 +159,7 @@ impl Before {
             inbox,
             ana,
             zoe,
+            phone,
         }
     }
 
@@ -192,6 +196,11 @@ impl Before {
         let is_operator = browser.get("/operator").await.text().contains("Signed in as");
         let pressed = [("token", self.operator_token.as_str()), ("sign-ups", "pause")];
         let operator_form = browser.post("/operator/sign-ups", &pressed).await.text().contains("Pause sign-ups?");
+        let link = operator_page::path_of(&node.run(&["operator", "link", "otto"]));
+        let mut otto = Browser::new(node, 11);
+        leads(&otto.post(&link, &[]).await, "/operator");
+        node.execute("UPDATE operators SET factor_step = 0");
+        let second_factor = operator_sign_in::types(&mut otto, &self.phone.code()).await.status == 303;
         let after = format!("?after={}", self.events["cursor"].as_str().unwrap());
         let secret = union.ring().secret(Clock::start().now().time);
         let of_form = ProofMaker::new(&secret).check(&self.question, "", Clock::start().now().time);
@@ -220,6 +229,7 @@ impl Before {
             ("the API key", issued.status == 200),
             ("questions of a throttled form", of_form == ProofCheck::Not),
             ("forms on their way", opens(&self.sent_form).await),
+            ("second factors", second_factor),
         ];
         assert_eq!(seen.map(|(name, _)| name), OLD);
         seen.into_iter().filter(|(_, is_alive)| *is_alive).map(|(name, _)| name).collect()

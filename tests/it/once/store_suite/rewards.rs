@@ -266,13 +266,13 @@ pub(super) async fn no_file_is_written_while_somebody_waits_to_be_taken_out(fixt
     let batch = admin.make_batch("op", paying()).await.unwrap().unwrap();
     leave("friend1@example.com").await;
     assert!(!fixture.run(CloseBatch(batch, paying())).await, "friend1 waits to be taken out");
-    admin.close_batch(batch, paying()).await.unwrap();
+    admin.close_batch(batch, "op", paying()).await.unwrap();
     let left = admin.ask(ListPayouts(batch, 0)).await.unwrap().payouts;
     assert!(left.iter().all(|payout| payout.state == PayoutState::Failed), "its file has nothing");
     assert_eq!(due().await, 10_000, "a group of two is left");
     admin.note_written(batch, paying()).await.unwrap();
     let batch = admin.make_batch("op", paying()).await.unwrap().unwrap();
-    admin.close_batch(batch, paying()).await.unwrap();
+    admin.close_batch(batch, "op", paying()).await.unwrap();
     // Its file may be out: friend3 is shown in the review, and nothing else changes.
     leave("friend3@example.com").await;
     fixture.reward(paying()).await;
