@@ -85,6 +85,7 @@ async fn a_finding_leads_to_where_the_page_fixes_it() {
     let server = Server::start_with(&["--postal-address", "12 Mill Street, Springfield, IL 62701", "--mail", "hold"]);
     std::fs::write(server.data().with_file_name("campaign.toml"), server.run(&["campaigns", "sample"])).unwrap();
     done(&server, &["campaigns", "new", "campaign.toml"]);
+    done(&server, &["campaigns", "open", CAMPAIGN, "--postal-address", "12 Mill Street, Springfield, IL 62701"]);
     server.post("/v1/invite", &server.key(), sign_up("held@example.com")).await.good();
     done(&server, &["signups", "pause"]);
     for change in [
