@@ -686,9 +686,10 @@ async fn every_page_of_the_operator(world: &World) {
         }
     }
     for (n, text) in corpus() {
-        // Of a supplier, of a webhook's answer, of a payment provider, in the audit log and in a campaign's history.
+        // Of a supplier, of a mail server, of a webhook's answer, in the audit log and in a campaign's history.
         for part in [
             format!("{n}: {text}"),
+            format!("said {text}"),
             format!("why {text}"),
             format!("who {text}"),
             format!("about {text}"),
