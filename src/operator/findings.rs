@@ -79,7 +79,7 @@ pub const CATALOG: &str = "catalog";
 pub const BACKUP: &str = "backup";
 
 /// A provider normally answers sooner.
-const PAYOUTS_ARE_OLD: Duration = Duration::from_secs(14 * 86_400);
+pub const PAYOUTS_ARE_OLD: Duration = Duration::from_secs(14 * 86_400);
 
 /// Trial settings that a public address should not have.
 pub fn of_address(union: &Union, is_public: bool, mail_goes_to_a_folder: bool) -> Vec<Finding> {

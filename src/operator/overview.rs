@@ -21,6 +21,7 @@ use crate::figures::accounts::FindRewardTotals;
 use crate::figures::{CountReferredMembers, ListDays, ListDemand, ListSources, ListTopReferrers};
 pub use crate::mail::sources::MailFigures;
 use crate::mail::sources::{FindMailFigures, ListSourceStatuses};
+use crate::rewards::BatchRecord;
 use crate::rewards::report::FindOnTheWay;
 use crate::store::StoreError;
 
@@ -31,6 +32,8 @@ const BELIEVED_FOR: Duration = Duration::from_secs(30);
 pub const DAYS: i64 = 366;
 
 pub const MONTH: usize = 30;
+
+pub const WEEK: usize = 7;
 
 const TOP_REFERRERS: u32 = 10;
 
@@ -59,16 +62,18 @@ pub struct Overview {
     pub campaigns: Vec<CampaignRecord>,
     pub rewards: RewardTotals,
     pub on_the_way: OnTheWay,
+    /// Batches of payouts that are not settled, the oldest first.
+    pub batches: Vec<BatchRecord>,
 }
 
 impl Overview {
-    /// The figures of the last month and of the month before.
-    pub fn months(&self) -> [Funnel; 2] {
+    /// The figures of the last so many days and of as many before.
+    pub fn periods(&self, length: usize) -> [Funnel; 2] {
         let mut days = self.days.iter().rev();
         [(); 2].map(|()| {
-            let mut month = Funnel::default();
-            days.by_ref().take(MONTH).for_each(|day| month += day.funnel);
-            month
+            let mut period = Funnel::default();
+            days.by_ref().take(length).for_each(|day| period += day.funnel);
+            period
         })
     }
 }
@@ -97,6 +102,7 @@ impl Operator {
             campaigns,
             rewards: store.run(FindRewardTotals).await?,
             on_the_way: store.run(FindOnTheWay(OnTheWay::MOST_FOR_PAGE)).await?,
+            batches: self.rewards().open_batches().await?.0,
         })
     }
 }

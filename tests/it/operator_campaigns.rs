@@ -194,7 +194,7 @@ async fn an_offer_is_published_of_a_bid_and_what_is_unusual_is_signed() {
     }
     holds(&refused, &["value=\"call us\"", "value=\"soon\"", "Te mandan una clave."]);
     let wrong = told(&page(&act(&mut ana, &form, &offer_fields(&late)).await, 400, "Nothing was saved"));
-    assert!(wrong.contains(&format!("Members decide by: bid 1 is valid until {until} only")), "{wrong}");
+    assert!(wrong.contains(&format!("Members decide by: bid 1 is valid until <time datetime=\"{until}\">")), "{wrong}");
 
     // Everything that members will read, in each language, and what has to be signed.
     let good = with(&offer_fields(&until), &[("text.en.details", "Free for 9 weeks.")]);
@@ -281,7 +281,7 @@ async fn what_a_step_waits_for_is_told_before_it_is_tried() {
     let sure = with(&offer_fields(&until), &[("sure", "yes")]);
     page(&act(&mut ana, &format!("{HERE}/offer"), &sure).await, 200, "is published");
     let waits = page(&ana.get(HERE).await, 200, "The deal can start once 500 members have accepted. 0 have.");
-    assert!(!waits.contains("The deal has started…") && waits.contains("Cancel it…"), "{waits}");
+    assert!(!waits.contains("The deal has started…") && waits.contains("Cancel the campaign…"), "{waits}");
 }
 
 fn campaign_fields<'a>(until: &'a str, today: &'a str) -> Fields<'a> {

@@ -39,7 +39,8 @@ async fn figures_are_those_of_the_commands() {
     let members = all["members"].as_u64().unwrap();
     assert!(html.contains(&format!("{} now.", counted(members, "member"))), "{html}");
     let funnel = rows(&html, "funnel");
-    for (row, name) in [(1, "signedUp"), (2, "mailed"), (3, "confirmed"), (4, "declined"), (5, "lapsed"), (6, "left")] {
+    // Stages, and other outcomes below a head of their own.
+    for (row, name) in [(1, "signedUp"), (2, "mailed"), (3, "confirmed"), (5, "declined"), (6, "lapsed"), (7, "left")] {
         assert_eq!(funnel[row][1], figure(&all["funnel"][name]), "{name}");
     }
     let states = stats(&server, &["--by", "state"]);
@@ -68,6 +69,52 @@ async fn figures_are_those_of_the_commands() {
     assert_eq!(rewards[5][1], figure(&totals["onHold"]));
     assert_eq!(rewards[6][1], figure(&totals["waiting"]));
     assert!(rows(&html, "campaigns")[1][1] == "active", "{html}");
+}
+
+/// The findings of the overview: each message, and where its link leads if it has one.
+fn findings(html: &str) -> Vec<(&str, Option<&str>)> {
+    let list = html.split("<ul class=\"findings\">").nth(1).unwrap().split("</ul>").next().unwrap();
+    let parts = list.split("<li ").skip(1);
+    parts
+        .map(|part| (part, part.split("<p class=\"fix\"><a href=\"").nth(1).and_then(|link| link.split('"').next())))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finding_leads_to_where_the_page_fixes_it() {
+    let server = Server::start_with(&["--postal-address", "12 Mill Street, Springfield, IL 62701", "--mail", "hold"]);
+    std::fs::write(server.data().with_file_name("campaign.toml"), server.run(&["campaigns", "sample"])).unwrap();
+    done(&server, &["campaigns", "new", "campaign.toml"]);
+    done(&server, &["campaigns", "open", CAMPAIGN, "--postal-address", "12 Mill Street, Springfield, IL 62701"]);
+    server.post("/v1/invite", &server.key(), sign_up("held@example.com")).await.good();
+    done(&server, &["signups", "pause"]);
+    for change in [
+        "UPDATE outbox SET held_at = 1",
+        "INSERT INTO campaign_offer_drafts (campaign_id, at, client, offer) VALUES (1, 2, 'x', 'supplier = 1')",
+        "INSERT INTO payout_batches (created_at, who, filled_at, written_at) VALUES (1, 'op', 1, 1), (1, 'op', 1, NULL)",
+        "INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state)
+         VALUES (1, 'a', 'a', 1, 100, 1, 'out'), (2, 'b', 'b', 1, 100, 1, 'out')",
+    ] {
+        server.execute(change);
+    }
+    let mut ana = signed_in(&server, "ana", 1).await;
+    let html = page(&ana.get("/operator").await, 200, "Needs attention");
+    let found = findings(&html);
+    let links: Vec<_> = found.iter().filter_map(|(_, link)| *link).collect();
+    let draft = format!("/operator/campaigns/{CAMPAIGN}#drafts");
+    let expected =
+        ["/operator#sign-ups", "/operator/mail", "/operator/rewards#settle", "/operator/rewards#batches", &draft];
+    assert_eq!(links, expected, "{html}");
+    for link in links {
+        let (path, part) = link.split_once('#').unwrap_or((link, "main"));
+        page(&ana.get(path).await, 200, &format!(" id=\"{part}\""));
+    }
+    // The others say what to do on the machine; and times read as people write them.
+    let (settings, _) = found.iter().find(|(_, link)| link.is_none()).unwrap();
+    assert!(settings.contains("<p class=\"fix\">set UNIONHALL_MAIL"), "{settings}");
+    assert!(
+        html.contains("batch 1 was made at <time datetime=\"1970-01-01T00:00:00Z\">Jan 1, 1970, 12:00 AM UTC</time>")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

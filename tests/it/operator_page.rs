@@ -108,7 +108,7 @@ async fn a_link_signs_in_once_and_what_is_done_is_audited_by_name() {
         let paused = act(&mut ana, "/operator/sign-ups", &[("sign-ups", "pause"), ("sure", "yes")]).await;
         leads(&paused, "/operator");
         let told = page(&ana.get("/operator").await, 200, "Sign-ups are paused");
-        assert!(told.contains("<code>unionhall signups resume</code>"), "{told}");
+        assert!(told.contains("<a href=\"/operator#sign-ups\">Turn sign-ups on</a>"), "{told}");
     }
     act(&mut ana, "/operator/sign-ups", &[("sign-ups", "resume")]).await;
     page(&ana.get("/operator").await, 200, "Sign-ups are not paused");
@@ -662,7 +662,7 @@ async fn the_audit_log_is_read_by_who_what_and_when_some_at_a_time() {
             "INSERT INTO audit (at, who, command, about) VALUES ({at}, '{who}', 'keys issue', 'key {n:04}x')"
         ));
     }
-    let rows = |html: &str| html.matches("<tr><td class=\"time\">").count();
+    let rows = |html: &str| html.matches("<tr><td data-label=\"When\">").count();
     let first = page(&ana.get("/operator/audit").await, 200, "ana (page)");
     assert_eq!(rows(&first), 100);
     assert!(first.contains("0249x") && !first.contains("0100x"), "newest first");

@@ -147,6 +147,6 @@ export async function operatorFigures(page, tools, open) {
   step("it runs and is closed");
   await heading(page, title);
   await take("The deal has started…", "It has started", "is active: the deal has started");
-  await take("Close it…", "Close it", "is closed. Its page shows the result");
+  await take("The deal has ended…", "Close the campaign", "is closed. Its page shows the result");
   await shows("offered to active");
 }

@@ -115,6 +115,7 @@ async function look(page, name, rules = {}) {
   if (name !== "docs") assert.equal(await page.locator("html").getAttribute("lang"), language, `${name} is in ${language}`);
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   assert(width <= sizes[size].width, `${name} is ${width} pixels wide`);
+  if (name.startsWith("operator") && size === "phone") await lookOnSmallPhone(page, name);
   if (PAGES_SCREENSHOTS) {
     const path = join(PAGES_SCREENSHOTS, `${name}-${size}-${scheme}-${language}${withScripts ? "" : "-without-scripts"}.png`);
     await page.screenshot({ path, fullPage: true });
@@ -133,6 +134,24 @@ async function look(page, name, rules = {}) {
     }
   }
   note("seen.txt", `${name} ${scheme} ${language}`);
+}
+
+// On every phone, all of an operator's page is there without scrolling sideways. Only the row of pages scrolls, and begins at this one.
+async function lookOnSmallPhone(page, name) {
+  const section = page.locator(".sections [aria-current]");
+  const current = (await section.count()) ? await section.boundingBox() : null;
+  assert(!current || (current.x >= 0 && current.x + current.width <= sizes.phone.width), `${name} begins at its own name`);
+  for (const width of [320, sizes.phone.width]) {
+    await page.setViewportSize({ ...sizes.phone, width });
+    const faults = await page.evaluate(() => {
+      const isWide = (element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== "visible";
+      const scrolls = [...document.querySelectorAll("body *:not(input, select, textarea, .unseen)")].filter(isWide);
+      const wide = scrolls.filter((element) => !element.matches(".sections ul, thead")).map((element) => element.outerHTML.slice(0, 200));
+      if (document.documentElement.scrollWidth > innerWidth) wide.push(`the page is ${document.documentElement.scrollWidth} pixels wide`);
+      return wide;
+    });
+    assert.deepEqual(faults, [], `${name} at ${width} pixels`);
+  }
 }
 
 // A printed page has nothing to press, and no heading with nothing below it.

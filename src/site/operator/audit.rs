@@ -72,7 +72,9 @@ fn moment(text: &str, name: &str, mistakes: &mut Vec<String>) -> Option<Timestam
     }
     let read = text.parse();
     if read.is_err() {
-        mistakes.push(format!("{name} is no day and no moment: write 2027-01-31 or 2027-01-31T18:00:00Z."));
+        mistakes.push(format!(
+            "{name} is no day and no moment: write a day such as 2027-01-31, or a moment such as 2027-01-31T18:00:00Z."
+        ));
     }
     read.ok()
 }

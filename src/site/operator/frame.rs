@@ -2,8 +2,8 @@
 
 use askama::Template;
 
+use super::filter::filtered;
 use crate::domain::operator::{Role, Roles};
-use crate::domain::text::seen;
 use crate::domain::union::Union;
 use crate::site::branding::Branding;
 use crate::site::demonstration::Strip;
@@ -100,22 +100,8 @@ pub(in crate::site) struct MessagePage<'a> {
     pub back: Option<(&'a str, &'a str)>,
 }
 
-/// Whatever others wrote, the operator sees every character of it: the whole page is shown so, which no template can forget.
-/// What only forms send again stays as it is.
+/// A page of the operator's, or a part of one.
 pub(in crate::site) fn render(template: &impl Template) -> String {
     // Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
-    let html = template.render().unwrap_or_default();
-    let mut page = String::with_capacity(html.len());
-    for (n, part) in html.split(HIDDEN_FIELD).enumerate() {
-        let sent_again = if n == 0 { 0 } else { part.find('>').unwrap_or(part.len()) };
-        if n > 0 {
-            page.push_str(HIDDEN_FIELD);
-        }
-        page.push_str(&part[..sent_again]);
-        page.push_str(&seen(&part[sent_again..]));
-    }
-    page
+    filtered(&template.render().unwrap_or_default())
 }
-
-/// How a template begins a field that nobody sees. A value holds neither this nor its end: markup in it is escaped.
-const HIDDEN_FIELD: &str = "<input type=\"hidden\"";

@@ -32,6 +32,8 @@ fn name(status: &SourceStatus) -> &str {
     if status.source == FORM { "The join form" } else { &status.source }
 }
 
+const FIGURES: [&str; 5] = ["Mailed, 7 days", "Confirmed", "Declined", "Bounced", "Complaints"];
+
 /// What the mail of a source came to in seven days.
 fn figures(status: &SourceStatus) -> [String; 5] {
     let Reputation { mailed_before, mailed_today, confirmed, declined, bounced, complained, .. } = status.reputation;

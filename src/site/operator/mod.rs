@@ -9,6 +9,7 @@ pub mod accounts;
 pub mod audit;
 pub mod campaigns;
 mod file_form;
+mod filter;
 mod form;
 pub(in crate::site) mod frame;
 pub mod mail;

@@ -6,7 +6,8 @@ use hyper::Request;
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
 use crate::domain::api_key::Mode;
-use crate::domain::remedy::Remedy;
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::remedy::{Remedy, WriteRemedy};
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::http::request::host::is_local;
@@ -22,12 +23,70 @@ const HERE: OperatorSection = OperatorSection::Overview;
 #[template(path = "operator/overview.html")]
 struct OverviewPage<'a> {
     frame: OperatorFrame<'a>,
-    /// Each with how to fix it.
-    findings: Vec<(&'a Finding, String)>,
+    findings: Vec<ShownFinding<'a>>,
     looked_at: Timestamp,
     are_sign_ups_paused: bool,
     /// None while the figures cannot be read: what is wrong is shown all the same.
     pictures: Option<String>,
+}
+
+struct ShownFinding<'a> {
+    finding: &'a Finding,
+    /// Where the page fixes it, and what the link says.
+    link: Option<(String, &'static str)>,
+    /// How to fix it where only a shell can.
+    fix: String,
+}
+
+impl<'a> ShownFinding<'a> {
+    fn of(finding: &'a Finding, write: WriteRemedy) -> Self {
+        let link = finding.fix.as_ref().and_then(link_to);
+        let by_shell = finding.fix.as_ref().filter(|_| link.is_none());
+        Self { finding, link, fix: by_shell.map_or_else(String::new, |fix| write(fix, Mode::Live)) }
+    }
+}
+
+/// Where the page does what the remedy says, and what a link there says; none where only a shell does it.
+fn link_to(remedy: &Remedy) -> Option<(String, &'static str)> {
+    let here = |path: &str, label| Some((path.to_owned(), label));
+    let campaign = |slug: &CampaignSlug, part: &str, label| Some((format!("/operator/campaigns/{slug}{part}"), label));
+    match remedy {
+        Remedy::ResumeSignUps => here("/operator#sign-ups", "Turn sign-ups on"),
+        Remedy::DecideOnHeldMail | Remedy::DecideOnMailOfSource { .. } | Remedy::DecideOnMailOfKey(_) => {
+            here("/operator/mail", "Send or delete held mail")
+        }
+        Remedy::ListKeys | Remedy::RevokeKey(_) | Remedy::ListOrMakePartners => {
+            here("/operator/partners", "Open the partners")
+        }
+        Remedy::ResumePartner(_) => here("/operator/partners", "Open the partner to resume it"),
+        Remedy::EditCampaign(slug) => campaign(slug, "/edit", "Change the campaign"),
+        Remedy::OfferCampaign(slug) => campaign(slug, "#bids", "Make an offer of a bid"),
+        Remedy::ActivateCampaign(slug) => campaign(slug, "#step", "Take the campaign's next step"),
+        Remedy::HandOver(slug) => campaign(slug, "#handover", "Hand over who accepted"),
+        Remedy::AnswerDraft(slug) => campaign(slug, "#drafts", "Publish or reject it"),
+        Remedy::FinishBatch => here("/operator/rewards#batches", "Download its file"),
+        Remedy::SettleBatch => here("/operator/rewards#settle", "Record what was paid"),
+        Remedy::Do(_)
+        | Remedy::CheckStore
+        | Remedy::RestoreBackup
+        | Remedy::MakeRoom
+        | Remedy::RunDoctor
+        | Remedy::StartRedis
+        | Remedy::ResumeRecords
+        | Remedy::MakeBackups
+        | Remedy::EraseAgain
+        | Remedy::WithdrawSignUps(_)
+        | Remedy::Unsuppress
+        | Remedy::ListMail
+        | Remedy::RetryMail(_)
+        | Remedy::ReleaseMail(_)
+        | Remedy::ListEndpoints
+        | Remedy::RemoveEndpoint
+        | Remedy::RecoverEndpoint(_)
+        | Remedy::RotateSecretAgain
+        // Publishing itself asks for the signature.
+        | Remedy::SignOffer { .. } => None,
+    }
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -35,12 +94,10 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let FoundProblems { at, findings } = look(&found).await;
     let are_sign_ups_paused = found.stored(found.operator().ask(AreSignUpsPaused).await)?;
     let overview = found.access.overview(visit.now).await.inspect_err(|error| visit.report(&error.to_string())).ok();
-    let write = |fix: &Remedy| (found.access.write_remedy)(fix, Mode::Live);
-    let fix = |finding: &Finding| finding.fix.as_ref().map_or_else(String::new, write);
     let page = OverviewPage {
         pictures: overview.map(|overview| render(&OverviewPart::new(&overview, &visit.app().union.catalog))),
         frame: found.frame(),
-        findings: findings.iter().map(|finding| (finding, fix(finding))).collect(),
+        findings: findings.iter().map(|finding| ShownFinding::of(finding, found.access.write_remedy)).collect(),
         looked_at: at,
         are_sign_ups_paused,
     };
@@ -90,4 +147,38 @@ pub async fn switch_sign_ups(visit: Visit<'_>, request: Request<SentBody<'_>>) -
     found.stored(found.acting(command, "").run(PauseSignUps(pause)).await)?;
     found.access.findings.forget().await;
     Ok(found.redirect("/operator"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::api_key::KeyId;
+
+    #[test]
+    fn what_the_page_can_do_has_a_link_and_what_it_cannot_has_none() {
+        let slug = || "internet-2027".parse::<CampaignSlug>().unwrap();
+        let key = || "0123abcd".parse::<KeyId>().unwrap();
+        for (remedy, path) in [
+            (Remedy::ResumeSignUps, "/operator#sign-ups"),
+            (Remedy::DecideOnHeldMail, "/operator/mail"),
+            (Remedy::DecideOnMailOfSource { is_form: true }, "/operator/mail"),
+            (Remedy::DecideOnMailOfKey(key()), "/operator/mail"),
+            (Remedy::ListKeys, "/operator/partners"),
+            (Remedy::RevokeKey(key()), "/operator/partners"),
+            (Remedy::ListOrMakePartners, "/operator/partners"),
+            (Remedy::ResumePartner("Acme".to_owned()), "/operator/partners"),
+            (Remedy::EditCampaign(slug()), "/operator/campaigns/internet-2027/edit"),
+            (Remedy::OfferCampaign(slug()), "/operator/campaigns/internet-2027#bids"),
+            (Remedy::ActivateCampaign(slug()), "/operator/campaigns/internet-2027#step"),
+            (Remedy::HandOver(slug()), "/operator/campaigns/internet-2027#handover"),
+            (Remedy::AnswerDraft(slug()), "/operator/campaigns/internet-2027#drafts"),
+            (Remedy::FinishBatch, "/operator/rewards#batches"),
+            (Remedy::SettleBatch, "/operator/rewards#settle"),
+        ] {
+            assert_eq!(link_to(&remedy).map(|(path, _)| path).as_deref(), Some(path));
+        }
+        for remedy in [Remedy::RestoreBackup, Remedy::MakeRoom, Remedy::StartRedis, "set it".into()] {
+            assert!(link_to(&remedy).is_none());
+        }
+    }
 }

@@ -83,6 +83,23 @@ fn on_a_page(text: &str) -> String {
     shown
 }
 
+/// What somebody reads of an operator's page, without what is typed by them or by others. Times as programs write them are marked.
+fn without_examples(html: &str) -> String {
+    let mut text: String = html.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect();
+    // A backtick of the hostile text, which is shown.
+    text = text.replace("c`d", "").replace("C`D", "").replace("such as 2027-01-31T18:00:00Z", "");
+    let ends: Vec<_> = text.match_indices("Z").map(|(at, _)| at + 1).collect();
+    let is_time = |end: &usize| {
+        end.checked_sub(20)
+            .and_then(|start| text.get(start..*end))
+            .is_some_and(|time| time.parse::<Timestamp>().is_ok())
+    };
+    if ends.iter().any(is_time) {
+        text.push('\u{f000}');
+    }
+    text
+}
+
 /// What a browser sends of a value that it read.
 fn plain(value: &str) -> String {
     let signs = [("&#34;", "\""), ("&#39;", "'"), ("&#60;", "<"), ("&#62;", ">"), ("&#38;", "&")];
@@ -654,6 +671,8 @@ async fn every_page_of_the_operator(world: &World) {
                     answer = browser.get(answer.header("location")).await;
                 }
                 let html = world.page(&place, &answer);
+                let written = without_examples(&html);
+                world.expect(!written.contains(['`', '\u{f000}']), || format!("{place} shows {written:?}"));
                 // Sent again as the form has it, it is the same question, to the letter.
                 if let Some(asked) = asked_of(&answer).filter(|_| route == "/operator/rewards/settle") {
                     let again = plain(&hidden(&html, "answer"));
@@ -667,9 +686,10 @@ async fn every_page_of_the_operator(world: &World) {
         }
     }
     for (n, text) in corpus() {
-        // Of a supplier, of a webhook's answer, of a payment provider, in the audit log and in a campaign's history.
+        // Of a supplier, of a mail server, of a webhook's answer, in the audit log and in a campaign's history.
         for part in [
             format!("{n}: {text}"),
+            format!("said {text}"),
             format!("why {text}"),
             format!("who {text}"),
             format!("about {text}"),

@@ -25,8 +25,8 @@ const BUTTON_STEPS: [(CampaignStep, &str, &str); 6] = [
     (CampaignStep::Negotiate, "negotiate", "Begin to negotiate…"),
     (CampaignStep::WithdrawOffer, "withdraw-offer", "Withdraw the offer…"),
     (CampaignStep::Activate, "activate", "The deal has started…"),
-    (CampaignStep::Close, "close", "Close it…"),
-    (CampaignStep::Cancel, "cancel", "Cancel it…"),
+    (CampaignStep::Close, "close", "The deal has ended…"),
+    (CampaignStep::Cancel, "cancel", "Cancel the campaign…"),
 ];
 
 /// What a form can send, what its button says, and whether that ends the campaign; and what is in the way of the others.
@@ -173,8 +173,8 @@ fn plain_step(found: &OperatorVisit<'_>, slug: &CampaignSlug, step: &str) -> Pag
             CampaignStep::Close,
             "campaigns close",
             "Close",
-            &["Nobody can accept anymore, and its page shows the result. This cannot be undone."],
-            "Close it",
+            &["The deal has ended: nobody can accept anymore, and its page shows the result. This cannot be undone."],
+            "Close the campaign",
         ),
         "cancel" => plain(
             CampaignStep::Cancel,
@@ -184,7 +184,7 @@ fn plain_step(found: &OperatorVisit<'_>, slug: &CampaignSlug, step: &str) -> Pag
                 "Nobody can take part anymore. This cannot be undone.",
                 "If the deal has not started, acceptances end. Then hand over, so that the supplier knows.",
             ],
-            "Cancel it",
+            "Cancel the campaign",
         ),
         _ => return Err(found.refuse("The form names no step of a campaign.").into()),
     })

@@ -136,6 +136,11 @@ impl BarItem {
     pub(super) fn one(label: impl Into<String>, value: String, length: u64, tone: Tone) -> Self {
         Self { label: label.into(), value, parts: vec![(length, tone)] }
     }
+
+    /// Above bars that are about something else.
+    pub(super) fn heading(label: &str) -> Self {
+        Self { label: label.to_owned(), value: String::new(), parts: Vec::new() }
+    }
 }
 
 /// Rows of bars, each as long as its share of `most`.

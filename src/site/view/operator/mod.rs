@@ -3,6 +3,7 @@
 mod charts;
 mod pictures;
 mod scale;
+mod summary;
 mod tiles;
 
 use askama::Template;
@@ -10,21 +11,29 @@ use askama::Template;
 use self::charts::Chart;
 use self::pictures::{Picture, PictureContent, pictures, rewards};
 pub(in crate::site) use self::pictures::{accepted, next, title};
+use self::summary::{Deadline, KeyFigure, deadlines, key_figures};
 use crate::domain::catalog::Catalog;
 use crate::domain::time::Timestamp;
 use crate::operator::overview::Overview;
 
-/// All pictures, as a part of a page.
+/// All figures, as a part of a page.
 #[derive(Template)]
 #[template(path = "operator/pictures.html")]
 pub struct OverviewPart {
     read_at: Timestamp,
+    key_figures: Vec<KeyFigure>,
+    deadlines: Vec<Deadline>,
     pictures: Vec<Picture>,
 }
 
 impl OverviewPart {
     pub fn new(overview: &Overview, catalog: &Catalog) -> Self {
-        Self { read_at: overview.read_at, pictures: pictures(overview, catalog) }
+        Self {
+            read_at: overview.read_at,
+            key_figures: key_figures(overview),
+            deadlines: deadlines(overview),
+            pictures: pictures(overview, catalog),
+        }
     }
 }
 
@@ -42,6 +51,8 @@ impl RewardsPart {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::domain::campaign::CampaignState;
     use crate::domain::campaign::tests::{campaign, offered};
@@ -51,6 +62,7 @@ mod tests {
     use crate::operator::Funnel;
     use crate::operator::demand::{DemandRow, OTHERS};
     use crate::operator::overview::{DayFigures, MailFigures};
+    use crate::rewards::BatchRecord;
 
     const NOW: Timestamp = Timestamp::from_millis(1_794_743_200_000);
 
@@ -69,6 +81,7 @@ mod tests {
             campaigns: Vec::new(),
             rewards: RewardTotals::default(),
             on_the_way: OnTheWay { is_whole: true, ..OnTheWay::default() },
+            batches: Vec::new(),
         }
     }
 
@@ -165,6 +178,11 @@ mod tests {
             "$12,500 is due, $3,000 is being paid, and $41,000.50 was paid.",
             "at least 310 are on hold and at least 44 wait for a full group.",
             "1 account owes $100.",
+            "<strong>27,110</strong>",
+            "<strong>42</strong> <span class=\"note\">7 held</span>",
+            "<strong>$12,500</strong> <span class=\"note\">$3,000 being paid</span>",
+            "<h3>Next deadlines</h3>",
+            "Other outcomes</text>",
         ] {
             assert!(page.contains(words), "{words} in {page}");
         }
@@ -180,9 +198,34 @@ mod tests {
             "unionhall campaigns sample | unionhall campaigns new -",
             "Nobody has earned a reward yet.",
             "0 mails are waiting; 0 held and 0 failed for good.",
+            "none in the 7 before",
+            "<strong>–</strong> <span class=\"note\">of 0 sign-ups</span>",
         ] {
             assert!(page.contains(words), "{words} in {page}");
         }
+        assert!(!page.contains("Next deadlines"), "{page}");
+    }
+
+    #[test]
+    fn deadlines_come_in_their_order_and_what_is_overdue_is_a_finding() {
+        let batch = |id, created_at, is_written| BatchRecord {
+            id,
+            created_at,
+            is_written,
+            payouts: 1,
+            cents: 100,
+            out: 1,
+            out_cents: 100,
+        };
+        let now = NOW.minus(Duration::from_secs(86_400));
+        let batches = vec![batch(1, Timestamp::from_millis(0), true), batch(2, NOW, true), batch(3, now, false)];
+        let page = html(&Overview { campaigns: Vec::new(), batches, ..a_year("Acme") });
+        let (_, deadlines) = page.split_once("class=\"deadlines\"").unwrap();
+        let deadlines = deadlines.split_once("</ul>").unwrap().0;
+        assert_eq!(deadlines.matches("<li>").count(), 2, "{deadlines}");
+        let at = |text: &str| deadlines.find(text).unwrap_or_else(|| panic!("{text} in {deadlines}"));
+        assert!(at("/operator/rewards#batches\">Batch 3 of rewards</a>: download its file") < at("Batch 2"));
+        assert!(at("2026-11-28") < at("2026-11-29"));
     }
 
     #[test]

@@ -82,13 +82,13 @@ pub(super) fn pictures(overview: &Overview, catalog: &Catalog) -> Vec<Picture> {
 }
 
 fn members(overview: &Overview) -> Picture {
-    let [month, before] = overview.months();
+    let [month, before] = overview.periods(MONTH);
     let all = counted(overview.members, "member");
     let joined = grouped(month.confirmed);
     let mut summary = format!("{all} now. {joined} joined in the last {MONTH} days");
     // Of a union that is younger there is nothing to compare with.
     if overview.days.len() >= 2 * MONTH && before.confirmed > 0 {
-        summary.push_str(&format!(", {}", compared(month.confirmed, before.confirmed)));
+        summary.push_str(&format!(", {}", compared(month.confirmed, before.confirmed, MONTH)));
     }
     summary.push_str(&format!("; {} left the union.", grouped(month.left)));
     let points = points(&overview.days);
@@ -109,14 +109,14 @@ fn members(overview: &Overview) -> Picture {
 }
 
 /// "12% more than in the 30 before".
-fn compared(now: u64, before: u64) -> String {
+pub(super) fn compared(now: u64, before: u64, days: usize) -> String {
     let change = i128::from(now) - i128::from(before);
     let percent = change.unsigned_abs() * 100 / u128::from(before.max(1));
     match change {
-        0 => format!("as many as in the {MONTH} before"),
-        _ if percent == 0 => format!("about as many as in the {MONTH} before"),
-        1.. => format!("{percent}% more than in the {MONTH} before"),
-        _ => format!("{percent}% fewer than in the {MONTH} before"),
+        0 => format!("as many as in the {days} before"),
+        _ if percent == 0 => format!("about as many as in the {days} before"),
+        1.. => format!("{percent}% more than in the {days} before"),
+        _ => format!("{percent}% fewer than in the {days} before"),
     }
 }
 
@@ -143,7 +143,7 @@ fn points(days: &[DayFigures]) -> Vec<Point> {
 }
 
 fn funnel(overview: &Overview) -> Picture {
-    let [month, _] = overview.months();
+    let [month, _] = overview.periods(MONTH);
     let Funnel { signed_up, mailed, confirmed, declined, lapsed, left } = month;
     let summary = format!(
         "In the last {MONTH} days there were {}. {} to confirm went out, and {} became members{}. {} declined, and {} let their link lapse.",
@@ -154,14 +154,9 @@ fn funnel(overview: &Overview) -> Picture {
         grouped(declined),
         grouped(lapsed),
     );
-    let steps = [
-        ("Signed up", signed_up, Tone::Plain),
-        ("Confirmation mail sent", mailed, Tone::Plain),
-        ("Became members", confirmed, Tone::Plain),
-        ("Declined", declined, Tone::Warning),
-        ("Let the link lapse", lapsed, Tone::Warning),
-    ];
-    let most = steps.iter().map(|(_, count, _)| *count).max().unwrap_or(0);
+    let stages = [("1. Signed up", signed_up), ("2. Confirmation mail sent", mailed), ("3. Became members", confirmed)];
+    let outcomes = [("Declined", declined), ("Let the link lapse", lapsed), ("Left the union", left)];
+    let most = stages.iter().chain(&outcomes).map(|(_, count)| *count).max().unwrap_or(0);
     let shown = if most == 0 {
         PictureContent::Nothing {
             hint: "Nobody signed up in that time. If they should have, this says what is wrong:",
@@ -172,17 +167,22 @@ fn funnel(overview: &Overview) -> Picture {
             Some(share) => format!("{} · {share}", grouped(count)),
             None => grouped(count),
         };
-        let item = |(label, count, tone): (&str, u64, Tone)| BarItem::one(label, value(count), count, tone);
-        let rows = steps.iter().map(|(label, count, _)| (*label, *count)).chain([("Left the union", left)]);
-        let rows = rows.map(|(label, count)| row(label, [grouped(count), share(count, signed_up).unwrap_or_default()]));
-        let table = DataTable::new(["Last 30 days", "People", "Of the sign-ups"], rows);
-        PictureContent::Chart(bars(steps.map(item).into(), most), vec![table])
+        let item = |tone| move |(label, count): (&str, u64)| BarItem::one(label, value(count), count, tone);
+        let mut items: Vec<_> = stages.into_iter().map(item(Tone::Plain)).collect();
+        items.push(BarItem::heading("Other outcomes"));
+        items.extend(outcomes.into_iter().map(item(Tone::Warning)));
+        let cells = |count| [grouped(count), share(count, signed_up).unwrap_or_default()];
+        let rows =
+            |part: [(&'static str, u64); 3]| part.into_iter().map(move |(label, count)| row(label, cells(count)));
+        let stages = DataTable::new(["Stage, last 30 days", "People", "Of the sign-ups"], rows(stages));
+        let outcomes = DataTable::new(["Other outcomes", "People", "Of the sign-ups"], rows(outcomes));
+        PictureContent::Chart(bars(items, most), vec![stages, outcomes])
     };
     Picture { id: "funnel", title: "From sign-up to member", summary, shown }
 }
 
 /// A share of something, in percent; none of nothing.
-fn share(part: u64, whole: u64) -> Option<String> {
+pub(super) fn share(part: u64, whole: u64) -> Option<String> {
     let percent = (u128::from(part) * 100 + u128::from(whole) / 2).checked_div(u128::from(whole))?;
     Some(match percent {
         0 if part > 0 => "<1%".to_owned(),

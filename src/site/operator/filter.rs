@@ -1,0 +1,137 @@
+//! The one filter of the operator's pages, over the whole page, so that no template can forget it. Every character that others wrote can be
+//! seen, what stands between backticks is code, and times read as people write them.
+
+use std::fmt::Write;
+
+use crate::domain::language::Language;
+use crate::domain::text::seen;
+use crate::domain::time::Timestamp;
+
+/// How a template begins a field that nobody sees: it is sent again as it is. A value holds neither this nor its end: markup in it is
+/// escaped.
+const HIDDEN_FIELD: &str = "<input type=\"hidden\"";
+
+/// Elements whose text stays as it was written, up to their end: code, what others said, what a field holds, and pictures.
+const AS_WRITTEN: [&str; 8] = ["blockquote", "code", "pre", "select", "svg", "textarea", "time", "title"];
+
+/// The page as an operator reads it. Filtered twice it is the same.
+pub(super) fn filtered(html: &str) -> String {
+    let mut page = String::with_capacity(html.len() + html.len() / 8);
+    let mut rest = html;
+    while !rest.is_empty() {
+        let (text, markup) = rest.split_at(rest.find('<').unwrap_or(rest.len()));
+        write_text(&mut page, &seen(text));
+        let name = markup.get(1..).unwrap_or_default().split(|c: char| !c.is_ascii_alphanumeric()).next();
+        let end = match AS_WRITTEN.iter().find(|element| name == Some(element)) {
+            Some(element) => markup.find(&format!("</{element}>")),
+            None => markup.find('>').map(|at| at + 1),
+        };
+        let (markup, after) = markup.split_at(end.unwrap_or(markup.len()));
+        if markup.starts_with(HIDDEN_FIELD) {
+            page.push_str(markup);
+        } else {
+            page.push_str(&seen(markup));
+        }
+        rest = after;
+    }
+    page
+}
+
+/// Text between two tags.
+fn write_text(page: &mut String, text: &str) {
+    let (mut from, mut last) = (0, ' ');
+    for (at, c) in text.char_indices() {
+        let begins = at >= from && !last.is_alphanumeric() && !['-', '/', '_'].contains(&last);
+        last = c;
+        if !begins {
+            continue;
+        }
+        let (before, here) = text.split_at(at);
+        let found = match c {
+            '`' => code(here),
+            // An example is what somebody types.
+            '0'..='9' if !["such as ", "write "].iter().any(|word| before.ends_with(word)) => time(here),
+            _ => None,
+        };
+        if let Some((length, html)) = found {
+            page.push_str(&text[from..at]);
+            page.push_str(&html);
+            from = at + length;
+        }
+    }
+    page.push_str(&text[from..]);
+}
+
+fn ends(after: &str) -> bool {
+    !after.starts_with(|c: char| c.is_alphanumeric() || ['-', '_'].contains(&c))
+}
+
+/// A command or a setting between backticks, and its length with them. A backtick alone is what somebody wrote.
+fn code(text: &str) -> Option<(usize, String)> {
+    let (code, after) = text.get(1..)?.split_once('`')?;
+    let is_code = !code.is_empty() && code.trim() == code && !code.contains('\n') && ends(after);
+    is_code.then(|| (code.len() + 2, format!("<code>{code}</code>")))
+}
+
+/// A time or a day as the commands print it, and its length there.
+fn time(text: &str) -> Option<(usize, String)> {
+    let words = Language::English.words();
+    let read = |length: usize| {
+        let written = text.get(..length).filter(|_| text.get(length..).is_some_and(ends))?;
+        Some((written, written.parse::<Timestamp>().ok()?))
+    };
+    if let Some((written, time)) = read(20).filter(|(written, _)| written.ends_with('Z')) {
+        return Some((written.len(), words.moment(time).to_string()));
+    }
+    let (written, day) = read(10)?;
+    let mut html = String::new();
+    // Writing to a string does not fail.
+    let _infallible = write!(html, "<time datetime=\"{written}\">{}</time>", words.date(day));
+    Some((written.len(), html))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filtered;
+
+    #[test]
+    fn a_page_reads_as_people_write() {
+        for (html, expected) in [
+            (
+                "<p>since 2026-11-19T19:48:07Z.</p>",
+                "<p>since <time datetime=\"2026-11-19T19:48:07Z\">Nov 19, 2026, 7:48 PM UTC</time>.</p>",
+            ),
+            ("<td>2026-01-02</td>", "<td><time datetime=\"2026-01-02\">Jan 2, 2026</time></td>"),
+            (
+                "<p>run `unionhall keys list`; or `--now`</p>",
+                "<p>run <code>unionhall keys list</code>; or <code>--now</code></p>",
+            ),
+        ] {
+            assert_eq!(filtered(html), expected);
+            assert_eq!(filtered(expected), expected, "filtered twice");
+        }
+    }
+
+    #[test]
+    fn what_somebody_wrote_or_types_stays() {
+        for html in [
+            "<p>550 `foo' is unknown, and so is `bar'; it`s</p>",
+            "<p>``</p><p>a ` b</p><p>`a\nb`</p><p>`a`b</p><p>`</p>",
+            "<p>write 2027-01-31, or a day such as 2027-01-31T18:00:00Z</p>",
+            "<p>internet-2027-01-31 2027-01-31-a 2027-13-01 2027-01-31T18:00:00+01:00 9999 2</p>",
+            "<pre><b>`a` 2027-01-31</b></pre><code>2027-01-31</code><title>`a`</title><svg><text>`a`</text></svg>",
+            "<blockquote class=\"words\">`a` on 2027-01-31</blockquote><a title=\"`a` 2027-01-31\">x</a>",
+            "<input type=\"hidden\" value=\"\u{202e}`a`\">",
+            "<p>é2027-01-3é",
+            "<",
+            "<pre",
+            "",
+        ] {
+            assert_eq!(filtered(html), html);
+        }
+        assert_eq!(
+            filtered("<pre>\u{202e}</pre>\u{202e}<i title=\"\u{202e}\">"),
+            "<pre>U+202E</pre>U+202E<i title=\"U+202E\">"
+        );
+    }
+}
