@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::routes;
 use crate::app::App;
 use crate::documents::Documents;
 use crate::domain::catalog::Catalog;
@@ -42,7 +43,14 @@ impl CatalogSnapshot {
         Self {
             documents: OnceLock::new(),
             mcp: McpEndpoint::new(Arc::clone(&dispatcher), origins.clone(), mcp_origins.clone()),
-            site: Site::new(Arc::clone(&app), Arc::clone(&branding), origins, mailbox.clone(), operator.clone()),
+            site: Site::new(
+                Arc::clone(&app),
+                Arc::clone(&branding),
+                origins,
+                mailbox.clone(),
+                operator.clone(),
+                routes::roles_of,
+            ),
             tags: ALL.iter().map(|_| EntityTag::default()).collect(),
             dispatcher,
             app,

@@ -105,6 +105,8 @@ pub struct Site {
     operator: Option<Arc<OperatorAccess>>,
     operator_header: Option<IdentityHeader>,
     operator_groups: Vec<(String, Role)>,
+    /// What an operator needs to see the page of a path, and to send its form; none where it is not the operator's.
+    roles_of: fn(&str) -> Option<(Role, Role)>,
     pub operator_style: Document,
 }
 
@@ -125,8 +127,10 @@ impl Site {
         origins: Origins,
         mailbox: Option<(MailboxFolder, String)>,
         operator: OperatorParts,
+        roles_of: fn(&str) -> Option<(Role, Role)>,
     ) -> Self {
         Self {
+            roles_of,
             operator: operator.access,
             operator_header: operator.header,
             operator_groups: operator.groups,

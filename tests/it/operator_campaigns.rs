@@ -267,7 +267,8 @@ async fn one_person_makes_a_draft_of_an_offer_and_another_publishes_it() {
     let refused = server.try_run(&["campaigns", "offer", CAMPAIGN, "--draft", "3"]);
     assert!(String::from_utf8(refused.stderr).unwrap().contains("draft 3 of internet-sample's offer is your own"));
     let third = [("step", "offer"), ("draft", "3"), ("sure", "yes")];
-    page(&ana.get("/operator").await, 200, "a draft of internet-sample");
+    let found = String::from_utf8(server.try_run(&["doctor"]).stdout).unwrap();
+    assert!(found.contains("a draft of internet-sample's offer waits for you"), "{found}");
     page(&act(&mut ana, HERE, &third).await, 200, "is published");
 }
 

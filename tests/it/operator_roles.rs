@@ -149,7 +149,8 @@ async fn signed_in_of<'a>(server: &'a Server, name: &str, n: u8) -> Browser<'a> 
 
 /// Where the forms of a page lead.
 fn forms(html: &str) -> Vec<String> {
-    let actions = html.split("<form").skip(1).filter_map(|form| form.split('>').next()?.split("action=\"").nth(1));
+    let tags = html.split("<form").skip(1).filter_map(|form| form.split('>').next());
+    let actions = tags.filter(|tag| tag.contains("method=\"post\"")).filter_map(|tag| tag.split("action=\"").nth(1));
     actions.map(|action| action.split('"').next().unwrap().to_owned()).collect()
 }
 

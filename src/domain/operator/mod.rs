@@ -43,14 +43,11 @@ named_enum! {
 }
 
 impl Role {
-    pub const fn about(self) -> &'static str {
+    /// Which roles may do what takes this one: "the role money or all".
+    pub fn needed_words(self) -> String {
         match self {
-            Self::Look => {
-                "sees figures, partners, campaigns and the audit log; changes nothing, and sees no member's data"
-            }
-            Self::Support => "and people, partners and their keys, mail, pausing sign-ups",
-            Self::Money => "and rewards, hand-overs, settling",
-            Self::All => "everything",
+            Self::Look | Self::All => "the role all".to_owned(),
+            role => format!("the role {} or all", role.name()),
         }
     }
 }

@@ -22,8 +22,8 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode, Uri};
 
-pub(in crate::server) use self::operator::is_operators;
 pub use self::operator::operator_roles;
+pub(in crate::server) use self::operator::{is_operators, roles_of};
 use super::catalog_snapshot::CatalogSnapshot;
 use super::{Exchange, HttpService, mail_hooks, security_text};
 use crate::domain::operator::Role;

@@ -90,6 +90,11 @@ pub(super) fn routes() -> impl Iterator<Item = Route> {
     .into_iter()
 }
 
+/// What an operator needs to see the page of a path, and to send its form.
+pub(in crate::server) fn roles_of(path: &str) -> Option<(Role, Role)> {
+    super::find(path)?.route.roles
+}
+
 /// Who sees each page of the operator's, and who sends its form; none where it has none.
 pub fn operator_roles() -> impl Iterator<Item = (&'static str, Option<(Role, Option<Role>)>)> {
     routes().map(|route| (route.pattern, route.roles.map(|(see, act)| (see, route.post.is_some().then_some(act)))))

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use crate::domain::language::Language;
+use crate::domain::operator::Role;
 use crate::domain::text::seen;
 use crate::domain::time::Timestamp;
 
@@ -35,6 +36,34 @@ pub(super) fn filtered(html: &str) -> String {
         rest = after;
     }
     page
+}
+
+/// The page without what its reader may not do: forms that they may not send, and links to pages that they may not see. `needed` is the role
+/// that a path takes, to be sent or else to be seen, where they lack it.
+pub(super) fn offered(html: &str, needed: impl Fn(&str, bool) -> Option<Role>) -> String {
+    let mut page = String::with_capacity(html.len());
+    let mut rest = html;
+    while let Some(at) = rest.find("<form").into_iter().chain(rest.find("<a ")).min() {
+        let (before, element) = rest.split_at(at);
+        page.push_str(before);
+        let is_form = element.starts_with("<form");
+        let (place, end) = if is_form { ("action=\"", "</form>") } else { ("href=\"", "</a>") };
+        let (tag, _) = element.split_once('>').unwrap_or((element, ""));
+        let (whole, after) = element.split_at(element.find(end).map_or(element.len(), |at| at + end.len()));
+        let path = tag.split_once(place).and_then(|(_, path)| path.split(['"', '?', '#']).next()).unwrap_or_default();
+        let is_sent = is_form && tag.contains("method=\"post\"");
+        match needed(path, is_sent) {
+            None => page.push_str(whole),
+            Some(role) if is_form && whole.contains("class=\"actions\"") => {
+                // Writing to a string does not fail.
+                let _infallible = write!(page, "<p class=\"quiet\">This takes {}.</p>", role.needed_words());
+            }
+            Some(_) if is_form || tag.contains("class=\"button") => {}
+            Some(_) => page.push_str(whole[tag.len() + 1..].strip_suffix(end).unwrap_or_default()),
+        }
+        rest = after;
+    }
+    page + rest
 }
 
 /// Text between two tags.
@@ -92,7 +121,31 @@ fn time(text: &str) -> Option<(usize, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::filtered;
+    use super::{Role, filtered, offered};
+
+    #[test]
+    fn what_a_role_may_not_do_is_not_offered() {
+        let needed =
+            |path: &str, sent: bool| (path == "/operator/no" && (sent || path.len() < 20)).then_some(Role::Money);
+        for (html, expected) in [
+            ("<p>a</p><form method=\"post\" action=\"/operator/yes\">x</form>b", ""),
+            ("<form class=\"row\" method=\"post\" action=\"/operator/no\"><button>x</button></form>b", "b"),
+            (
+                "<form method=\"post\" action=\"/operator/no\"><p class=\"actions\">x</p></form>b",
+                "<p class=\"quiet\">This takes the role money or all.</p>b",
+            ),
+            ("look at <a href=\"/operator/no?x#y\">the review</a>.", "look at the review."),
+            (
+                "<a class=\"button small\" href=\"/operator/no\">x</a>b<a href=\"/operator\">c</a>",
+                "b<a href=\"/operator\">c</a>",
+            ),
+            ("<abbr>x</abbr><form", ""),
+            ("", ""),
+        ] {
+            let expected = if expected.is_empty() { html } else { expected };
+            assert_eq!(offered(html, needed), expected, "{html}");
+        }
+    }
 
     #[test]
     fn a_page_reads_as_people_write() {

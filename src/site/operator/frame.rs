@@ -70,20 +70,8 @@ pub(in crate::site) struct OperatorFrame<'a> {
 impl OperatorFrame<'_> {
     /// Those that they may see.
     pub(in crate::site) fn sections(&self) -> impl Iterator<Item = &'static OperatorSection> {
-        let may_see = |section: &OperatorSection| *section != OperatorSection::People || self.may_support();
-        OperatorSection::ALL.iter().filter(move |section| may_see(section))
-    }
-
-    pub(in crate::site) fn may_support(&self) -> bool {
-        self.roles.may(Role::Support)
-    }
-
-    pub(in crate::site) fn may_handle_money(&self) -> bool {
-        self.roles.may(Role::Money)
-    }
-
-    pub(in crate::site) fn may_do_all(&self) -> bool {
-        self.roles.may(Role::All)
+        let sees_people = self.roles.may(Role::Support);
+        OperatorSection::ALL.iter().filter(move |section| sees_people || **section != OperatorSection::People)
     }
 }
 

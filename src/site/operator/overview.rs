@@ -63,7 +63,7 @@ fn link_to(remedy: &Remedy) -> Option<(String, &'static str)> {
         Remedy::OfferCampaign(slug) => campaign(slug, "#bids", "Make an offer of a bid"),
         Remedy::ActivateCampaign(slug) => campaign(slug, "#step", "Take the campaign's next step"),
         Remedy::HandOver(slug) => campaign(slug, "#handover", "Hand over who accepted"),
-        Remedy::AnswerDraft(slug) => campaign(slug, "#drafts", "Publish or reject it"),
+        Remedy::AnswerDraft(slug) | Remedy::PublishDraft(slug, _) => campaign(slug, "#drafts", "Publish or reject it"),
         Remedy::FinishBatch => here("/operator/rewards#batches", "Download its file"),
         Remedy::SettleBatch => here("/operator/rewards#settle", "Record what was paid"),
         Remedy::Do(_)

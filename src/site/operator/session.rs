@@ -10,6 +10,7 @@ use hyper::{HeaderMap, Request, StatusCode, Uri};
 use ring::digest;
 
 use super::file_form::{self, FILE_FORM_BYTES, TOO_LARGE};
+use super::filter::offered;
 use super::frame::{MessagePage, OperatorFrame, OperatorSection, render};
 use crate::campaigns::operator_step::read_reason;
 use crate::domain::api_key::Mode;
@@ -164,11 +165,8 @@ impl<'a> OperatorVisit<'a> {
         }
         if !self.who.roles.may(needed) {
             let has = self.who.roles.words();
-            let takes = match needed {
-                Role::Look | Role::All => "the role all".to_owned(),
-                role => format!("the role {} or all", role.name()),
-            };
-            let says = [format!("Nothing was done. You have the role {has}, and this takes {takes}.")];
+            let says =
+                [format!("Nothing was done. You have the role {has}, and this takes {}.", needed.needed_words())];
             let frame = OperatorFrame { section: OperatorSection::Overview, ..self.frame() };
             let (title, back) = ("Not for your role", Some(("/operator", "Open the overview")));
             let page = MessagePage { frame, title, says: &says, command: None, back };
@@ -357,11 +355,20 @@ impl<'a> OperatorVisit<'a> {
     }
 
     pub(in crate::site) fn page(&self, html: String) -> Answer {
-        answer(StatusCode::OK, html)
+        self.page_with(StatusCode::OK, html)
     }
 
+    /// A page without what its reader's role may not do.
     pub(in crate::site) fn page_with(&self, status: StatusCode, html: String) -> Answer {
-        answer(status, html)
+        let roles = self.who.roles;
+        if roles.may(Role::All) {
+            return answer(status, html);
+        }
+        let lacking = |path: &str, sent: bool| {
+            let (see, act) = (self.visit.site.roles_of)(path)?;
+            Some(if sent { act } else { see }).filter(|needed| !roles.may(*needed))
+        };
+        answer(status, offered(&html, lacking))
     }
 
     pub(in crate::site) fn redirect(&self, path: &str) -> Answer {
