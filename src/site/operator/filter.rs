@@ -78,8 +78,7 @@ fn write_text(page: &mut String, text: &str) {
         let (before, here) = text.split_at(at);
         let found = match c {
             '`' => code(here),
-            // An example is what somebody types.
-            '0'..='9' if !["such as ", "write "].iter().any(|word| before.ends_with(word)) => time(here),
+            '0'..='9' if !is_example(before) => time(here),
             _ => None,
         };
         if let Some((length, html)) = found {
@@ -89,6 +88,12 @@ fn write_text(page: &mut String, text: &str) {
         }
     }
     page.push_str(&text[from..]);
+}
+
+/// Whether what follows is what somebody types: "write a day, such as 2027-01-31 or …".
+fn is_example(before: &str) -> bool {
+    let clause = before.rsplit([';', '.']).next().unwrap_or_default();
+    ["such as ", "write "].iter().any(|word| clause.contains(word))
 }
 
 fn ends(after: &str) -> bool {
@@ -154,6 +159,10 @@ mod tests {
                 "<p>since 2026-11-19T19:48:07Z.</p>",
                 "<p>since <time datetime=\"2026-11-19T19:48:07Z\">Nov 19, 2026, 7:48 PM UTC</time>.</p>",
             ),
+            (
+                "<p>write a day; it ends 2026-01-02</p>",
+                "<p>write a day; it ends <time datetime=\"2026-01-02\">Jan 2, 2026</time></p>",
+            ),
             ("<td>2026-01-02</td>", "<td><time datetime=\"2026-01-02\">Jan 2, 2026</time></td>"),
             (
                 "<p>run `unionhall keys list`; or `--now`</p>",
@@ -170,7 +179,7 @@ mod tests {
         for html in [
             "<p>550 `foo' is unknown, and so is `bar'; it`s</p>",
             "<p>``</p><p>a ` b</p><p>`a\nb`</p><p>`a`b</p><p>`</p>",
-            "<p>write 2027-01-31, or a day such as 2027-01-31T18:00:00Z</p>",
+            "<p>write 2027-01-31, or a time such as 2027-01-31T18:00:00Z or 2027-05-04</p>",
             "<p>internet-2027-01-31 2027-01-31-a 2027-13-01 2027-01-31T18:00:00+01:00 9999 2</p>",
             "<pre><b>`a` 2027-01-31</b></pre><code>2027-01-31</code><title>`a`</title><svg><text>`a`</text></svg>",
             "<blockquote class=\"words\">`a` on 2027-01-31</blockquote><a title=\"`a` 2027-01-31\">x</a>",

@@ -161,7 +161,7 @@ async fn require_download(found: &OperatorVisit<'_>, batch: &BatchRecord, fields
     }
     if batch.out > MOST_PAYOUTS {
         let why = format!(
-            "Batch {} has {}, more than a page hands out. Write its file on the machine: unionhall rewards batch new payouts.csv",
+            "Batch {} has {}, more than a page hands out. Write its file on the machine: `unionhall rewards batch new payouts.csv`",
             batch.id,
             counted(batch.out, "payout")
         );

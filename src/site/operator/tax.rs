@@ -70,7 +70,7 @@ async fn read(found: &OperatorVisit<'_>, year: TaxYear) -> PageResult<(Vec<u8>, 
         Err(NoFile::Store(error)) => found.stored(Err(error)),
         Err(NoFile::TooLarge) => {
             let why = format!(
-                "More than 20,000 accounts were paid in {0}, more than a page hands out. Write the file on the machine: unionhall rewards tax --year {0}",
+                "More than 20,000 accounts were paid in {0}, more than a page hands out. Write the file on the machine: `unionhall rewards tax --year {0}`",
                 year.year
             );
             Err(found.refuse(&why).into())

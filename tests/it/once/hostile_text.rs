@@ -87,7 +87,11 @@ fn on_a_page(text: &str) -> String {
 fn without_examples(html: &str) -> String {
     let mut text: String = html.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect();
     // A backtick of the hostile text, which is shown.
-    text = text.replace("c`d", "").replace("C`D", "").replace("such as 2027-01-31T18:00:00Z", "");
+    text = text
+        .replace("c`d", "")
+        .replace("C`D", "")
+        .replace("2027-01-31T18:00:00Z", "")
+        .replace("2027-05-04T12:00:00Z", "");
     let ends: Vec<_> = text.match_indices("Z").map(|(at, _)| at + 1).collect();
     let is_time = |end: &usize| {
         end.checked_sub(20)

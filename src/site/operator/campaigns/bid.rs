@@ -248,7 +248,7 @@ fn form_page(found: &OperatorVisit<'_>, campaign: &CampaignRecord, form: &Form) 
     let here = format!("/operator/campaigns/{}", campaign.slug());
     let says = [format!(
         "What a supplier said, as data. The page reckons what it costs in a year and saves. More than {FORM_STEPS} prices or {FORM_FEES} \
-         fees: unionhall campaigns bid {} FILE",
+         fees: `unionhall campaigns bid {} FILE`",
         campaign.slug()
     )];
     let page = FormPage {

@@ -173,7 +173,7 @@ const fn is_large(count: u64) -> bool {
 
 fn too_large(found: &OperatorVisit<'_>, slug: &CampaignSlug) -> Answer {
     let most = grouped(OrderCounts::MOST.into());
-    let command = format!("unionhall campaigns handover {slug} handover.csv");
+    let command = format!("`unionhall campaigns handover {slug} handover.csv`");
     found.refuse(&format!("A page hands out less than {most} rows. Write the file on the machine: {command}"))
 }
 

@@ -210,7 +210,7 @@ pub async fn record_round(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
             state.name()
         )),
         Noted::Full => found.refuse(&format!(
-            "{slug} has {} rounds already, which is the most. Delete the oldest: unionhall campaigns rounds prune {slug} --keep N",
+            "{slug} has {} rounds already, which is the most. Delete the oldest: `unionhall campaigns rounds prune {slug} --keep N`",
             NegotiationRound::MOST
         )),
         Noted::Later(wait) => found.refuse(&format!("Try again in {} minutes.", wait.minutes)),
