@@ -6,7 +6,7 @@ use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::wording::result_words;
 use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::{CountsOn, ReferralTerms};
-use crate::domain::figure::dollars;
+use crate::domain::figure::{counted, dollars};
 use crate::domain::language::Language;
 use crate::domain::remedy::{Remedy, WriteRemedy};
 use crate::domain::time::Timestamp;
@@ -177,13 +177,15 @@ pub fn read_reason(text: &str) -> Result<String, String> {
 /// What a member earns by referring others to a campaign.
 pub fn terms_words(terms: &ReferralTerms) -> String {
     let ReferralTerms { reward_per_group, group_size, max_groups, hold_days, counts_on } = *terms;
-    let days = if hold_days == 1 { "1 day".to_owned() } else { format!("{hold_days} days") };
-    let once = match counts_on {
-        CountsOn::Accepted => format!("once each took part for {days}"),
-        CountsOn::Switched => format!("once the supplier says that each switched, and {days} later"),
+    let days = counted(hold_days.into(), "day");
+    let once = match (counts_on, hold_days) {
+        (CountsOn::Accepted, 0) => String::new(),
+        (CountsOn::Accepted, _) => format!(", once each took part for {days}"),
+        (CountsOn::Switched, 0) => ", once the supplier says that each switched".to_owned(),
+        (CountsOn::Switched, _) => format!(", {days} after the supplier says that each switched"),
     };
     format!(
-        "{} for each group of {group_size}, {once}; at most {max_groups} groups a person, over all campaigns",
+        "{} for each group of {group_size}{once}; at most {max_groups} groups a person, over all campaigns",
         dollars(reward_per_group)
     )
 }

@@ -79,6 +79,7 @@ impl HeldChoice {
 #[command(group(ArgGroup::new("which").args(["id", "all", "to"]).required(true)))]
 pub(super) struct RetryMail {
     /// The mail's number, as `mail list` shows it.
+    #[arg(value_parser = number, allow_negative_numbers = true)]
     id: Option<i64>,
     /// All mail that failed or was given up.
     #[arg(long)]
@@ -88,6 +89,11 @@ pub(super) struct RetryMail {
     to: Option<String>,
     #[command(flatten)]
     store: StoreSettings,
+}
+
+fn number(text: &str) -> Result<i64, &'static str> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or("write a mail's number, such as 17; `unionhall mail list` shows them")
 }
 
 /// The part of an address after the @.

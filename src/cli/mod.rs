@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod files;
 mod findings;
+mod health;
 mod keys;
 mod mail;
 mod mcp;
@@ -82,6 +83,10 @@ enum Command {
     /// Give it the settings of `serve` and run it as the user that the service runs as; the service may be running. Each check
     /// is a line, ok, warn or fail, with the fix below it. Exits with 1 if a check failed, otherwise with 0.
     Doctor(Box<doctor::DoctorSettings>),
+    /// Ask the running service for /healthz, at the address of these settings; exits with 1 if it does not answer.
+    ///
+    /// For the health check of a container or a supervisor. It takes at most a few seconds, and asks no database.
+    Health(Box<ServeSettings>),
     /// Show every setting of `serve` that is in force, its value, and where it comes from; needs no store, shows no secret.
     ///
     /// Give it the flags and variables of `serve`. Variables that look like settings but are not are named.
@@ -247,6 +252,7 @@ pub fn main() -> ExitCode {
         Command::Serve(settings) => serve::run(&settings, doctor::of_this_machine),
         Command::Demo(settings) => demo::run(&settings, doctor::of_this_machine),
         Command::Doctor(settings) => doctor::run(&settings),
+        Command::Health(settings) => health::run(&settings),
         Command::Settings(task) => settings::run(&task, &matches),
         Command::Keys(command) => keys::run(command),
         Command::Partners(command) => partners::run(command),

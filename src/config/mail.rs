@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::{Concealed, given_or_in_file};
+use super::{Concealed, given_or_in_file, read_text, whole};
 use crate::domain::email::EmailAddress;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::mail::report::MailHooks;
@@ -47,7 +47,7 @@ pub struct MailSettings {
         env = "UNIONHALL_CAMPAIGN_MAILS_AN_HOUR",
         value_name = "N",
         default_value_t = 500,
-        value_parser = clap::value_parser!(u32).range(0..=1_000_000)
+        value_parser = whole::<u32>(0, 1_000_000)
     )]
     pub campaign_mails_an_hour: u32,
 
@@ -78,8 +78,7 @@ impl DisposableSettings {
     /// Domains of mailboxes that are thrown away.
     pub fn read(&self) -> anyhow::Result<DisposableDomains> {
         let Some(path) = &self.disposable_domains else { return Ok(DisposableDomains::default()) };
-        let list = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the disposable domains {}", path.display()))?;
+        let list = read_text(path).with_context(|| format!("cannot read the disposable domains {}", path.display()))?;
         DisposableDomains::with(&list)
             .with_context(|| format!("the disposable domains {} have a mistake", path.display()))
     }

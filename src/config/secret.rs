@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 
-use super::Concealed;
 use super::keyring::Keyring;
+use super::{Concealed, read_text};
 
 /// What referral codes and mail tokens are made with.
 #[derive(Clone, Args)]
@@ -35,7 +35,6 @@ impl SecretSettings {
 }
 
 pub fn read_secret(path: &Path) -> anyhow::Result<Keyring> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read the secret in {}", path.display()))?;
+    let text = read_text(path).with_context(|| format!("cannot read the secret in {}", path.display()))?;
     Keyring::parse(&text).with_context(|| format!("{}", path.display()))
 }

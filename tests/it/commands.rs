@@ -153,7 +153,9 @@ fn a_backup_is_made_of_one_machine_and_postgres_is_left_to_its_own_tools() {
         Records::Sqlite { .. } => assert!(made.status.success() && file.exists(), "{told}"),
         Records::Postgres { .. } => {
             assert!(!made.status.success() && !file.exists(), "{told}");
-            for word in ["pg_dump -Fc", "pg_basebackup", "UNIONHALL_SECRET_FILE", "Nothing was written"] {
+            for word in
+                ["pg_dump -Fc -f FILE \"$UNIONHALL_STORE\"`", "pg_basebackup", "keep a copy of", "nothing was written"]
+            {
                 assert!(told.contains(word), "{told}");
             }
         }

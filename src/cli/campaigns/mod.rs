@@ -17,7 +17,7 @@ use super::ListArgs;
 use crate::campaigns::TakenStep;
 use crate::campaigns::negotiation::{read_message, read_round_text};
 use crate::campaigns::operator_step::{read_note, read_reason};
-use crate::config::{CatalogSettings, PostalSettings, ServiceSettings, StoreSettings};
+use crate::config::{CatalogSettings, PostalSettings, ServiceSettings, StoreSettings, whole};
 use crate::domain::campaign::record::CampaignDetails;
 use crate::domain::campaign::{CampaignSlug, CampaignStep, LastDay};
 use crate::domain::text::did_you_mean;
@@ -206,7 +206,7 @@ pub(super) struct PublishOffer {
     #[command(flatten)]
     step: StepArgs,
     /// The number of the bid to publish, as `campaigns bids` shows it; the file may name it instead.
-    #[arg(long, value_name = "N", help_heading = None)]
+    #[arg(long, value_name = "N", help_heading = None, value_parser = whole::<u32>(1, u32::MAX))]
     bid: Option<u32>,
     /// Publish it although it misses points of the mandate. The history keeps the reason with the points.
     #[arg(long, value_name = "REASON", help_heading = None, value_parser = read_reason)]
@@ -215,7 +215,7 @@ pub(super) struct PublishOffer {
     #[arg(long, value_name = "REASON", help_heading = None, value_parser = read_reason)]
     figures_checked: Option<String>,
     /// Publish a negotiator's draft as it is, instead of a file; `campaigns drafts` shows them.
-    #[arg(long, value_name = "N", help_heading = None, conflicts_with_all = ["file", "bid"])]
+    #[arg(long, value_name = "N", help_heading = None, conflicts_with_all = ["file", "bid"], value_parser = whole::<u32>(1, u32::MAX))]
     draft: Option<u32>,
     /// The file; `-` reads standard input.
     #[arg(help_heading = None, required_unless_present = "draft")]
@@ -304,6 +304,7 @@ struct RedactRoundArgs {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
     /// The round's number, as `campaigns rounds` shows it.
+    #[arg(value_parser = whole::<u32>(1, u32::MAX))]
     number: u32,
     /// Why, without what is blanked.
     #[arg(long, value_name = "TEXT", value_parser = read_reason)]
@@ -317,7 +318,7 @@ struct PruneRoundsArgs {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
     /// How many to keep, the newest.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, u32::MAX))]
     keep: u32,
     #[command(flatten)]
     store: StoreSettings,
@@ -345,6 +346,7 @@ struct RejectDraftArgs {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
     /// The draft's number: 1 is the oldest.
+    #[arg(value_parser = whole::<u32>(1, u32::MAX))]
     number: u32,
     /// Why, for the negotiator.
     #[arg(long, value_name = "TEXT", value_parser = read_reason)]
@@ -362,7 +364,7 @@ pub(super) struct DraftsArgs {
     #[arg(required = true)]
     slug: Option<CampaignSlug>,
     /// Which of them: 1 is the oldest.
-    #[arg(long, value_name = "N", conflicts_with = "json")]
+    #[arg(long, value_name = "N", conflicts_with = "json", value_parser = whole::<u32>(1, u32::MAX))]
     number: Option<u32>,
     /// All of them as a JSON array, for programs.
     #[arg(long)]
@@ -405,7 +407,7 @@ pub(super) struct HandOver {
     #[arg(required = true)]
     file: Option<PathBuf>,
     /// Make no batch; write the file of this one again.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, u32::MAX))]
     batch: Option<u32>,
     #[command(flatten)]
     store: StoreSettings,

@@ -15,7 +15,7 @@ use crate::cli::audit::act;
 use crate::cli::files::{cannot_write, is_there, new_file_of, put_in_place, replace};
 use crate::cli::{print_aside, print_line, print_table, with_live_records};
 use crate::clock::Clock;
-use crate::config::{Keyring, Records, SecretSettings, StoreSettings, quoted, read_secret};
+use crate::config::{Keyring, LAST_GENERATION, Records, SecretSettings, StoreSettings, quoted, read_secret, whole};
 use crate::domain::secret::{Generation, SAYS_NO_FOR};
 use crate::domain::time::{Timestamp, parse_span};
 use crate::installation::{AddGeneration, CompareSecret, KnownGeneration, ListGenerations};
@@ -86,7 +86,7 @@ pub(in crate::cli) struct RotateSecret {
 #[derive(Args)]
 pub(in crate::cli) struct RetireGeneration {
     /// Its number, as `unionhall secret status` lists it.
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = whole::<u32>(1, LAST_GENERATION))]
     number: u32,
     #[command(flatten)]
     shared: SecretArgs,
