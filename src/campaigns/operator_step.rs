@@ -189,3 +189,25 @@ pub fn terms_words(terms: &ReferralTerms) -> String {
         dollars(reward_per_group)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_of_no_days_is_left_out_of_the_terms() {
+        let words = |hold_days, counts_on| {
+            let terms = ReferralTerms { reward_per_group: 100, group_size: 5, max_groups: 10, hold_days, counts_on };
+            terms_words(&terms)
+        };
+        let [end, each] = ["; at most 10 groups a person, over all campaigns", "$100 for each group of 5"];
+        for (hold_days, counts_on, once) in [
+            (0, CountsOn::Accepted, ""),
+            (1, CountsOn::Accepted, ", once each took part for 1 day"),
+            (0, CountsOn::Switched, ", once the supplier says that each switched"),
+            (30, CountsOn::Switched, ", 30 days after the supplier says that each switched"),
+        ] {
+            assert_eq!(words(hold_days, counts_on), format!("{each}{once}{end}"));
+        }
+    }
+}

@@ -60,7 +60,7 @@ pub struct MailSettings {
 pub struct DisposableSettings {
     /// A list of more domains of disposable mailboxes, one on each line, in addition to the built-in list.
     ///
-    /// Sign-ups from them are taken like any other; nobody is credited for them. Read at the start.
+    /// Sign-ups from them are taken like any other; no one is credited for them. Read at the start [default: the built-in list alone].
     #[arg(long, env = "UNIONHALL_DISPOSABLE_DOMAINS", value_name = "FILE")]
     pub disposable_domains: Option<PathBuf>,
 }

@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 
-use crate::machines::{KeptPort, NAMES, Process, caddy, certify, postgres_program, program, run, shipped};
+use crate::machines::{KeptPort, NAMES, Process, caddy, certify, hall, postgres_program, program, run, shipped};
 use crate::prelude::*;
 use crate::server::settings;
 
@@ -96,11 +96,11 @@ impl Installation {
         shell.args(["-c", &format!("{sudo}\n{script}")]).output().unwrap()
     }
 
-    /// What `hall` of the README answers.
+    /// What `hall` answers.
     fn hall(&self, command: &str) -> String {
-        let readme = shipped("README.md");
-        let function = readme.lines().find(|line| line.starts_with("hall() ")).unwrap();
-        let output = self.shell(&format!("{}\nhall {command}", self.here(function)));
+        let script = self.home.path().join("hall");
+        std::fs::write(&script, self.here(&hall())).unwrap();
+        let output = self.shell(&format!("sh {} {command}", script.display()));
         succeeds(&output);
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
