@@ -40,7 +40,7 @@ pub(super) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
     [run_by, cost].iter().try_for_each(|answer| print_line(answer))?;
     if !catalog.says_counts_on() {
         print_line(
-            "[referral] does not say who counts, so whoever accepted does. Write counts_on = \"switched\" or counts_on = \"accepted\".",
+            "[referral] does not say who counts, so everyone who accepted does. Write counts_on = \"switched\" or counts_on = \"accepted\".",
         )?;
     }
     let unanswered = catalog.unanswered();

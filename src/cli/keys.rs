@@ -55,7 +55,7 @@ pub(super) struct IssueKey {
     /// Make records where there are none: for a key that is issued before the service's first start.
     #[arg(long)]
     new: bool,
-    /// A test key: the whole service on records of its own, where nobody is real and no mail leaves. The first one makes them.
+    /// A test key: the whole service on records of its own, where no one is real and no mail is sent. The first one makes them.
     #[arg(long)]
     test: bool,
     #[command(flatten)]

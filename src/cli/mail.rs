@@ -32,9 +32,9 @@ pub(super) enum MailCommand {
     /// of a suspended partner waits, and mailboxes at their rate limit get theirs later. After an outage of the mail server,
     /// the service does this by itself for everything that waits.
     Retry(RetryMail),
-    /// Send mail that is held, such as what a key asked for before it was revoked. Each person still gets a whole week to confirm.
+    /// Send held mail, such as that of a revoked key. Each person still gets a whole week to confirm.
     Release(HeldChoice),
-    /// Delete mail that is held, and end its sign-ups at once. Nobody is told.
+    /// Delete held mail, and cancel its sign-ups at once. No one is notified.
     Drop(HeldChoice),
     /// Read a report of mail that came back on standard input: a delivery status notification or a complaint.
     ///

@@ -142,8 +142,8 @@ enum Command {
     ///
     /// The file holds one moment of the records, and nothing that was deleted before it. The service is not held up, and
     /// loses nothing. The file is checked, whole and on the disk when it appears under its name; nothing is overwritten. While
-    /// it is made, its folder needs room for twice the database. Without --recipient, whoever reads the file reads every address, and
-    /// with the secret can make everybody's links: it is readable to its owner alone, and should stay so.
+    /// it is made, its folder needs room for twice the database. Without --recipient, anyone who reads the file reads every address, and
+    /// with the secret can make everyone's links: only its owner can read it, and it should stay so.
     ///
     /// Not in it: settings, the catalog, certificates, the log of erasures (the file `erasures` in the data folder; copy it
     /// to another machine as often as you can), the sandbox, mail that a development server wrote to files.
@@ -158,7 +158,7 @@ enum Command {
     /// then nothing is left behind. Interrupted at any moment it leaves nothing that a service would take for records: run it
     /// again. All of the database is read and checked before it is put in its place.
     ///
-    /// The ids of new sign-ups begin far ahead, so that no link that was mailed after the backup opens somebody else's
+    /// The ids of new sign-ups begin far ahead, so that no link that was mailed after the backup opens another person's
     /// sign-up. Mail that waited is held, because it may have been sent since: decide with `unionhall mail release` or `drop`. People who
     /// were erased since the backup, as the log of erasures tells, are erased again, and keys that were revoked since are revoked again.
     /// What the records cannot know is listed at the end.
@@ -172,7 +172,7 @@ enum Command {
     ///
     /// People who were erased since the copy was made, as the logs of erasures tell, are erased again, and keys that were revoked since are
     /// revoked again. The ids of new sign-ups begin far
-    /// ahead. Everybody is signed out of their own page, and sign-in links stop working. Mail that waited is held, because it may have been sent
+    /// ahead. Everyone is signed out of their own page, and sign-in links stop working. Mail that waited is held, because it may have been sent
     /// since: decide with `unionhall mail release` or `drop`. What the records cannot know is listed at the end. If it is
     /// interrupted, run it again.
     Resume(backup::ResumeSettings),

@@ -21,16 +21,16 @@ use crate::operator::{Operator, accounts};
 
 #[derive(Subcommand)]
 pub(super) enum OperatorCommand {
-    /// Add somebody who may use the page /operator. Only a link to sign in with is printed to standard output.
+    /// Add a person who may use the page /operator. Only a link to sign in with is printed to standard output.
     ///
-    /// The link works once, within 15 minutes; `operator link` makes the next. The page is there while anybody is added: it shows
+    /// The link works once, within 15 minutes; `operator link` makes the next. The page is on once you add an operator. It shows
     /// figures, findings, partners, held mail and the audit log, and does what the commands do, under this name.
     Add(NamedOperator),
-    /// Make a new link to sign in with, for somebody who was added; the one before no longer works.
+    /// Make a new link to sign in with, for an operator; the one before no longer works.
     Link(NamedOperator),
     /// List who may use the page, and in how many browsers each is signed in.
     List(ListArgs),
-    /// Remove somebody: their sessions and links end at once. What they did stays in the audit log.
+    /// Remove an operator: their sessions and links end at once. What they did stays in the audit log.
     Remove(RemoveOperator),
 }
 

@@ -15,7 +15,7 @@ pub struct SecretSettings {
     /// The installation's secret, 32 characters or more; `unionhall secret rotate` changes it.
     ///
     /// Without one, a secret is made at the first start and kept in the data folder, in a file `secret` that only its
-    /// owner can read. Another secret than the one the records were made with is refused.
+    /// owner can read. The service refuses a secret that the records were not made with.
     #[arg(long, env = "UNIONHALL_SECRET", value_name = "SECRET", hide_env_values = true)]
     pub secret: Option<Concealed>,
 

@@ -70,7 +70,7 @@ pub struct UnionSettings {
     /// A folder with the union's own texts for people, in Markdown: about.md, privacy.md, terms.md, and the same in other
     /// languages, about.es.md.
     ///
-    /// They are shown above what the program says there by itself: what it keeps, for how long, and what joining means. Read at the
+    /// They stand above the program's own text: what it keeps, for how long, and what joining means. Read at the
     /// start. HTML in them is shown as text, and pictures are left out [default: none].
     #[arg(long, env = "UNIONHALL_PAGES", value_name = "FOLDER")]
     pub pages: Option<PathBuf>,
@@ -82,7 +82,7 @@ pub struct UnionSettings {
     #[arg(long, env = "UNIONHALL_THEME", value_name = "FILE")]
     pub theme: Option<PathBuf>,
 
-    /// Pages show the number of members once there are this many: "1 member" convinces nobody.
+    /// Pages show the number of members once there are this many: "1 member" convinces no one.
     #[arg(long, env = "UNIONHALL_SHOW_MEMBERS_FROM", value_name = "N", default_value_t = 100, value_parser = whole::<u64>(0, u32::MAX))]
     pub show_members_from: u64,
 

@@ -73,7 +73,7 @@ pub(super) enum CampaignsCommand {
     /// Publish a bid as the offer: members accept or pass until `decide_by`, and those who are in are mailed.
     ///
     /// What it costs and saves is reckoned from the bid and the campaign's benchmark. An offer that misses a point of the campaign's mandate,
-    /// or whose texts have figures that are neither its own nor in the campaign's texts, is refused until somebody signs for it with a reason.
+    /// or whose texts have figures that are neither its own nor in the campaign's texts, is refused unless you give a reason.
     /// Possible while the campaign is gathering or negotiating. A published offer cannot be changed. Accepting ends by itself
     /// once the day `decide_by` has ended everywhere in the US; the campaign becomes active only by `campaigns activate`.
     #[command(after_long_help = OFFER_FORMAT)]
@@ -81,7 +81,7 @@ pub(super) enum CampaignsCommand {
     /// Withdraw the published offer before its deal starts: the campaign is negotiating again, and acceptances end.
     ///
     /// Members stay in. Those who are in or accepted read the reason on the campaign's page and are mailed it. `campaigns handover` tells
-    /// the supplier who accepts no longer. To replace an offer by another, publish that one with `campaigns offer`: where it is no worse in
+    /// the supplier who no longer accepts. To replace an offer by another, publish that one with `campaigns offer`: where it is no worse in
     /// any field, acceptances stand; otherwise they end, and members are asked anew.
     WithdrawOffer(WithdrawOffer),
     /// Say that the deal has started: members who accepted take part from now on, others from when they accept.
@@ -92,14 +92,14 @@ pub(super) enum CampaignsCommand {
     /// Tell the supplier who accepted since the last time, and who withdrew, in a file.
     ///
     /// The file is CSV: reference,status and, where the offer says handover = "address", email,state. The reference is the code that a
-    /// member orders with. `status` is accepted; or withdrawn, for who was handed over before and withdrew, left or was erased since. The
+    /// member orders with. `status` is accepted; or withdrawn, for members who were handed over before and withdrew, left or were erased since. The
     /// rows are sorted by reference. The file is written whole or not at all, and readable to its owner alone. A row whose address a
     /// spreadsheet would run as a formula is withheld and named on standard error.
     ///
     /// Each file is a batch with a number, and the same member is in one only. If the command is killed, run it again: it goes on with the
     /// batch whose file was never written. `--batch N` writes the file of batch N once more, without those who withdrew since.
     Handover(HandOver),
-    /// End an active campaign: nobody can accept anymore, the result is published, and those who were in are mailed.
+    /// End an active campaign: accepting ends, the result is published, and those who were in are mailed.
     Close(StepArgs),
     /// Cancel a campaign, in any state before `closed`. If members had seen it, those who were in are mailed.
     Cancel(StepArgs),
@@ -227,7 +227,7 @@ struct NoteArgs {
     /// Why, for the campaign's history; only operators read it.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = read_note)]
     note: String,
-    /// Mail nobody about this step: for one that was taken before and lost by a restore.
+    /// Send no mail about this step: for one that was taken before and lost by a restore.
     #[arg(long)]
     no_mail: bool,
 }

@@ -96,11 +96,15 @@ impl Installation {
         shell.args(["-c", &format!("{sudo}\n{script}")]).output().unwrap()
     }
 
-    /// What `hall` answers.
-    fn hall(&self, command: &str) -> String {
+    fn run_hall(&self, command: &str) -> Output {
         let script = self.home.path().join("hall");
         std::fs::write(&script, self.here(&hall())).unwrap();
-        let output = self.shell(&format!("sh {} {command}", script.display()));
+        self.shell(&format!("sh {} {command}", script.display()))
+    }
+
+    /// What `hall` answers.
+    fn hall(&self, command: &str) -> String {
+        let output = self.run_hall(command);
         succeeds(&output);
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
@@ -159,9 +163,7 @@ async fn one_machine_runs_as_the_readme_says() {
 
     installed.hall("keys issue 'Acme Assistant'");
     holds(&installed.hall("signups status --json"), &["4321"]);
-    let doctor = readme.lines().find(|line| line.ends_with(" hall doctor")).unwrap();
-    let found = installed.shell(&installed.here(doctor));
-    let found = String::from_utf8(found.stdout).unwrap();
+    let found = String::from_utf8(installed.run_hall("doctor").stdout).unwrap();
     holds(&found, &["ok   certificate: ", "ok   files: ", "ok   records: ", "ok   secret: "]);
     // The nightly backup.
     let old = installed.home.path().join("backups/2026-01-01-030000.backup");

@@ -262,7 +262,7 @@ async fn the_secret_leaked(mut machine: Machine) {
         "generation 2 of the secret makes everything new from now on",
         "https://acme.example/hook",
         "leaked; ",
-        "say no to mail until",
+        "stop mail until",
     ];
     holds(&said, &told);
     assert_eq!(said.contains("now.backup holds the records of"), machine.other.is_none(), "{said}");
@@ -309,7 +309,7 @@ async fn the_secret_is_lost(mut machine: Machine) {
         }
     }
     let said = machine.follow(SECRET_PAGE, "The secret is lost", async |_, _| {}).await;
-    holds(&said, &["The records have a new secret", "also not to say no to mail", "uh_"]);
+    holds(&said, &["The records have a new secret", "not even those that stop mail", "uh_"]);
     assert!(!said.contains("fail "), "{said}");
     assert_eq!(machine.opens(&decline).await, vec![404; machine.nodes()]);
     assert_eq!(machine.opens(&machine.link("confirm", Purpose::Confirm, waits)).await, vec![200; machine.nodes()]);
