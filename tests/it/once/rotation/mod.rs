@@ -409,7 +409,7 @@ async fn a_lost_secret_is_replaced_and_its_cost_is_told() {
         let output = command.args(["secret", "replace", "--lost", "--secret-file"]).arg(&file).output().unwrap();
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(output.status.success(), "{said}");
-        holds(&said, &["have a new secret", "no link works that was mailed before", "Members keep their codes"]);
+        holds(&said, &["have a new secret", "Links mailed before no longer work", "Members keep their codes"]);
         let union = Rotated { server: Rotated::serve(home, &file), file, key };
         union.done(&["status"], &["2     after a loss", "it makes everything new"]);
         assert_eq!(union.opens(&decline).await, 404);
