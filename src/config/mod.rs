@@ -79,7 +79,7 @@ fn given_or_in_file(given: &Concealed, file: Option<&Path>, what: &str) -> anyho
     }
 }
 
-/// Reads a whole number in bounds, for the command line, whose own words for a mistake are those of the parser.
+/// Reads a whole number for a flag. What clap says of a wrong one is an error of Rust's own parser.
 pub(crate) fn whole<N: From<u32>>(least: u32, most: u32) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync {
     move |text| {
         let number = text.trim().parse().ok().filter(|number| (least..=most).contains(number));

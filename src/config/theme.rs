@@ -6,11 +6,10 @@ use anyhow::{Context, bail};
 use bytes::Bytes;
 use serde::Deserialize;
 
+use super::read_text;
 use crate::domain::text::toml_mistake;
 use crate::domain::union::colors::{Color, Colors};
 use crate::site::branding::{Branding, Logo};
-
-use super::read_text;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

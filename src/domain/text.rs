@@ -36,7 +36,8 @@ pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D, what: &'static st
 pub(crate) fn toml_mistake(text: &str, error: &toml::de::Error) -> String {
     let line = error.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count());
     let written = line.and_then(|line| text.lines().nth(line)).unwrap_or_default();
-    let name = written.split_once('=').map(|(name, _)| name.trim()).filter(|name| !name.is_empty()).unwrap_or("name");
+    let name = written.split_once('=').map(|(name, _)| name.trim());
+    let name = name.filter(|name| (1..=60).contains(&name.len())).unwrap_or("name");
     let (number, quoted) = (format!("{name} = 100"), format!("{name} = \"text\""));
     let message = error.message().replace(['\n', '`'], " ");
     let (kind, expected) = message.split_once(", expected ").unwrap_or((&message, ""));

@@ -151,8 +151,16 @@ fn a_backup_is_made_of_one_machine_and_postgres_is_left_to_its_own_tools() {
     let told = String::from_utf8_lossy(&made.stderr);
     match server.records() {
         Records::Sqlite { .. } => assert!(made.status.success() && file.exists(), "{told}"),
-        Records::Postgres { .. } => {
+        Records::Postgres { store, .. } => {
             assert!(!made.status.success() && !file.exists(), "{told}");
+            // Where the address is in a file, the variable is empty.
+            let folder = server.data().parent().unwrap().to_owned();
+            std::fs::write(folder.join("store"), store).unwrap();
+            let refused = unionhall(&folder).args(["backup", "all", "--store-file", "store"]).output().unwrap();
+            holds(
+                &String::from_utf8(refused.stderr).unwrap(),
+                &["`pg_dump -Fc -f FILE \"$(cat store)\"`", "keep a copy of"],
+            );
             for word in
                 ["pg_dump -Fc -f FILE \"$UNIONHALL_STORE\"`", "pg_basebackup", "keep a copy of", "nothing was written"]
             {

@@ -161,7 +161,7 @@ fn find_records(task: &BackupSettings) -> anyhow::Result<PathBuf> {
             let store = match (&task.store.store_file, std::env::var_os("UNIONHALL_STORE")) {
                 (Some(file), _) => format!("\"$(cat {})\"", quoted(&file.to_string_lossy())),
                 (None, Some(_)) if !secret_flags::was_moved("UNIONHALL_STORE") => "\"$UNIONHALL_STORE\"".to_owned(),
-                (None, _) => "ADDRESS, as in --store".to_owned(),
+                (None, _) => "ADDRESS".to_owned(),
             };
             bail!(
                 "nothing was written: the records are in PostgreSQL, {records}, and its own tools back them up. One moment of them: \
