@@ -3,11 +3,12 @@
 use crate::prelude::*;
 
 /// In the order in which their commands are run.
-const PAGES: [&str; 4] = [
+const PAGES: [&str; 5] = [
     include_str!("../../docs/daily.md"),
     include_str!("../../docs/restore.md"),
     include_str!("../../docs/monitoring.md"),
     include_str!("../../docs/sandbox.md"),
+    include_str!("../../docs/data-requests.md"),
 ];
 
 /// What stands on the page for what differs each time: the key that leaked, and the request that was refused.
@@ -102,6 +103,7 @@ pub(crate) fn answer(server: &Server, command: &str) -> String {
     let prelude = "
         set -o pipefail
         unionhall() { \"$UNIONHALL\" \"$@\"; }
+        hall() { unionhall \"$@\"; }
         journalctl() { cat stderr; }
         sudo() {
             if [ \"$1\" = -u ]; then shift 2; else \"$@\"; return; fi
