@@ -94,10 +94,10 @@ enum Command {
     /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
-    /// See who the partners are, and set a contact for each.
+    /// See who the partners are, set a contact and a mail budget for each, and suspend one.
     #[command(subcommand)]
     Partners(partners::PartnersCommand),
-    /// Tell partners what happens to their sign-ups: add, test and repair their webhook endpoints.
+    /// Add, test and repair the webhook endpoints that tell partners what happens to their sign-ups.
     #[command(subcommand)]
     Webhooks(partners::webhooks::WebhooksCommand),
     /// See who the members are and why someone gets no mail, end memberships, and erase people.
@@ -118,7 +118,7 @@ enum Command {
     Rewards(rewards::RewardsCommand),
     /// Show what happened to the sign-ups: by day, partner, state, category or referrer.
     Stats(stats::ShowStats),
-    /// See the mail that waits in the outbox, decide on held mail, and read bounces and complaints.
+    /// See waiting mail, send or delete held mail, and read bounces and complaints.
     #[command(subcommand)]
     Mail(mail::MailCommand),
     /// Rotate the installation's secret, which links, sessions and webhook secrets derive from, and see its generations.
@@ -165,7 +165,7 @@ enum Command {
     ///
     /// An encrypted backup needs an identity that opens it: --identity. A backup without the secret needs it from --secret-file, UNIONHALL_SECRET or the file `secret` of the data folder.
     Restore(backup::RestoreSettings),
-    /// Prepare records to be served again that were restored into PostgreSQL with its own tools.
+    /// Make records ready to serve after a restore of PostgreSQL with its own tools.
     ///
     /// Run it once after `pg_restore` and before the first start; the service refuses such records until then. Run it also after
     /// a recovery to a point in time, which nothing in the records can tell. A standby that was promoted needs none of this.

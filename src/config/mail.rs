@@ -29,7 +29,7 @@ pub struct MailSettings {
     #[arg(long, env = "UNIONHALL_MAIL", value_name = "MAIL", default_value = "mailbox:", hide_env_values = true)]
     pub mail: Concealed,
 
-    /// A file that holds the above, for a password that should be nowhere else.
+    /// The file that holds it, to keep a password out of flags and variables.
     #[arg(long, env = "UNIONHALL_MAIL_FILE", value_name = "FILE", conflicts_with = "mail")]
     pub mail_file: Option<PathBuf>,
 

@@ -29,7 +29,7 @@ pub struct StoreSettings {
     #[arg(long, env = "UNIONHALL_STORE", value_name = "STORE", default_value = "sqlite:", hide_env_values = true)]
     pub store: Concealed,
 
-    /// A file that holds the above, for a password that should be nowhere else.
+    /// The file that holds the store, to keep a password out of flags and variables.
     #[arg(long, env = "UNIONHALL_STORE_FILE", value_name = "FILE", conflicts_with = "store")]
     pub store_file: Option<PathBuf>,
 }

@@ -30,7 +30,7 @@ pub(in crate::cli) enum PartnersCommand {
     List(ListPartners),
     /// Show a partner: its contact, keys and webhook endpoints.
     Show(ShowPartner),
-    /// Set the address to write to when something of a partner's fails, such as a webhook endpoint, or is changed with its key.
+    /// Set the address that is mailed when a partner's webhook endpoint fails, or when one of its keys changes something.
     Contact(SetContactArgs),
     /// Stop a partner for now: within two seconds none of its keys works, and its mail and webhooks wait.
     ///
