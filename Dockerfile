@@ -26,8 +26,8 @@ ENV UNIONHALL_DATA=/var/lib/unionhall \
     UNIONHALL_LISTEN=0.0.0.0:8080
 VOLUME /var/lib/unionhall
 EXPOSE 8080
-# Alive, not ready: restarting a node does not bring a database back.
+# Alive, not ready: restarting a node does not bring a database back. It reads UNIONHALL_LISTEN as `serve` does, TLS included.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
-    CMD ["bash", "-c", "exec 3<>/dev/tcp/${UNIONHALL_LISTEN%:*}/${UNIONHALL_LISTEN##*:} && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && grep -q '^HTTP/1.[01] 200' <&3"]
+    CMD ["unionhall", "health"]
 ENTRYPOINT ["unionhall"]
 CMD ["serve"]

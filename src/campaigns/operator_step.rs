@@ -6,7 +6,7 @@ use crate::domain::campaign::record::{CampaignRecord, OfferDraft};
 use crate::domain::campaign::wording::result_words;
 use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::{CountsOn, ReferralTerms};
-use crate::domain::figure::dollars;
+use crate::domain::figure::{counted, dollars};
 use crate::domain::language::Language;
 use crate::domain::remedy::{Remedy, WriteRemedy};
 use crate::domain::time::Timestamp;
@@ -190,13 +190,37 @@ pub fn read_reason(text: &str) -> Result<String, String> {
 /// What a member earns by referring others to a campaign.
 pub fn terms_words(terms: &ReferralTerms) -> String {
     let ReferralTerms { reward_per_group, group_size, max_groups, hold_days, counts_on } = *terms;
-    let days = if hold_days == 1 { "1 day".to_owned() } else { format!("{hold_days} days") };
-    let once = match counts_on {
-        CountsOn::Accepted => format!("once each took part for {days}"),
-        CountsOn::Switched => format!("once the supplier says that each switched, and {days} later"),
+    let days = counted(hold_days.into(), "day");
+    let once = match (counts_on, hold_days) {
+        (CountsOn::Accepted, 0) => String::new(),
+        (CountsOn::Accepted, _) => format!(", once each took part for {days}"),
+        (CountsOn::Switched, 0) => ", once the supplier says that each switched".to_owned(),
+        (CountsOn::Switched, _) => format!(", {days} after the supplier says that each switched"),
     };
     format!(
-        "{} for each group of {group_size}, {once}; at most {max_groups} groups a person, over all campaigns",
+        "{} for each group of {group_size}{once}; at most {max_groups} groups a person, over all campaigns",
         dollars(reward_per_group)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_of_no_days_is_left_out_of_the_terms() {
+        let words = |hold_days, counts_on| {
+            let terms = ReferralTerms { reward_per_group: 100, group_size: 5, max_groups: 10, hold_days, counts_on };
+            terms_words(&terms)
+        };
+        let [end, each] = ["; at most 10 groups a person, over all campaigns", "$100 for each group of 5"];
+        for (hold_days, counts_on, once) in [
+            (0, CountsOn::Accepted, ""),
+            (1, CountsOn::Accepted, ", once each took part for 1 day"),
+            (0, CountsOn::Switched, ", once the supplier says that each switched"),
+            (30, CountsOn::Switched, ", 30 days after the supplier says that each switched"),
+        ] {
+            assert_eq!(words(hold_days, counts_on), format!("{each}{once}{end}"));
+        }
+    }
 }

@@ -45,14 +45,17 @@ pub(super) fn act(command: &'static str, about: String, now: Timestamp) -> Act {
 pub(super) const NEEDS_ANOTHER: &str =
     "No file was written: another person has to write it, with the same command or on the operator's page.";
 
-/// The operator as the system knows them: whoever became root with sudo is still themselves.
+/// Users of people have greater numbers on Debian. Who runs as root or as the service got there with sudo, which named them.
+const LAST_SYSTEM_USER: u32 = 999;
+
+/// The operator as the system knows them, also after `sudo`.
 fn who() -> String {
     // Names of users hold nothing else; what does was set by hand.
     let is_name = |name: &String| {
         (1..=64).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-$".contains(c))
     };
     let user = rustix::process::getuid().as_raw();
-    let sudo = std::env::var("SUDO_USER").ok().filter(|_| user == 0).filter(is_name);
+    let sudo = std::env::var("SUDO_USER").ok().filter(|_| user <= LAST_SYSTEM_USER).filter(is_name);
     sudo.or_else(|| account_name(user).filter(is_name)).unwrap_or_else(|| format!("user {user}"))
 }
 

@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Subcommand;
 
 use super::print_line;
+use crate::config::read_text;
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
 use crate::domain::figure::dollars;
@@ -22,7 +23,7 @@ pub(super) enum CatalogCommand {
 
 pub(super) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
     let CatalogCommand::Check { file } = command;
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the catalog {}", file.display()))?;
+    let text = read_text(file).with_context(|| format!("cannot read the catalog {}", file.display()))?;
     let catalog = Catalog::parse(&text).with_context(|| format!("the catalog {} has a mistake", file.display()))?;
     let listed = catalog.listed();
     for (category, savings) in listed {
@@ -39,7 +40,7 @@ pub(super) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
     [run_by, cost].iter().try_for_each(|answer| print_line(answer))?;
     if !catalog.says_counts_on() {
         print_line(
-            "[referral] does not say who counts, so whoever accepted does. Write counts_on = \"switched\" or counts_on = \"accepted\".",
+            "[referral] does not say who counts, so everyone who accepted does. Write counts_on = \"switched\" or counts_on = \"accepted\".",
         )?;
     }
     let unanswered = catalog.unanswered();

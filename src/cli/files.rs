@@ -131,14 +131,21 @@ pub(super) fn read_text(file: &str, largest_kib: u64) -> anyhow::Result<(String,
         "-" => std::io::stdin().lock().take(largest + 1).read_to_end(&mut bytes),
         _ => File::open(file).and_then(|file| file.take(largest + 1).read_to_end(&mut bytes)),
     };
-    read.with_context(|| format!("cannot read {name}"))?;
+    read.map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => {
+            anyhow!(
+                "this user may not read {name}; give it on standard input: write - for its name, and <{name} at the end"
+            )
+        }
+        _ => anyhow!("cannot read {name}: {error}"),
+    })?;
     if bytes.len() as u64 > largest {
         bail!("{name} is larger than {largest_kib} KiB, which is the most");
     }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         bail!("{name} is text in UTF-16; save it in UTF-8 (a spreadsheet calls that CSV UTF-8)");
     }
-    Ok((String::from_utf8(bytes).with_context(|| format!("{name} is not text in UTF-8; save it so"))?, name))
+    Ok((String::from_utf8(bytes).map_err(|_| anyhow!("{name} is not text in UTF-8; save it so"))?, name))
 }
 
 /// Everything that is wrong with a file, under its name. Each mistake is one line, whatever it quotes of the file.

@@ -13,7 +13,7 @@ use super::{
     Prepare, print_aside, print_json, print_line, print_lines, print_table, terminal, with_live_records, with_records,
 };
 use crate::clock::Clock;
-use crate::config::{MailBudgetSettings, Records, StoreSettings, quoted};
+use crate::config::{MailBudgetSettings, Records, StoreSettings, quoted, whole};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, Mode, NotAKeyId};
 use crate::domain::mail::budget::SourceStatus;
 use crate::domain::partner::name::PartnerName;
@@ -44,7 +44,7 @@ pub(super) struct IssueKey {
     /// The partner's name. People read it in the mail that asks them to confirm.
     name: PartnerName,
     /// Agent actions a minute for this key [default: the server's UNIONHALL_KEY_PER_MINUTE].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 1_000_000))]
     per_minute: Option<u32>,
     /// The day (2027-01-31) or the moment (2027-01-31T18:00:00Z) from which the key no longer works.
     #[arg(long, value_name = "DATE")]
@@ -55,7 +55,7 @@ pub(super) struct IssueKey {
     /// Make records where there are none: for a key that is issued before the service's first start.
     #[arg(long)]
     new: bool,
-    /// A test key: the whole service on records of its own, where nobody is real and no mail leaves. The first one makes them.
+    /// A test key: the whole service on records of its own, where no one is real and no mail is sent. The first one makes them.
     #[arg(long)]
     test: bool,
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub(super) struct ListKeys {
     #[arg(long)]
     test: bool,
     /// What keys without a figure of their own are shown with; the server reads the same setting.
-    #[arg(long, env = "UNIONHALL_KEY_PER_MINUTE", value_name = "N", default_value_t = 30)]
+    #[arg(long, env = "UNIONHALL_KEY_PER_MINUTE", value_name = "N", default_value_t = 30, value_parser = whole::<u32>(1, 1_000_000))]
     key_per_minute: u32,
     #[command(flatten)]
     budget: MailBudgetSettings,

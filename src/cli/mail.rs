@@ -32,9 +32,9 @@ pub(super) enum MailCommand {
     /// of a suspended partner waits, and mailboxes at their rate limit get theirs later. After an outage of the mail server,
     /// the service does this by itself for everything that waits.
     Retry(RetryMail),
-    /// Send mail that is held, such as what a key asked for before it was revoked. Each person still gets a whole week to confirm.
+    /// Send held mail, such as that of a revoked key. Each person still gets a whole week to confirm.
     Release(HeldChoice),
-    /// Delete mail that is held, and end its sign-ups at once. Nobody is told.
+    /// Delete held mail, and cancel its sign-ups at once. No one is notified.
     Drop(HeldChoice),
     /// Read a report of mail that came back on standard input: a delivery status notification or a complaint.
     ///
@@ -79,6 +79,7 @@ impl HeldChoice {
 #[command(group(ArgGroup::new("which").args(["id", "all", "to"]).required(true)))]
 pub(super) struct RetryMail {
     /// The mail's number, as `mail list` shows it.
+    #[arg(value_parser = number, allow_negative_numbers = true)]
     id: Option<i64>,
     /// All mail that failed or was given up.
     #[arg(long)]
@@ -88,6 +89,11 @@ pub(super) struct RetryMail {
     to: Option<String>,
     #[command(flatten)]
     store: StoreSettings,
+}
+
+fn number(text: &str) -> Result<i64, &'static str> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or("write a mail's number, such as 17; `unionhall mail list` shows them")
 }
 
 /// The part of an address after the @.

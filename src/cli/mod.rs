@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod files;
 mod findings;
+mod health;
 mod keys;
 mod mail;
 mod mcp;
@@ -82,6 +83,10 @@ enum Command {
     /// Give it the settings of `serve` and run it as the user that the service runs as; the service may be running. Each check
     /// is a line, ok, warn or fail, with the fix below it. Exits with 1 if a check failed, otherwise with 0.
     Doctor(Box<doctor::DoctorSettings>),
+    /// Ask the running service for /healthz, at the address of these settings; exits with 1 if it does not answer.
+    ///
+    /// For the health check of a container or a supervisor. It takes at most a few seconds, and asks no database.
+    Health(Box<ServeSettings>),
     /// Show every setting of `serve` that is in force, its value, and where it comes from; needs no store, shows no secret.
     ///
     /// Give it the flags and variables of `serve`. Variables that look like settings but are not are named.
@@ -89,10 +94,10 @@ enum Command {
     /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
-    /// See who the partners are, and set a contact for each.
+    /// See who the partners are, set a contact and a mail budget for each, and suspend one.
     #[command(subcommand)]
     Partners(partners::PartnersCommand),
-    /// Tell partners what happens to their sign-ups: add, test and repair their webhook endpoints.
+    /// Add, test and repair the webhook endpoints that tell partners what happens to their sign-ups.
     #[command(subcommand)]
     Webhooks(partners::webhooks::WebhooksCommand),
     /// See who the members are and why someone gets no mail, end memberships, and erase people.
@@ -113,7 +118,7 @@ enum Command {
     Rewards(rewards::RewardsCommand),
     /// Show what happened to the sign-ups: by day, partner, state, category or referrer.
     Stats(stats::ShowStats),
-    /// See the mail that waits in the outbox, decide on held mail, and read bounces and complaints.
+    /// See waiting mail, send or delete held mail, and read bounces and complaints.
     #[command(subcommand)]
     Mail(mail::MailCommand),
     /// Rotate the installation's secret, which links, sessions and webhook secrets derive from, and see its generations.
@@ -137,8 +142,8 @@ enum Command {
     ///
     /// The file holds one moment of the records, and nothing that was deleted before it. The service is not held up, and
     /// loses nothing. The file is checked, whole and on the disk when it appears under its name; nothing is overwritten. While
-    /// it is made, its folder needs room for twice the database. Without --recipient, whoever reads the file reads every address, and
-    /// with the secret can make everybody's links: it is readable to its owner alone, and should stay so.
+    /// it is made, its folder needs room for twice the database. Without --recipient, anyone who reads the file reads every address, and
+    /// with the secret can make everyone's links: only its owner can read it, and it should stay so.
     ///
     /// Not in it: settings, the catalog, certificates, the log of erasures (the file `erasures` in the data folder; copy it
     /// to another machine as often as you can), the sandbox, mail that a development server wrote to files.
@@ -153,21 +158,21 @@ enum Command {
     /// then nothing is left behind. Interrupted at any moment it leaves nothing that a service would take for records: run it
     /// again. All of the database is read and checked before it is put in its place.
     ///
-    /// The ids of new sign-ups begin far ahead, so that no link that was mailed after the backup opens somebody else's
+    /// The ids of new sign-ups begin far ahead, so that no link that was mailed after the backup opens another person's
     /// sign-up. Mail that waited is held, because it may have been sent since: decide with `unionhall mail release` or `drop`. People who
     /// were erased since the backup, as the log of erasures tells, are erased again, and keys that were revoked since are revoked again.
     /// What the records cannot know is listed at the end.
     ///
     /// An encrypted backup needs an identity that opens it: --identity. A backup without the secret needs it from --secret-file, UNIONHALL_SECRET or the file `secret` of the data folder.
     Restore(backup::RestoreSettings),
-    /// Prepare records to be served again that were restored into PostgreSQL with its own tools.
+    /// Make records ready to serve after a restore of PostgreSQL with its own tools.
     ///
     /// Run it once after `pg_restore` and before the first start; the service refuses such records until then. Run it also after
     /// a recovery to a point in time, which nothing in the records can tell. A standby that was promoted needs none of this.
     ///
     /// People who were erased since the copy was made, as the logs of erasures tell, are erased again, and keys that were revoked since are
     /// revoked again. The ids of new sign-ups begin far
-    /// ahead. Everybody is signed out of their own page, and sign-in links stop working. Mail that waited is held, because it may have been sent
+    /// ahead. Everyone is signed out of their own page, and sign-in links stop working. Mail that waited is held, because it may have been sent
     /// since: decide with `unionhall mail release` or `drop`. What the records cannot know is listed at the end. If it is
     /// interrupted, run it again.
     Resume(backup::ResumeSettings),
@@ -247,6 +252,7 @@ pub fn main() -> ExitCode {
         Command::Serve(settings) => serve::run(&settings, doctor::of_this_machine),
         Command::Demo(settings) => demo::run(&settings, doctor::of_this_machine),
         Command::Doctor(settings) => doctor::run(&settings),
+        Command::Health(settings) => health::run(&settings),
         Command::Settings(task) => settings::run(&task, &matches),
         Command::Keys(command) => keys::run(command),
         Command::Partners(command) => partners::run(command),

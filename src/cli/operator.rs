@@ -23,7 +23,7 @@ use crate::operator::{Operator, accounts};
 
 #[derive(Subcommand)]
 pub(super) enum OperatorCommand {
-    /// Add somebody who may use the page /operator. Only a link to sign in with is printed to standard output.
+    /// Add a person who may use the page /operator. Only a link to sign in with is printed to standard output.
     ///
     /// The link works once, within 15 minutes. With --email the page mails the next ones; `operator link` makes one here. The page is on
     /// once you add an operator: it shows figures, findings, partners, held mail and the audit log, and does what the commands do, under
@@ -39,7 +39,7 @@ pub(super) enum OperatorCommand {
     ResetSecondFactor(OnlyNamed),
     /// List who may use the page, and in how many browsers each is signed in.
     List(ListArgs),
-    /// Remove somebody: their sessions and links end at once. What they did stays in the audit log.
+    /// Remove an operator: their sessions and links end at once. What they did stays in the audit log.
     Remove(OnlyNamed),
 }
 

@@ -23,7 +23,9 @@ pub fn write(remedy: &Remedy, mode: Mode) -> String {
     match remedy {
         Remedy::Do(words) => words.clone(),
         Remedy::CheckStore => {
-            "make sure that the database is running and accepts this user, or correct --store or UNIONHALL_STORE".to_owned()
+            "with PostgreSQL, make sure that the database is running and accepts this user; with SQLite, that this user may write the file \
+             and its folder. Otherwise correct --store or UNIONHALL_STORE"
+                .to_owned()
         }
         Remedy::RestoreBackup => {
             "the database is damaged: keep it in another place and restore a backup: `unionhall restore`, or PostgreSQL's own tools and \

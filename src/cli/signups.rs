@@ -22,11 +22,11 @@ pub(super) enum SignupsCommand {
     Pause(StoreSettings),
     /// Turn the agent actions on again.
     Resume(StoreSettings),
-    /// End the sign-ups of a leaked key that wait to be confirmed. Nobody is told.
+    /// Cancel all unconfirmed sign-ups of a leaked key. No one is notified.
     ///
-    /// Links that were mailed then lead to the page of an expired sign-up, and mail that has not left is deleted. Who has confirmed
-    /// stays a member. Revoke the key first: one that works is refused. The service takes up to two seconds to notice the
-    /// revocation; running this again ends what came meanwhile.
+    /// Their links then open the page of an expired sign-up, and their unsent mail is deleted. Members stay members. Revoke the key first: a
+    /// key that works is refused. The service takes up to two seconds to notice the revocation. Run this again to cancel what came
+    /// meanwhile.
     Withdraw(WithdrawSignUps),
     /// Show whether sign-ups are taken, and for each source how much mail it caused, may cause and has held.
     Status(ShowStatus),

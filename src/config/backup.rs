@@ -10,10 +10,10 @@ use crate::domain::time::parse_span;
 #[derive(Clone, Args)]
 #[command(next_help_heading = "Backups")]
 pub struct BackupInterval {
-    /// How often a backup is made, whichever tool makes it: 15m, 1h, 1d.
+    /// How often your backups are made, with any tool: 15m, 1h, 1d.
     ///
-    /// This setting starts no backup. The metrics have it as `unionhall_backup_interval_seconds`, and `unionhall doctor`, the
-    /// operator's page and the alert tell when the last backup is older than twice that.
+    /// This setting starts no backup. `unionhall doctor`, the operator's page and the alert warn when the last backup is older than
+    /// twice that. The metrics have it as `unionhall_backup_interval_seconds`.
     #[arg(long, env = "UNIONHALL_BACKUP_EVERY", value_name = "TIME", default_value = "1d", value_parser = interval)]
     pub backup_every: Duration,
 }

@@ -22,7 +22,7 @@ pub struct LimitSettings {
     #[arg(long, env = "UNIONHALL_LIMITS", value_name = "LIMITS", default_value = "memory:", hide_env_values = true)]
     pub limits: Concealed,
 
-    /// A file that holds the above, for a password that should be nowhere else.
+    /// The file that holds it, to keep a password out of flags and variables.
     #[arg(long, env = "UNIONHALL_LIMITS_FILE", value_name = "FILE", conflicts_with = "limits")]
     pub limits_file: Option<PathBuf>,
 }

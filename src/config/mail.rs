@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::{Concealed, given_or_in_file};
+use super::{Concealed, given_or_in_file, read_text, whole};
 use crate::domain::email::EmailAddress;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::mail::report::MailHooks;
@@ -22,32 +22,32 @@ pub struct MailSettings {
     ///
     /// `mailbox:` writes each message into DATA/mailbox, for development; the start prints a link to /dev/mailbox, which shows
     /// them on this machine alone.
-    /// `smtp://USER:PASSWORD@HOST:587` sends with STARTTLS, and nothing to a server that does not offer it;
+    /// `smtp://USER:PASSWORD@HOST:587` sends with STARTTLS, and refuses a server that does not offer it;
     /// `smtps://USER:PASSWORD@HOST:465` sends with TLS from the start, `smtp://HOST:25?tls=none` in the clear, as does
     /// `smtp://localhost`. `hold` keeps mail in the outbox for another node to send. `none` switches
     /// sign-ups off: agent actions then answer `backend_not_configured`.
     #[arg(long, env = "UNIONHALL_MAIL", value_name = "MAIL", default_value = "mailbox:", hide_env_values = true)]
     pub mail: Concealed,
 
-    /// A file that holds the above, for a password that should be nowhere else.
+    /// The file that holds it, to keep a password out of flags and variables.
     #[arg(long, env = "UNIONHALL_MAIL_FILE", value_name = "FILE", conflicts_with = "mail")]
     pub mail_file: Option<PathBuf>,
 
-    /// The domain that mail which comes back is sent to, such as bounces.example.org: each mail then leaves with a return path of
-    /// its own there (VERP), and your mail server hands what arrives to `unionhall mail feedback` [default: the sender's own].
+    /// The domain for bounces, such as bounces.example.org. Each mail gets its own return path in that domain (VERP), and your mail server
+    /// pipes what arrives there into `unionhall mail feedback` [default: the sender's own].
     #[arg(long, env = "UNIONHALL_MAIL_BOUNCES", value_name = "DOMAIN", value_parser = bounce_domain)]
     pub mail_bounces: Option<String>,
 
     /// The most mails about campaigns that are queued in an hour, over all campaigns and nodes; 0 for none.
     ///
-    /// None is queued while the postal address is unset. Mailings are queued at this pace, and never before mail that someone waits for. A new domain or address begins with
-    /// few: large providers judge a sender by how suddenly it writes to many.
+    /// None is queued while the postal address is unset, and none delays other mail. Begin with few from a new domain or address: large
+    /// providers distrust a sender that suddenly writes to many.
     #[arg(
         long,
         env = "UNIONHALL_CAMPAIGN_MAILS_AN_HOUR",
         value_name = "N",
         default_value_t = 500,
-        value_parser = clap::value_parser!(u32).range(0..=1_000_000)
+        value_parser = whole::<u32>(0, 1_000_000)
     )]
     pub campaign_mails_an_hour: u32,
 
@@ -60,7 +60,7 @@ pub struct MailSettings {
 pub struct DisposableSettings {
     /// A list of more domains of disposable mailboxes, one on each line, in addition to the built-in list.
     ///
-    /// Sign-ups from them are taken like any other; nobody is credited for them. Read at the start.
+    /// Sign-ups from them are accepted, and no one is credited for them. Read at the start [default: the built-in list alone].
     #[arg(long, env = "UNIONHALL_DISPOSABLE_DOMAINS", value_name = "FILE")]
     pub disposable_domains: Option<PathBuf>,
 }
@@ -78,8 +78,7 @@ impl DisposableSettings {
     /// Domains of mailboxes that are thrown away.
     pub fn read(&self) -> anyhow::Result<DisposableDomains> {
         let Some(path) = &self.disposable_domains else { return Ok(DisposableDomains::default()) };
-        let list = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the disposable domains {}", path.display()))?;
+        let list = read_text(path).with_context(|| format!("cannot read the disposable domains {}", path.display()))?;
         DisposableDomains::with(&list)
             .with_context(|| format!("the disposable domains {} have a mistake", path.display()))
     }

@@ -18,6 +18,7 @@ mod store;
 mod theme;
 mod union;
 
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
@@ -58,15 +59,32 @@ impl From<String> for Concealed {
     }
 }
 
+/// A file that an operator wrote.
+pub(crate) fn read_text(path: &Path) -> std::io::Result<String> {
+    std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => std::io::Error::other("it is not a text; save it as UTF-8"),
+        _ => error,
+    })
+}
+
 /// The text of a setting that may also stand in a file of its own, without the white space around it (files end in a line
 /// break). `what` is what could not be read, for whoever reads the error.
 fn given_or_in_file(given: &Concealed, file: Option<&Path>, what: &str) -> anyhow::Result<String> {
     match file {
         None => Ok(given.reveal().trim().to_owned()),
         Some(path) => {
-            let text = std::fs::read_to_string(path);
+            let text = read_text(path);
             Ok(text.with_context(|| format!("cannot read {what} from {}", path.display()))?.trim().to_owned())
         }
+    }
+}
+
+/// Reads a whole number for a flag. What clap says of a wrong one is an error of Rust's own parser.
+pub(crate) fn whole<N: From<u32>>(least: u32, most: u32) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.trim().parse().ok().filter(|number| (least..=most).contains(number));
+        let example = 60.clamp(least, most);
+        number.map(N::from).ok_or_else(|| format!("write a whole number from {least} to {most}, such as {example}"))
     }
 }
 

@@ -36,7 +36,7 @@ pub struct OperatorSettings {
     )]
     pub operator_header: Option<HeaderName>,
 
-    /// Who may send UNIONHALL_OPERATOR_HEADER: addresses or networks, with commas between them. X-Forwarded-For is not asked.
+    /// Who may send UNIONHALL_OPERATOR_HEADER: addresses or networks, with commas between them. X-Forwarded-For does not count.
     #[arg(
         long,
         env = "UNIONHALL_OPERATOR_HEADER_FROM",
@@ -90,7 +90,7 @@ const TAKEN: &[&str] = &[
 fn believed_network(text: &str) -> Result<IpNet, String> {
     match parse_network(text)? {
         network if network.prefix_len() == 0 => Err(format!(
-            "{network} is every address, so anybody could name themselves; write the addresses of the proxy"
+            "{network} is every address, so anyone could name themselves; write the addresses of the proxy"
         )),
         network => Ok(network),
     }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn not_everybody_names_the_operator() {
         for everybody in ["0.0.0.0/0", "::/0", "::ffff:0.0.0.0/96", " 10.0.0.0/0"] {
-            assert!(believed_network(everybody).unwrap_err().contains("anybody could name themselves"), "{everybody}");
+            assert!(believed_network(everybody).unwrap_err().contains("anyone could name themselves"), "{everybody}");
         }
         for proxy in ["10.0.0.7", "10.0.0.0/8", "::1"] {
             assert!(believed_network(proxy).is_ok(), "{proxy}");

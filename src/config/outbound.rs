@@ -13,7 +13,7 @@ pub struct OutboundSettings {
     /// Networks that webhooks may reach though they are private or this machine's: addresses or networks, with commas between
     /// them.
     ///
-    /// Whoever can name an endpoint can then have requests sent into them.
+    /// Anyone who can name an endpoint can then have requests sent into them.
     #[arg(
         long,
         env = "UNIONHALL_OUTBOUND_ALLOW",

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
+use super::read_text;
 use crate::domain::language::Language;
 use crate::site::own_text::{OwnTexts, PolicyPage};
 
@@ -26,7 +27,7 @@ pub(super) fn own_texts(folder: Option<&Path>) -> anyhow::Result<OwnTexts> {
                     "{name} is shown nowhere; the texts are {pages}, or with a language ({codes}) as in about.es.md"
                 )
             })?;
-            let text = std::fs::read_to_string(folder.join(name)).with_context(|| format!("cannot read {name}"))?;
+            let text = read_text(&folder.join(name)).with_context(|| format!("cannot read {name}"))?;
             if text.len() > OwnTexts::LARGEST {
                 bail!("{name} has {} KB; {} are the most", text.len() >> 10, OwnTexts::LARGEST >> 10);
             }
@@ -37,7 +38,9 @@ pub(super) fn own_texts(folder: Option<&Path>) -> anyhow::Result<OwnTexts> {
         }
         Ok(texts)
     };
-    read().with_context(|| format!("the texts in {}, which --pages or UNIONHALL_PAGES names", folder.display()))
+    read().with_context(|| {
+        format!("cannot read the texts in {}, which --pages or UNIONHALL_PAGES names", folder.display())
+    })
 }
 
 /// `privacy.md` is the English text, `privacy.es.md` the Spanish one.

@@ -10,8 +10,8 @@ use crate::domain::person::RetentionTimes;
 #[derive(Clone, Args)]
 #[command(next_help_heading = "Retention")]
 pub struct RetentionSettings {
-    /// How long people who never confirmed are kept, and sign-ups that were not confirmed. After that their address is
-    /// deleted; a keyed hash and the referral code stay, so that the code stays theirs.
+    /// How long people who never confirmed are kept, and unconfirmed sign-ups. Then their address is deleted. A keyed hash and the
+    /// referral code stay, so that the code stays theirs.
     #[arg(long, env = "UNIONHALL_KEEP_UNCONFIRMED", value_name = "SPAN", default_value = "90d", value_parser = span)]
     keep_unconfirmed: Duration,
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 
-use super::Concealed;
 use super::keyring::Keyring;
+use super::{Concealed, read_text};
 
 /// What referral codes and mail tokens are made with.
 #[derive(Clone, Args)]
@@ -15,7 +15,7 @@ pub struct SecretSettings {
     /// The installation's secret, 32 characters or more; `unionhall secret rotate` changes it.
     ///
     /// Without one, a secret is made at the first start and kept in the data folder, in a file `secret` that only its
-    /// owner can read. Another secret than the one the records were made with is refused.
+    /// owner can read. The service refuses a secret that the records were not made with.
     #[arg(long, env = "UNIONHALL_SECRET", value_name = "SECRET", hide_env_values = true)]
     pub secret: Option<Concealed>,
 
@@ -35,7 +35,6 @@ impl SecretSettings {
 }
 
 pub fn read_secret(path: &Path) -> anyhow::Result<Keyring> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read the secret in {}", path.display()))?;
+    let text = read_text(path).with_context(|| format!("cannot read the secret in {}", path.display()))?;
     Keyring::parse(&text).with_context(|| format!("{}", path.display()))
 }

@@ -63,7 +63,7 @@ pub struct ServeSettings {
 
     /// Proxies whose X-Forwarded-For is believed: addresses or networks, with commas between them.
     ///
-    /// The client is the right-most hop that is none of these. From anyone else the header is ignored.
+    /// The client is the right-most address in the header that is none of these. From other addresses the header is ignored.
     #[arg(
         long,
         env = "UNIONHALL_TRUSTED_PROXIES",
@@ -74,7 +74,7 @@ pub struct ServeSettings {
     )]
     pub trusted_proxies: Vec<IpNet>,
 
-    /// Web pages that may speak MCP to this server besides our own: origins, with commas between them. Programs need none.
+    /// Origins of web pages that may use MCP here, besides our own, with commas between them. Programs need none.
     #[arg(
         long,
         env = "UNIONHALL_MCP_ORIGINS",
@@ -85,8 +85,7 @@ pub struct ServeSettings {
     )]
     pub mcp_origins: Vec<String>,
 
-    /// Refuse to start without records: there are some since the first start, and a disk that is not mounted must not become a new, empty
-    /// union.
+    /// Refuse to start without records. Set it after the first start: then a disk that is not mounted does not become a new, empty union.
     #[arg(long, env = "UNIONHALL_EXISTING", help_heading = SERVER)]
     pub existing: bool,
 
@@ -99,7 +98,7 @@ pub struct ServeSettings {
     #[arg(long, env = "UNIONHALL_LOG_FORMAT", help_heading = SERVER, value_name = "FORMAT")]
     pub log_format: Option<Format>,
 
-    /// Where to answer `GET /metrics` in the text format of Prometheus, only for your own monitoring [default: nowhere].
+    /// The address of `GET /metrics`, in the text format of Prometheus. Keep it private [default: nowhere].
     #[arg(
         long,
         env = "UNIONHALL_METRICS_LISTEN",

@@ -14,22 +14,22 @@ use crate::store::postgres;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Data")]
 pub struct StoreSettings {
-    /// The folder for everything the service keeps on this machine: the database, the secret, mail written to files.
+    /// The folder for everything that the service stores on this machine: the database, the secret, mail written to files.
     ///
-    /// It is made, readable to its owner alone, when the service first starts.
+    /// The first start makes it. Only its owner can read it.
     #[arg(long, env = "UNIONHALL_DATA", value_name = "FOLDER", default_value = "data")]
     pub data: PathBuf,
 
     /// The database: `sqlite:` for a file in the data folder, `sqlite:FILE`, or PostgreSQL for many nodes.
     ///
     /// `postgres://USER:PASSWORD@HOST:5432/DATABASE`, as psql takes it, with several hosts if there are standbys:
-    /// `postgres://…@a,b/hall?sslmode=verify-full&sslrootcert=ca.pem`. Whichever host takes writes is used. A password that
+    /// `postgres://…@a,b/hall?sslmode=verify-full&sslrootcert=ca.pem`. The host that takes writes is used. A password that
     /// leaves this machine needs an `sslmode`.
     // Read by us and not by the parser of the command line, which would repeat a wrong one with its password.
     #[arg(long, env = "UNIONHALL_STORE", value_name = "STORE", default_value = "sqlite:", hide_env_values = true)]
     pub store: Concealed,
 
-    /// A file that holds the above, for a password that should be nowhere else.
+    /// The file that holds the store, to keep a password out of flags and variables.
     #[arg(long, env = "UNIONHALL_STORE_FILE", value_name = "FILE", conflicts_with = "store")]
     pub store_file: Option<PathBuf>,
 }

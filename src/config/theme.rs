@@ -6,6 +6,8 @@ use anyhow::{Context, bail};
 use bytes::Bytes;
 use serde::Deserialize;
 
+use super::read_text;
+use crate::domain::text::toml_mistake;
 use crate::domain::union::colors::{Color, Colors};
 use crate::site::branding::{Branding, Logo};
 
@@ -29,14 +31,14 @@ pub(super) struct Theme {
 /// The look that a file describes; ours where there is none, and for what it leaves out.
 pub(super) fn read(path: Option<&Path>) -> anyhow::Result<Theme> {
     let Some(path) = path else { return Ok(Theme::default()) };
-    let text = std::fs::read_to_string(path)
+    let text = read_text(path)
         .with_context(|| format!("cannot read the theme {}, which --theme or UNIONHALL_THEME names", path.display()))?;
     parse(&text, path.parent().unwrap_or(Path::new("")))
         .with_context(|| format!("the theme {} has a mistake", path.display()))
 }
 
 fn parse(text: &str, folder: &Path) -> anyhow::Result<Theme> {
-    let file: ThemeFile = toml::from_str(text).map_err(|error| anyhow::anyhow!(error.message().replace('\n', " ")))?;
+    let file: ThemeFile = toml::from_str(text).map_err(|error| anyhow::anyhow!(toml_mistake(text, &error)))?;
     let default = Colors::default();
     let mut wrong = Vec::new();
     let mut color = |name: &str, given: Option<String>, default: Color| {

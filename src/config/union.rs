@@ -10,7 +10,7 @@ use lettre::message::Mailbox;
 
 use super::own_text::own_texts;
 use super::theme::{self, Theme};
-use super::{listen_address, web_address};
+use super::{listen_address, read_text, web_address, whole};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
 use crate::domain::union::notice::Notices;
@@ -58,7 +58,7 @@ pub struct UnionSettings {
     /// The sender of all mail: `Consumer Union <hello@union.example>` [default: no-reply at the host of the join site].
     ///
     /// The documents say it too, so that people know which mail to look for.
-    #[arg(long, env = "UNIONHALL_MAIL_FROM", value_name = "SENDER")]
+    #[arg(long, env = "UNIONHALL_MAIL_FROM", value_name = "SENDER", value_parser = sender)]
     pub mail_from: Option<Mailbox>,
 
     #[command(flatten)]
@@ -70,20 +70,20 @@ pub struct UnionSettings {
     /// A folder with the union's own texts for people, in Markdown: about.md, privacy.md, terms.md, and the same in other
     /// languages, about.es.md.
     ///
-    /// They are shown above what the program says there by itself: what it keeps, for how long, and what joining means. Read at the
-    /// start. HTML in them is shown as text, and pictures are left out.
+    /// They stand above the program's own text: what it keeps, for how long, and what joining means. Read at the
+    /// start. HTML in them is shown as text, and pictures are left out [default: none].
     #[arg(long, env = "UNIONHALL_PAGES", value_name = "FOLDER")]
     pub pages: Option<PathBuf>,
 
     /// How pages, mails and shared links look: a TOML file with `main` and `highlight`, two colors such as "#0a4d3f", and
     /// pictures beside it: `logo`, a PNG or SVG, and `card`, a PNG of 1200 by 630 pixels that chats show beside a shared link.
     ///
-    /// Colors that could not be read on each other are refused. Read at the start.
+    /// Colors that could not be read on each other are refused. Read at the start [default: the built-in look].
     #[arg(long, env = "UNIONHALL_THEME", value_name = "FILE")]
     pub theme: Option<PathBuf>,
 
-    /// Pages show the number of members once there are this many: "1 member" convinces nobody.
-    #[arg(long, env = "UNIONHALL_SHOW_MEMBERS_FROM", value_name = "N", default_value_t = 100)]
+    /// Pages show the number of members once there are this many: "1 member" convinces no one.
+    #[arg(long, env = "UNIONHALL_SHOW_MEMBERS_FROM", value_name = "N", default_value_t = 100, value_parser = whole::<u64>(0, u32::MAX))]
     pub show_members_from: u64,
 
     /// Requests a minute to public data, for each address, or for each key that is sent.
@@ -92,7 +92,7 @@ pub struct UnionSettings {
         env = "UNIONHALL_PUBLIC_PER_MINUTE",
         value_name = "N",
         default_value_t = 60,
-        value_parser = per_minute(),
+        value_parser = whole::<u32>(1, 1_000_000),
         help_heading = "Rate limits"
     )]
     pub public_per_minute: u32,
@@ -103,7 +103,7 @@ pub struct UnionSettings {
         env = "UNIONHALL_KEY_PER_MINUTE",
         value_name = "N",
         default_value_t = 30,
-        value_parser = per_minute(),
+        value_parser = whole::<u32>(1, 1_000_000),
         help_heading = "Rate limits"
     )]
     pub key_per_minute: u32,
@@ -161,8 +161,8 @@ impl ServiceSettings {
 pub struct CatalogSettings {
     /// The catalog: a TOML file with the savings of each category, the referral terms, and who runs the union.
     ///
-    /// Without one a built-in sample is served, whose figures and texts are made up. `catalog.sample.toml` shows the form.
-    /// Read again on SIGHUP.
+    /// Without one the sample is served, whose figures and texts are made up. `catalog.sample.toml` shows the form.
+    /// Read again on SIGHUP [default: the built-in sample].
     #[arg(long, env = "UNIONHALL_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
 }
@@ -170,7 +170,7 @@ pub struct CatalogSettings {
 impl CatalogSettings {
     pub fn read(&self) -> anyhow::Result<Catalog> {
         let Some(path) = &self.catalog else { return Ok(Catalog::sample()) };
-        let text = std::fs::read_to_string(path).with_context(|| {
+        let text = read_text(path).with_context(|| {
             format!("cannot read the catalog {}, which --catalog or UNIONHALL_CATALOG names", path.display())
         })?;
         Catalog::parse(&text).with_context(|| format!("the catalog {} has a mistake", path.display()))
@@ -234,7 +234,7 @@ impl UnionSettings {
     }
 
     /// Whom mail comes from, for a union that is found at `join_site`.
-    fn sender(&self, join_site: &str) -> anyhow::Result<Sender> {
+    pub fn sender(&self, join_site: &str) -> anyhow::Result<Sender> {
         if let Some(Mailbox { name, email }) = &self.mail_from {
             return Ok(Sender { name: name.clone(), address: email.to_string() });
         }
@@ -249,14 +249,15 @@ impl UnionSettings {
     }
 }
 
-fn per_minute() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=1_000_000)
-}
-
 fn one_line(text: &str) -> Result<String, String> {
     let text = text.trim();
     let sane = !text.is_empty() && text.chars().count() <= 200 && !text.chars().any(char::is_control);
     if sane { Ok(text.to_owned()) } else { Err("write 1 to 200 characters on one line".to_owned()) }
+}
+
+fn sender(text: &str) -> Result<Mailbox, String> {
+    let wrong = "write an address, with a name before it if you like: Consumer Union <hello@union.example>";
+    text.parse().map_err(|_| wrong.to_owned())
 }
 
 fn contact(text: &str) -> Result<String, String> {

@@ -32,13 +32,32 @@ pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D, what: &'static st
     deserializer.deserialize_str(Text(what))
 }
 
-/// What the TOML parser says is wrong, with the line it is about.
-pub(super) fn toml_mistake(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message().replace('\n', " ");
-    match error.span().and_then(|span| text.get(..span.start)) {
-        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
-        None => message,
-    }
+/// What is wrong with a TOML file, and in which line. The parser's own words are about grammar and types.
+pub(crate) fn toml_mistake(text: &str, error: &toml::de::Error) -> String {
+    let line = error.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count());
+    let written = line.and_then(|line| text.lines().nth(line)).unwrap_or_default();
+    let name = written.split_once('=').map(|(name, _)| name.trim());
+    let name = name.filter(|name| (1..=60).contains(&name.len())).unwrap_or("name");
+    let (number, quoted) = (format!("{name} = 100"), format!("{name} = \"text\""));
+    let message = error.message().replace(['\n', '`'], " ");
+    let (kind, expected) = message.split_once(", expected ").unwrap_or((&message, ""));
+    let words = if let Some(unknown) = kind.strip_prefix("unknown field") {
+        let known = expected.trim_start_matches("one of").split(',').map(str::trim).collect::<Vec<_>>();
+        format!("there is no field {}; there are {}", unknown.trim(), known.join(", "))
+    } else if let Some(missing) = kind.strip_prefix("missing field") {
+        format!("{} is missing; the sample shows how it is written", missing.trim())
+    } else if kind.starts_with("duplicate key") {
+        format!("{name} is there twice; keep one of them")
+    } else if !kind.starts_with("invalid type") {
+        format!("this is not TOML; write a number as {number}, a text as {quoted}, and the name of a table as [{name}]")
+    } else if expected == "i64" {
+        format!("{name} takes a whole number, such as {number}")
+    } else if expected.ends_with("string") {
+        format!("{name} takes a text in quotation marks, such as {quoted}")
+    } else {
+        format!("{name} is a table; write [{name}] on a line of its own, and its fields below")
+    };
+    line.map_or_else(|| words.clone(), |line| format!("line {}: {words}", line + 1))
 }
 
 /// Drops NUL characters, which not every store can keep.

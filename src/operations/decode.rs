@@ -205,8 +205,11 @@ mod tests {
                 "usState: null is no value; send a two-letter state code in a string, or leave it out.",
             ),
             (r#"{"email": "a@example.com", "phone": "1"}"#, "phone: unknown field `phone`, expected one of"),
-            (r#"{"email": "a@example.com", "refCode": 5}"#, "refCode: invalid type: integer `5`"),
-            (r#"{"email": "a@example.com", "otherComments": []}"#, "otherComments: invalid type: sequence"),
+            (
+                r#"{"email": "a@example.com", "refCode": 5}"#,
+                "refCode: send a referral code in a string, not the integer 5",
+            ),
+            (r#"{"email": "a@example.com", "otherComments": []}"#, "otherComments: send a string, not a list"),
         ] {
             let Error::InvalidSubmission { what: message, .. } = refuse(bad) else { panic!("{bad}") };
             assert!(message.starts_with(begins), "{bad}\n{message}");

@@ -137,9 +137,18 @@ impl Fields {
 
     fn explain(&self, path: &str, wrong: &Part<'_>, message: &str) -> String {
         let message = without_position(message);
-        if let (Part::Value("null"), Some(expected)) = (wrong, message.strip_prefix("invalid type: null, expected ")) {
+        let of_type = message.strip_prefix("invalid type: ").and_then(|types| types.split_once(", expected "));
+        if let (Part::Value("null"), Some((_, expected))) = (wrong, of_type) {
             let or = if self.required.iter().any(|required| required == path) { "" } else { ", or leave it out" };
             return format!("{path}: null is no value; send {expected}{or}");
+        }
+        if let Some((found, expected)) = of_type {
+            let found = match found {
+                "map" => "an object".to_owned(),
+                "sequence" => "a list".to_owned(),
+                found => format!("the {}", found.replace('`', "").replace("floating point", "number")),
+            };
+            return format!("{path}: send {expected}, not {found}");
         }
         match self.meant(path).filter(|_| message.starts_with("unknown field")) {
             Some(meant) => format!("{path}: unknown field; did you mean {meant}?"),
@@ -235,7 +244,7 @@ mod tests {
             "(4) us_state: unknown field; did you mean usState?",
             "(5) usState: not a state code; did you mean CA? (6) ",
             "(6) categories.pets: not a category; use one of mobile_bills, ",
-            "(7) categories.travel: invalid type: string \"yes\", expected a boolean",
+            "(7) categories.travel: send a boolean, not the string \"yes\"",
             "(8) categories.mortgage: null is no value; send a boolean, or leave it out",
         ];
         for place in places {
@@ -260,7 +269,7 @@ mod tests {
         // Objects deeper than any input has are one mistake, however deep.
         let deep = format!("{{\"email\": {}{}}}", "{\"a\":".repeat(100), "1".to_owned() + &"}".repeat(100));
         let (message, fields) = of::<ReferralLinkRequest>(&deep);
-        assert!(message.starts_with("email: invalid type: map"), "{message}");
+        assert!(message.starts_with("email: send an email address in a string, not an object"), "{message}");
         assert_eq!(fields, ["email"]);
     }
 }

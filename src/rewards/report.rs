@@ -106,7 +106,9 @@ macro_rules! members {
             "SELECT p.id, CASE WHEN p.erased_at IS NULL THEN p.email END AS email,
                     CASE WHEN p.erased_at IS NULL THEN p.joined_at END AS joined_at, part.accepted_at, q.ended_on, q.ended_why, ",
             source_name!("s.partner_id"),
-            " AS source, c.slug, g.id AS group_id,
+            " AS source, c.slug,
+                    (SELECT count(*) FROM reward_groups earlier
+                     WHERE earlier.referrer_id = g.referrer_id AND earlier.campaign_id = g.campaign_id AND earlier.id <= g.id) AS group_number,
                     (SELECT o.batch_id FROM payouts o WHERE o.id = g.payout_id) AS batch
              FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id JOIN qualifications q ON q.group_id = g.id
                  JOIN people p ON p.id = q.person_id
@@ -189,7 +191,7 @@ fn member(row: &Row<'_>) -> Result<ReviewedMember, Failure> {
         accepted_at: row.get("accepted_at")?,
         ended,
         campaign: row.parsed("slug", |slug| slug.parse().ok())?,
-        group: row.get("group_id")?,
+        group: row.get("group_number")?,
         batch: row.get("batch")?,
     })
 }

@@ -151,9 +151,19 @@ fn a_backup_is_made_of_one_machine_and_postgres_is_left_to_its_own_tools() {
     let told = String::from_utf8_lossy(&made.stderr);
     match server.records() {
         Records::Sqlite { .. } => assert!(made.status.success() && file.exists(), "{told}"),
-        Records::Postgres { .. } => {
+        Records::Postgres { store, .. } => {
             assert!(!made.status.success() && !file.exists(), "{told}");
-            for word in ["pg_dump -Fc", "pg_basebackup", "UNIONHALL_SECRET_FILE", "Nothing was written"] {
+            // Where the address is in a file, the variable is empty.
+            let folder = server.data().parent().unwrap().to_owned();
+            std::fs::write(folder.join("store"), store).unwrap();
+            let refused = unionhall(&folder).args(["backup", "all", "--store-file", "store"]).output().unwrap();
+            holds(
+                &String::from_utf8(refused.stderr).unwrap(),
+                &["`pg_dump -Fc -f FILE \"$(cat store)\"`", "keep a copy of"],
+            );
+            for word in
+                ["pg_dump -Fc -f FILE \"$UNIONHALL_STORE\"`", "pg_basebackup", "keep a copy of", "nothing was written"]
+            {
                 assert!(told.contains(word), "{told}");
             }
         }
@@ -237,7 +247,16 @@ mod once {
         let settings = document["settings"].as_array().unwrap();
         let setting = |flag: &str| settings.iter().find(|setting| setting["flag"] == flag).unwrap();
         let shown = |flag: &str| (setting(flag)["value"].clone(), setting(flag)["source"].as_str().unwrap());
-        assert_eq!(shown("--listen"), (json!("8081"), "variable"));
+        assert_eq!(shown("--listen"), (json!("127.0.0.1:8081"), "variable"));
+        // What is in force though it was not given, and what it follows.
+        for (flag, value, follows) in [
+            ("--base-url", "http://127.0.0.1:8081", "UNIONHALL_LISTEN"),
+            ("--join-site", "http://127.0.0.1:8081", "UNIONHALL_BASE_URL"),
+            ("--mail-from", "Consumer Union <no-reply@localhost>", "UNIONHALL_JOIN_SITE"),
+        ] {
+            assert_eq!(shown(flag), (json!(value), "follows"));
+            assert_eq!(setting(flag)["follows"], follows);
+        }
         assert_eq!(shown("--name"), (json!("Consumer Union"), "default"));
         assert_eq!(shown("--trusted-proxies"), (json!("10.0.0.1,10.0.0.2"), "flag"));
         assert_eq!(shown("--secret"), (json!("set"), "flag"), "though it was moved to its variable");
@@ -260,8 +279,12 @@ mod once {
         let table = run(&[]);
         let row = |flag: &str| table.lines().find(|line| line.starts_with(flag)).unwrap().split_whitespace();
         assert_eq!(row("SETTING ").collect::<Vec<_>>(), ["SETTING", "FROM", "VALUE"]);
-        assert_eq!(row("--listen ").collect::<Vec<_>>(), ["--listen", "UNIONHALL_LISTEN", "8081"]);
-        assert_eq!(row("--catalog ").collect::<Vec<_>>(), ["--catalog", "default", "not", "set"]);
+        assert_eq!(row("--listen ").collect::<Vec<_>>(), ["--listen", "UNIONHALL_LISTEN", "127.0.0.1:8081"]);
+        assert_eq!(row("--contact-email ").collect::<Vec<_>>(), ["--contact-email", "default", "not", "set"]);
+        let catalog = ["--catalog", "default", "the", "built-in", "sample"];
+        assert_eq!(row("--catalog ").collect::<Vec<_>>(), catalog, "what is served without one");
+        let join_site = ["--join-site", "follows", "UNIONHALL_BASE_URL", "http://127.0.0.1:8081"];
+        assert_eq!(row("--join-site ").collect::<Vec<_>>(), join_site);
         assert!(
             table.contains(
                 "WARNING: UNIONHALL_LISTN is not a setting and has no effect; did you mean UNIONHALL_LISTEN?"
@@ -321,7 +344,7 @@ mod once {
             (&["serve", "--mail", "smtp://u:hunter2@h:x"], "write smtp://USER:PASSWORD@HOST:587"),
             (&["serve", "--name", " "], "1 to 200 characters"),
             (&["serve", "--contact-email", "me"], "write an address such as"),
-            (&["serve", "--public-per-minute", "0"], "0 is not in 1..=1000000"),
+            (&["serve", "--public-per-minute", "0"], "write a whole number from 1 to 1000000, such as 60"),
         ] {
             let told = fails(arguments);
             assert!(told.contains(part), "{arguments:?}: {told}");
@@ -348,7 +371,141 @@ mod once {
         let (_, _, told) = alone(&["serve", "--listen", "80a"], &wrong);
         assert!(told.contains("--listen") && !told.contains("UNIONHALL_LISTEN"), "{told}");
         let (_, _, told) = alone(&["signups", "status"], &[("UNIONHALL_FORM_MAILS_A_DAY", "many")]);
-        assert!(told.contains("UNIONHALL_FORM_MAILS_A_DAY"), "{told}");
+        assert!(told.contains("UNIONHALL_FORM_MAILS_A_DAY: write a whole number from 0 to"), "{told}");
+    }
+
+    /// Every flag of every command, fed what it cannot take. What a flag takes is said by us, and not by the parser of a number.
+    #[test]
+    fn no_flag_answers_in_words_of_the_program() {
+        fn refusals(command: &clap::Command, found: &mut Vec<String>) {
+            let flags = command.get_arguments().filter(|argument| argument.get_action().takes_values());
+            for flag in flags.filter(|argument| !argument.is_hide_set()).filter_map(clap::Arg::get_long) {
+                for wrong in ["~", "-1", "1.5", "0", "99999999999999999999", ""] {
+                    let given = [command.get_name().to_owned(), format!("--{flag}={wrong}")];
+                    let refused = command.clone().try_get_matches_from(given).err();
+                    let refused = refused.filter(|error| error.kind() == clap::error::ErrorKind::ValueValidation);
+                    found.extend(refused.map(|error| format!("{}: {error}", command.get_name())));
+                }
+            }
+            command.get_subcommands().for_each(|command| refusals(command, found));
+        }
+        let mut found = Vec::new();
+        refusals(&unionhall::cli::command_line(), &mut found);
+        assert!(found.len() > 300, "{}", found.len());
+        let of_the_program =
+            ["digit found", "is not in ", "target type", "parse", "Invalid", "invalid input", "expected"];
+        let is_told = ["write ", "give ", "ids have", "ids; `", "those are numbers"];
+        found.retain(|told| {
+            of_the_program.iter().any(|part| told.contains(part)) || !is_told.iter().any(|part| told.contains(part))
+        });
+        assert_eq!(found, Vec::<String>::new());
+    }
+
+    /// Wrong types in the files that operators write; each answer has the line, the field and what would be right.
+    #[test]
+    fn no_file_is_answered_in_words_of_the_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let name = file.to_str().unwrap();
+        let terms = "[referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 10";
+        let number = "line 2: internet takes a whole number, such as internet = 100";
+        let toml = "line 2: this is not TOML; write a number as name = 100, a text as name = \"text\"";
+        for (text, right) in [
+            ("savings = 1", "line 1: savings is a table; write [savings] on a line of its own"),
+            ("[savings]\ninternet = \"300\"", number),
+            ("[savings]\ninternet = 1.5", number),
+            ("[savings]\ninternet = true", number),
+            ("[savings]\ninternet = 99999999999999999999", number),
+            ("[savings]\ninternet 300", toml),
+            ("[savings]\ninternet = $300", "line 2: this is not TOML; write a number as internet = 100"),
+            ("[savings", "line 1: this is not TOML"),
+            ("[savings]\ninternet = 1\ninternet = 2", "line 3: internet is there twice; keep one of them"),
+            ("[savings]\ninternet = 1", "referral is missing; the sample shows how it is written"),
+            (
+                &format!("[savings]\ninternet = 1\n{terms}\nhold = 3"),
+                "line 7: there is no field hold; there are reward_per_group, group_size,",
+            ),
+            (
+                &format!("[savings]\ninternet = 1\n{terms}\ncounts_on = 3"),
+                "line 7: counts_on takes a text in quotation marks, such as counts_on = \"text\"",
+            ),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let (_, _, told) = alone(&["catalog", "check", name], &[]);
+            assert!(told.contains(right), "{text}: {told}");
+        }
+        std::fs::write(&file, [0xff, 0xfe]).unwrap();
+        let not_a_text = "it is not a text; save it as UTF-8";
+        for arguments in
+            [&["catalog", "check", name][..], &["serve", "--theme", name], &["serve", "--secret-file", name]]
+        {
+            let (_, _, told) = alone(arguments, &[]);
+            assert!(told.contains(not_a_text), "{arguments:?}: {told}");
+        }
+        std::fs::write(&file, "main = 5").unwrap();
+        let (_, _, told) = alone(&["serve", "--theme", name], &[]);
+        assert!(told.contains("line 1: main takes a text in quotation marks"), "{told}");
+        std::fs::write(&file, "{\"supplier\": }").unwrap();
+        let (_, _, told) = alone(&["campaigns", "new", name], &[]);
+        assert!(told.contains("line 1, column 14: this is not JSON; write {\"supplier\""), "{told}");
+    }
+
+    /// What a container's health check runs, with each documented form of the address.
+    #[test]
+    fn health_asks_the_service_at_its_own_address() {
+        let server = Server::start();
+        let port = server.address.port();
+        let health =
+            |listen: &str, more: &[(&str, &str)]| alone(&["health"], &[&[("UNIONHALL_LISTEN", listen)], more].concat());
+        for host in ["", "localhost:", ":", "*:", "0.0.0.0:", "127.0.0.1:"] {
+            let (code, said, told) = health(&format!("{host}{port}"), &[]);
+            assert_eq!((code, told.as_str()), (Some(0), ""), "{host}");
+            assert!(said.starts_with("The service answers at "), "{said}");
+        }
+        let (code, _, told) = health(&port.to_string(), &[("UNIONHALL_TLS_CERT", "c"), ("UNIONHALL_TLS_KEY", "k")]);
+        assert!(code == Some(1) && told.contains("the service does not answer at 127.0.0.1:"), "{told}");
+        let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let strange = other.local_addr().unwrap().to_string();
+        let answering = std::thread::spawn(move || {
+            let (mut client, _) = other.accept().unwrap();
+            // It may be asked before it has read: what it says stands.
+            let _read = std::io::Read::read(&mut client, &mut [0; 256]);
+            client.write_all(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").unwrap();
+        });
+        let (code, _, told) = health(&strange, &[]);
+        answering.join().unwrap();
+        assert!(
+            code == Some(1) && told.contains("answers /healthz with \"HTTP/1.1 503 Service Unavailable\""),
+            "{told}"
+        );
+        drop(server);
+        let (code, _, told) = health(&port.to_string(), &[]);
+        assert!(code == Some(1) && told.contains("does not answer"), "{told}");
+    }
+
+    /// With TLS, and on all addresses of both protocols.
+    #[test]
+    fn health_asks_over_tls_and_over_ipv6() {
+        let folder = tempfile::tempdir().unwrap();
+        crate::once::https::certify(folder.path());
+        for (listen, flags) in [
+            ("127.0.0.1:0", &["--tls-cert", "cert.pem", "--tls-key", "key.pem"][..]),
+            ("[::]:0", &[]),
+            ("[::1]:0", &["--tls-cert", "cert.pem", "--tls-key", "key.pem"]),
+        ] {
+            if std::net::TcpListener::bind(listen).is_err() {
+                continue;
+            }
+            let mut process = unionhall(folder.path());
+            let mut process =
+                process.args(["serve", "--listen", listen]).args(flags).stdout(Stdio::piped()).spawn().unwrap();
+            let first = BufReader::new(process.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+            let address = first.split("://").nth(1).unwrap().split('"').next().unwrap();
+            let asked = unionhall(folder.path()).args(["health", "--listen", address]).args(flags).output().unwrap();
+            process.kill().unwrap();
+            process.wait().unwrap();
+            assert!(asked.status.success(), "{listen}: {asked:?}");
+        }
     }
 
     #[test]

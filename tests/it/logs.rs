@@ -93,10 +93,18 @@ mod once {
         wait_for!(async || server.log().contains("to read again")).await;
         let stdout = server.data().with_file_name("stdout");
         let printed = || std::fs::read_to_string(&stdout).unwrap();
-        wait_for!(async || printed().contains("This is the first start")).await;
+        wait_for!(async || printed().contains("a --contact-email.")).await;
         let greeting = lines(&printed());
         let version = format!("unionhall {} listens on http://{}", env!("CARGO_PKG_VERSION"), server.address);
         assert_eq!(greeting[0]["message"], version);
+        // A fact a line, each short, and commands that can be pasted.
+        let messages: Vec<_> = greeting.iter().map(|line| line["message"].as_str().unwrap()).collect();
+        assert!(messages.len() >= 8 && messages.iter().all(|message| !message.contains('\n')), "{messages:#?}");
+        let step = |n: &str| messages.iter().find(|message| message.starts_with(n)).unwrap();
+        assert!(step("3. ").ends_with("-d '{\"email\": \"ana@example.com\", \"categories\": {\"internet\": true}}'"));
+        assert!(
+            !step("3. ").contains('\\') && step("1. ").contains("curl http://union.example/v1/negotiate-categories")
+        );
         let home = server.stopped();
         let log = lines(&std::fs::read_to_string(home.path().join("stderr")).unwrap());
         for line in greeting.iter().chain(&log) {

@@ -14,6 +14,13 @@ pub(crate) fn shipped(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// `deploy/hall` for a service that runs as the user of the tests.
+pub(crate) fn hall() -> String {
+    let (script, user) = (shipped("hall"), "user=unionhall\n");
+    assert!(script.contains(user));
+    script.replace(user, "user=$(id -un)\n")
+}
+
 /// Where Debian keeps servers, which is not on everybody's path.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let places = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";

@@ -732,7 +732,7 @@ fn the_commands_about_operators_say_what_helps() {
     // Whoever names the operator is not everybody.
     for everybody in ["0.0.0.0/0", "10.0.0.1,::/0"] {
         let (done, _, told) = said(&["serve", "--operator-header", "X-Operator", "--operator-header-from", everybody]);
-        assert!(!done && told.contains("anybody could name themselves"), "{told}");
+        assert!(!done && told.contains("anyone could name themselves"), "{told}");
     }
 }
 

@@ -60,6 +60,7 @@ same({(service["image"], service["pull_policy"]) for service in nodes.values()},
 for name, service in services.items():
     same((service["read_only"], service["cap_drop"]), (True, ["ALL"]), name)
     same(name in nodes or "healthcheck" in service, True, f"{name} has a health check")
+    same({"max-size", "max-file"} <= service["logging"]["options"].keys(), True, f"the log of {name} is rotated")
 
 # The commands of the page make what compose.yaml wants, and settings that the service takes.
 page = (root / "docs/container.md").read_text()
@@ -98,9 +99,11 @@ with tempfile.TemporaryDirectory() as folder:
     unknown = {name for name in re.findall(r"UNIONHALL_[A-Z_]+", dockerfile + page + (root / "compose.yaml").read_text())} - known
     same(unknown, set(), "settings that nobody knows")
 
-# The health check, against a server that is up, and against nothing.
-check = json.loads(re.search(r"^HEALTHCHECK.*?CMD (\[.*?\])$", dockerfile, re.MULTILINE | re.DOTALL)[1])
-up = os.environ["UNION_URL"].removeprefix("http://")
-for listen, healthy in ((up, True), ("127.0.0.1:1", False)):
-    status = subprocess.run(check, env={"PATH": os.environ["PATH"], "UNIONHALL_LISTEN": listen}, timeout=60).returncode
+# The health check, against a server that is up, in each documented form of its address, and against nothing.
+program, *words = json.loads(re.search(r"^HEALTHCHECK.*?CMD (\[.*?\])$", dockerfile, re.MULTILINE | re.DOTALL)[1])
+same(f"/usr/local/bin/{program}" in dockerfile, True, "the program of the health check is in the image")
+port = os.environ["UNION_URL"].rsplit(":", 1)[1]
+forms = [form + port for form in ("127.0.0.1:", "0.0.0.0:", "localhost:", ":", "")]
+for listen, healthy in [(form, True) for form in forms] + [("127.0.0.1:1", False)]:
+    status = subprocess.run([server, *words], env={"UNIONHALL_LISTEN": listen}, timeout=60).returncode
     same(status == 0, healthy, f"the health check of {listen}")

@@ -16,7 +16,7 @@ use super::{BackupSettings, Copy, find_records, in_words, is_there, note};
 use crate::cli::terminal::progress::Bar;
 use crate::cli::{print_aside, print_line, with_live_records};
 use crate::clock::Clock;
-use crate::config::interval;
+use crate::config::{interval, whole};
 use crate::domain::figure::counted;
 use crate::domain::time::{Timestamp, show_span};
 use crate::installation::NoteBackup;
@@ -36,11 +36,11 @@ pub(super) struct ContinuousSettings {
     every: Option<Duration>,
 
     /// How many copies stay in the folder: older ones are deleted, before a copy is made and after it.
-    #[arg(long, value_name = "N", requires = "to", conflicts_with_all = ["file", "done"], default_value_t = 96, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", requires = "to", conflicts_with_all = ["file", "done"], default_value_t = 96, value_parser = whole::<u32>(1, 100_000))]
     keep: u32,
 
     /// How large all copies may be together, in GB. The last one stays whatever its size.
-    #[arg(long, value_name = "GB", requires = "to", conflicts_with_all = ["file", "done"], default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "GB", requires = "to", conflicts_with_all = ["file", "done"], default_value_t = 10, value_parser = whole::<u32>(1, 1_000_000))]
     keep_gb: u32,
 }
 

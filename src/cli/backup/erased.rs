@@ -54,7 +54,7 @@ impl ErasureLogs {
             let path = log.path().display();
             ensure!(
                 is_there(log.path())?,
-                "there is no log of erasures at {path}; give the right path, or leave out --erasures if nobody was ever erased: \
+                "there is no log of erasures at {path}; give the right path, or leave out --erasures if no one was ever erased: \
                  then there is none"
             );
             let is_one = log.is_one().with_context(|| format!("cannot read the log of erasures {path}"))?;
@@ -216,7 +216,7 @@ impl Again {
         self.perhaps.iter().try_for_each(|address| print_line(&erase_command(flags, address)))?;
         self.unreadable.iter().try_for_each(|(generation, count)| {
             print_line(&format!(
-                "THE LOG OF ERASURES NAMES {} by generation {generation} of the secret, which is not here: nobody can tell whether they are in \
+                "THE LOG OF ERASURES NAMES {} by generation {generation} of the secret, which is not here: no one can tell whether they are in \
                  these records.",
                 if *count == 1 { "1 PERSON".to_owned() } else { format!("{count} PEOPLE") }
             ))

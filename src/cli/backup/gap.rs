@@ -85,13 +85,13 @@ impl Gap {
             print_line(&format!(
                 "- Campaigns are as they were: `unionhall campaigns list{flags}`. Repeat each step that was taken since, with --no-mail, \
                  because mail about it was already sent; what members pressed since is lost. Mail about campaigns that was under way \
-                 is stopped, so that nobody gets it twice."
+                 is stopped, so that no one gets it twice."
             ))?;
         }
         if self.has_rewards {
             print_line(&format!(
-                "- Rewards that were paid since are due again, under other ids. Before you send the next file to whoever pays, compare it with what \
-                 they paid, by address and campaign, and record what was paid under the new ids: `unionhall rewards batch settle{flags} FILE`. An answer \
+                "- Rewards that were paid since are due again, under other ids. Before you send the next file to the payment provider, compare it with what \
+                 was paid, by address and campaign, and record what was paid under the new ids: `unionhall rewards batch settle{flags} FILE`. An answer \
                  about a batch from before then needs the column amount_cents."
             ))?;
         }
@@ -103,8 +103,8 @@ impl Gap {
 
     fn report_keys(&self, flags: &str) -> anyhow::Result<()> {
         print_line(&format!(
-            "- Keys that were revoked since work again, except those in a log of erasures that was read. Keys that were issued since do \
-             not work, and partners that were suspended since are not: `unionhall keys list{flags}`."
+            "- Keys revoked since then work again, except those in a log of erasures that was read. Keys issued since then do not work. \
+             Partners suspended since then are active again. See `unionhall keys list{flags}`."
         ))?;
         if !self.revoked.is_empty() {
             print_line("  These were revoked since, and were revoked again:")?;

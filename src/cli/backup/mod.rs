@@ -24,10 +24,11 @@ use self::format::{Content, Manifest};
 use self::unfinished::Unfinished;
 use super::audit::act;
 use super::files::{beside, cannot_write, new_file_of, put_in_place};
+use super::settings::secret_flags;
 use super::terminal::progress::Bar;
 use super::{change, demo, no_records, print_aside, print_line};
 use crate::clock::Clock;
-use crate::config::{Concealed, Keyring, Records, SecretSettings, StoreSettings, read_secret};
+use crate::config::{Concealed, Keyring, Records, SecretSettings, StoreSettings, quoted, read_secret};
 use crate::domain::figure::counted;
 use crate::domain::time::Timestamp;
 use crate::store::sqlite::{Examined, SqliteSnapshot};
@@ -83,17 +84,22 @@ impl BackupSettings {
         self.without_secret || self.secret_only_encrypted && self.recipient.is_empty()
     }
 
+    /// Where the secret is that the service runs with.
+    fn secret_place(&self) -> String {
+        match &self.secret {
+            SecretSettings { secret: Some(_), .. } => "UNIONHALL_SECRET".to_owned(),
+            SecretSettings { secret_file: Some(file), .. } => file.display().to_string(),
+            _ => self.store.data.join("secret").display().to_string(),
+        }
+    }
+
     /// What the owner of the file has to know of it.
     fn what_is_in(&self, manifest: &Manifest, examined: &Examined) -> String {
         let secret = match (&manifest.secret, &examined.secret_fingerprint) {
             (Some(_), _) => "The installation's secret is in it.".to_owned(),
             (None, Some(_)) => format!(
                 "The installation's secret is not in it, and without it the records are useless: keep a copy of {} in another place.",
-                match &self.secret {
-                    SecretSettings { secret: Some(_), .. } => "UNIONHALL_SECRET".to_owned(),
-                    SecretSettings { secret_file: Some(file), .. } => file.display().to_string(),
-                    _ => self.store.data.join("secret").display().to_string(),
-                }
+                self.secret_place()
             ),
             (None, None) => "No service was started on these records yet, so there is no secret to keep.".to_owned(),
         };
@@ -151,13 +157,19 @@ fn note(task: &BackupSettings, now: Timestamp, how: &str) -> anyhow::Result<()> 
 fn find_records(task: &BackupSettings) -> anyhow::Result<PathBuf> {
     let database = match task.store.records()? {
         Records::Sqlite(file) => file,
-        records @ Records::Postgres(_) => bail!(
-            "the records are in PostgreSQL, {records}, whose own tools back them up. One moment of them: `pg_dump -Fc -f \
-             FILE \"$UNIONHALL_STORE\"`; every moment: `pg_basebackup` beside an archive of the log (deploy/README.md, \
-             Backups). And keep the file of UNIONHALL_SECRET_FILE, which no dump holds: `install -m 0600 \
-             \"$UNIONHALL_SECRET_FILE\" /safe/place/`. Nothing was written. `unionhall backup --done` notes that one was \
-             made"
-        ),
+        records @ Records::Postgres(_) => {
+            let store = match (&task.store.store_file, std::env::var_os("UNIONHALL_STORE")) {
+                (Some(file), _) => format!("\"$(cat {})\"", quoted(&file.to_string_lossy())),
+                (None, Some(_)) if !secret_flags::was_moved("UNIONHALL_STORE") => "\"$UNIONHALL_STORE\"".to_owned(),
+                (None, _) => "ADDRESS".to_owned(),
+            };
+            bail!(
+                "nothing was written: the records are in PostgreSQL, {records}, and its own tools back them up. One moment of them: \
+                 `pg_dump -Fc -f FILE {store}`; every moment: `pg_basebackup` beside an archive of the log (deploy/README.md, Backups). \
+                 No dump holds the secret: keep a copy of {}. Then run `unionhall backup --done`, so that monitoring knows of it",
+                task.secret_place()
+            )
+        }
     };
     if is_there(&database)? { Ok(database) } else { Err(no_records(&database)) }
 }

@@ -296,7 +296,7 @@ impl Restored<'_> {
         print_line("")?;
         if !self.logs.were_found() {
             return print_line(&format!(
-                "NO LOG OF ERASURES WAS FOUND in {}: people who were erased since are in these records again, and nobody \
+                "NO LOG OF ERASURES WAS FOUND in {}: people who were erased since are in these records again, and no one \
                  can tell who. If you can get the lost folder's `erasures`, remove {} and restore again with --erasures FILE.",
                 self.logs.here.path().display(),
                 self.database.display()
@@ -315,7 +315,7 @@ impl Restored<'_> {
             print_line(&format!("\nThe files belong to user {owner}, as their folder does."))?;
         } else if me.as_raw() != owner {
             print_line(&format!(
-                "\nThe files belong to the user who ran this, and the folder is another's. Give them to whoever runs the service:\n  \
+                "\nThe files belong to the user who ran this, and the folder is another's. Give them to the user that runs the service:\n  \
                  chown -R {owner}:{group} {shown}"
             ))?;
         } else if me.is_root() {

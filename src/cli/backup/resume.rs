@@ -89,7 +89,7 @@ async fn resume(
     print_line("")?;
     if !logs.were_found() {
         print_line(&format!(
-            "NO LOG OF ERASURES WAS FOUND in {}: people who were erased since are in these records again, and nobody can tell who. \
+            "NO LOG OF ERASURES WAS FOUND in {}: people who were erased since are in these records again, and no one can tell who. \
              If you can get a node's `erasures`, run this again with --erasures FILE.",
             logs.here.path().display()
         ))?;

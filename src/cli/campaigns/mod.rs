@@ -17,7 +17,7 @@ use super::ListArgs;
 use crate::campaigns::TakenStep;
 use crate::campaigns::negotiation::{read_message, read_round_text};
 use crate::campaigns::operator_step::{read_note, read_reason};
-use crate::config::{CatalogSettings, PostalSettings, ServiceSettings, StoreSettings};
+use crate::config::{CatalogSettings, PostalSettings, ServiceSettings, StoreSettings, whole};
 use crate::domain::campaign::record::CampaignDetails;
 use crate::domain::campaign::{CampaignSlug, CampaignStep, LastDay};
 use crate::domain::text::did_you_mean;
@@ -73,7 +73,7 @@ pub(super) enum CampaignsCommand {
     /// Publish a bid as the offer: members accept or pass until `decide_by`, and those who are in are mailed.
     ///
     /// What it costs and saves is reckoned from the bid and the campaign's benchmark. An offer that misses a point of the campaign's mandate,
-    /// or whose texts have figures that are neither its own nor in the campaign's texts, is refused until somebody signs for it with a reason.
+    /// or whose texts have figures that are neither its own nor in the campaign's texts, is refused unless you give a reason.
     /// Possible while the campaign is gathering or negotiating. A published offer cannot be changed. Accepting ends by itself
     /// once the day `decide_by` has ended everywhere in the US; the campaign becomes active only by `campaigns activate`.
     #[command(after_long_help = OFFER_FORMAT)]
@@ -81,7 +81,7 @@ pub(super) enum CampaignsCommand {
     /// Withdraw the published offer before its deal starts: the campaign is negotiating again, and acceptances end.
     ///
     /// Members stay in. Those who are in or accepted read the reason on the campaign's page and are mailed it. `campaigns handover` tells
-    /// the supplier who accepts no longer. To replace an offer by another, publish that one with `campaigns offer`: where it is no worse in
+    /// the supplier who no longer accepts. To replace an offer by another, publish that one with `campaigns offer`: where it is no worse in
     /// any field, acceptances stand; otherwise they end, and members are asked anew.
     WithdrawOffer(WithdrawOffer),
     /// Say that the deal has started: members who accepted take part from now on, others from when they accept.
@@ -92,14 +92,14 @@ pub(super) enum CampaignsCommand {
     /// Tell the supplier who accepted since the last time, and who withdrew, in a file.
     ///
     /// The file is CSV: reference,status and, where the offer says handover = "address", email,state. The reference is the code that a
-    /// member orders with. `status` is accepted; or withdrawn, for who was handed over before and withdrew, left or was erased since. The
+    /// member orders with. `status` is accepted; or withdrawn, for members who were handed over before and withdrew, left or were erased since. The
     /// rows are sorted by reference. The file is written whole or not at all, and readable to its owner alone. A row whose address a
     /// spreadsheet would run as a formula is withheld and named on standard error.
     ///
     /// Each file is a batch with a number, and the same member is in one only. If the command is killed, run it again: it goes on with the
     /// batch whose file was never written. `--batch N` writes the file of batch N once more, without those who withdrew since.
     Handover(HandOver),
-    /// End an active campaign: nobody can accept anymore, the result is published, and those who were in are mailed.
+    /// End an active campaign: accepting ends, the result is published, and those who were in are mailed.
     Close(StepArgs),
     /// Cancel a campaign, in any state before `closed`. If members had seen it, those who were in are mailed.
     Cancel(StepArgs),
@@ -206,7 +206,7 @@ pub(super) struct PublishOffer {
     #[command(flatten)]
     step: StepArgs,
     /// The number of the bid to publish, as `campaigns bids` shows it; the file may name it instead.
-    #[arg(long, value_name = "N", help_heading = None)]
+    #[arg(long, value_name = "N", help_heading = None, value_parser = whole::<u32>(1, u32::MAX))]
     bid: Option<u32>,
     /// Publish it although it misses points of the mandate. The history keeps the reason with the points.
     #[arg(long, value_name = "REASON", help_heading = None, value_parser = read_reason)]
@@ -215,7 +215,7 @@ pub(super) struct PublishOffer {
     #[arg(long, value_name = "REASON", help_heading = None, value_parser = read_reason)]
     figures_checked: Option<String>,
     /// Publish a negotiator's draft as it is, instead of a file; `campaigns drafts` shows them.
-    #[arg(long, value_name = "N", help_heading = None, conflicts_with_all = ["file", "bid"])]
+    #[arg(long, value_name = "N", help_heading = None, conflicts_with_all = ["file", "bid"], value_parser = whole::<u32>(1, u32::MAX))]
     draft: Option<u32>,
     /// The file; `-` reads standard input.
     #[arg(help_heading = None, required_unless_present = "draft")]
@@ -227,7 +227,7 @@ struct NoteArgs {
     /// Why, for the campaign's history; only operators read it.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = read_note)]
     note: String,
-    /// Mail nobody about this step: for one that was taken before and lost by a restore.
+    /// Send no mail about this step: for one that was taken before and lost by a restore.
     #[arg(long)]
     no_mail: bool,
 }
@@ -304,6 +304,7 @@ struct RedactRoundArgs {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
     /// The round's number, as `campaigns rounds` shows it.
+    #[arg(value_parser = whole::<u32>(1, u32::MAX))]
     number: u32,
     /// Why, without what is blanked.
     #[arg(long, value_name = "TEXT", value_parser = read_reason)]
@@ -317,7 +318,7 @@ struct PruneRoundsArgs {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
     /// How many to keep, the newest.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, u32::MAX))]
     keep: u32,
     #[command(flatten)]
     store: StoreSettings,
@@ -345,6 +346,7 @@ struct RejectDraftArgs {
     /// The campaign's slug, as `campaigns list` shows it.
     slug: CampaignSlug,
     /// The draft's number: 1 is the oldest.
+    #[arg(value_parser = whole::<u32>(1, u32::MAX))]
     number: u32,
     /// Why, for the negotiator.
     #[arg(long, value_name = "TEXT", value_parser = read_reason)]
@@ -362,7 +364,7 @@ pub(super) struct DraftsArgs {
     #[arg(required = true)]
     slug: Option<CampaignSlug>,
     /// Which of them: 1 is the oldest.
-    #[arg(long, value_name = "N", conflicts_with = "json")]
+    #[arg(long, value_name = "N", conflicts_with = "json", value_parser = whole::<u32>(1, u32::MAX))]
     number: Option<u32>,
     /// All of them as a JSON array, for programs.
     #[arg(long)]
@@ -405,7 +407,7 @@ pub(super) struct HandOver {
     #[arg(required = true)]
     file: Option<PathBuf>,
     /// Make no batch; write the file of this one again.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, u32::MAX))]
     batch: Option<u32>,
     #[command(flatten)]
     store: StoreSettings,

@@ -30,14 +30,13 @@ pub(in crate::cli) enum PartnersCommand {
     List(ListPartners),
     /// Show a partner: its contact, keys and webhook endpoints.
     Show(ShowPartner),
-    /// Set the address to write to when something of a partner's fails, such as a webhook endpoint, or is changed with its key.
+    /// Set the address that is mailed when a partner's webhook endpoint fails, or when one of its keys changes something.
     Contact(SetContactArgs),
     /// Stop a partner for now: within two seconds none of its keys works, and its mail and webhooks wait.
     ///
-    /// Its requests are answered with 401 and a sentence that says so. Mail that it asked for and that has not left is held. What
-    /// happens meanwhile to its sign-ups is told to its webhooks when the suspension is lifted; the time of it does not count
-    /// among the five days after which a failing endpoint is disabled. Links that were mailed still work, and sign-ups expire as
-    /// always.
+    /// Its requests get 401, and the message says why. Its unsent mail is held. Its webhooks get what happened meanwhile when the suspension
+    /// is lifted; the suspension does not count among the five days after which a failing endpoint is disabled. Links that were
+    /// mailed still work, and sign-ups expire as always.
     Suspend(NamedPartner),
     /// Lift a suspension: keys work again unless they expired or were revoked, and held mail and webhooks go.
     ///

@@ -195,7 +195,8 @@ fn report(path: &Path, batch: &BatchRecord, cause: Cause, written: &WrittenRows)
     };
     lines.extend(written.left_out_words());
     lines.push(
-        "Give the file to whoever pays, then record their answer: `unionhall rewards batch settle FILE`.".to_owned(),
+        "Give the file to the payment provider, then record its answer: `unionhall rewards batch settle FILE`."
+            .to_owned(),
     );
     lines
 }

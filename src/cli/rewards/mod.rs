@@ -30,14 +30,14 @@ pub(super) enum RewardsCommand {
     ///
     /// - partner: more than half of one referrer's members, and at least 3, joined through one partner;
     ///
-    /// - erased: somebody was erased since they counted, so the patterns above cannot show them;
+    /// - erased: members were erased since they counted, so the patterns above cannot show them;
     ///
     /// - ring: following who referred whom leads back to the referrer, in at most 10 steps.
     ///
     /// Groups in a batch that is not settled are looked at too. So review before `rewards batch new`: a payout whose file is written
     /// cannot be taken back. `rewards void` takes a member out of what their referrer earns.
     Review(ReviewGroups),
-    /// List what everybody earned: the totals, then each account with its groups, what is due, what is being paid and what was paid;
+    /// List what members earned: the totals, then each account with its groups, what is due, what is being paid and what was paid;
     /// and the batches that are not settled, at most the 20 oldest.
     ///
     /// Because it prints addresses, the audit log gets a row.
@@ -61,7 +61,7 @@ pub(super) enum RewardsCommand {
 
 #[derive(Subcommand)]
 pub(super) enum BatchCommand {
-    /// Put everything that is due into a batch, and write its file for whoever pays.
+    /// Put everything that is due into a batch, and write its file for the payment provider.
     ///
     /// The file is CSV: external_id,email,amount_cents,currency,campaign,groups. A row is what one member earned in one campaign. Its
     /// external_id never changes: give it to the provider as the key against paying twice. A row whose address a spreadsheet would run as

@@ -15,7 +15,7 @@ use crate::cli::audit::act;
 use crate::cli::files::{cannot_write, is_there, new_file_of, put_in_place, replace};
 use crate::cli::{print_aside, print_line, print_table, with_live_records};
 use crate::clock::Clock;
-use crate::config::{Keyring, Records, SecretSettings, StoreSettings, quoted, read_secret};
+use crate::config::{Keyring, LAST_GENERATION, Records, SecretSettings, StoreSettings, quoted, read_secret, whole};
 use crate::domain::secret::{Generation, SAYS_NO_FOR};
 use crate::domain::time::{Timestamp, parse_span};
 use crate::installation::{AddGeneration, CompareSecret, KnownGeneration, ListGenerations};
@@ -47,8 +47,8 @@ pub(in crate::cli) enum SecretCommand {
     Retire(RetireGeneration),
     /// Make a new secret because the old one is lost, and go on with the records that there are.
     ///
-    /// Stop the service on every node first, and look for a copy: a backup may hold it. No link works any more that was mailed before, also
-    /// not to say no to mail, and everybody is signed out. People who were erased are not recognized: they get other codes, and can count
+    /// Stop the service on every node first, and look for a copy: a backup may hold it. Links mailed before no longer work, not even those
+    /// that stop mail, and everyone is signed out. People who were erased are not recognized: they get other codes, and can count
     /// for a reward again. Webhook endpoints are disabled until their partners rotate the secret. Members keep their codes and links, and
     /// keys stay valid. Interrupted at any moment, run it again.
     Replace(ReplaceLost),
@@ -64,9 +64,9 @@ pub(in crate::cli) struct SecretArgs {
 
 #[derive(Args)]
 pub(in crate::cli) struct RotateSecret {
-    /// Others know the secret: what it made ends as soon as the new one begins, and only saying no works for 30 more days.
+    /// Others know the secret: what it made ends as soon as the new one begins. Only links that stop mail work for 30 more days.
     ///
-    /// Everybody is signed out, pending sign-ups are mailed again at four a second, and partners are asked by mail to rotate the secrets of
+    /// Everyone is signed out, pending sign-ups are mailed again at four a second, and partners are asked by mail to rotate the secrets of
     /// their webhook endpoints within 7 days.
     #[arg(long)]
     leaked: bool,
@@ -86,7 +86,7 @@ pub(in crate::cli) struct RotateSecret {
 #[derive(Args)]
 pub(in crate::cli) struct RetireGeneration {
     /// Its number, as `unionhall secret status` lists it.
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = whole::<u32>(1, LAST_GENERATION))]
     number: u32,
     #[command(flatten)]
     shared: SecretArgs,
@@ -333,7 +333,7 @@ fn report(task: &RotateSecret, ring: &Keyring, generation: &KnownGeneration, fil
             older.join(", ")
         ))?,
         true => print_line(&format!(
-            "From then on everybody is signed out, and links that were mailed before work only to say no to mail, for 30 days. The service \
+            "From then on everyone is signed out. Of the links mailed before, only those that stop mail work, for 30 days. The service \
              mails those who have not answered again, four a second, and asks the contacts of partners to rotate the secrets of their webhook \
              endpoints within 7 days. Write to partners without a contact yourself: `unionhall webhooks list{flags}` and `unionhall partners \
              list{flags}` show them."
@@ -376,7 +376,7 @@ pub(super) async fn needs(
         }
         Some(at) if at > now => why.push(format!("it makes everything new until {at}")),
         Some(at) if at.plus(SAYS_NO_FOR) > now => {
-            why.push(format!("links that it made can be used to say no to mail until {}", at.plus(SAYS_NO_FOR)));
+            why.push(format!("links that it made can be used to stop mail until {}", at.plus(SAYS_NO_FOR)));
         }
         Some(_) => {}
     }
@@ -496,7 +496,7 @@ async fn replace_lost(task: &ReplaceLost, operator: &Operator, now: Timestamp) -
 fn report_loss(file: &Path, endpoints: u64) -> anyhow::Result<()> {
     print_line(&format!("The records have a new secret, in {}.", file.display()))?;
     print_line(
-        "What was lost with the old one: everybody is signed out, and no link works that was mailed before, also not to say no to mail. People \
+        "What was lost with the old one: everyone is signed out. Links mailed before no longer work, not even those that stop mail. People \
          who were erased are not recognized when they come again: they get another referral code, and can count for a reward again. People \
          who asked for a referral link and never joined get another one. Members keep their codes and links.",
     )?;

@@ -29,6 +29,23 @@ impl Greeter {
             Format::Json => print_line(&json_event(self.now, Severity::Info, None, text.trim())),
         }
     }
+
+    /// Lines that belong together; in JSON each by itself.
+    fn print_all(&self, lines: &[String]) -> anyhow::Result<()> {
+        match self.format {
+            Format::Text => print_line(&lines.join("\n")),
+            Format::Json => lines.iter().filter(|line| !line.is_empty()).try_for_each(|line| self.print(line)),
+        }
+    }
+
+    /// What to do, and the command for it.
+    fn step(&self, what: &str, command: &str) -> String {
+        match self.format {
+            Format::Text => format!("{what}\n     {command}"),
+            // A terminal's line is short, a command of the log is to be pasted.
+            Format::Json => format!("{what} {}", command.replace("\\\n       ", "")),
+        }
+    }
 }
 
 /// Says which version listens where; the first time, what to do next.
@@ -57,17 +74,10 @@ pub(super) fn greet(
         records @ Records::Postgres(_) => records.to_string(),
     };
     let base_url = settings.union.base_url.as_deref().unwrap_or(address);
-    let samples = match settings.union.figures.catalog {
-        Some(_) => "",
-        None => "   The savings shown are samples until you give a --catalog.",
-    };
-    let contact = match settings.union.contact_email {
-        Some(_) => "",
-        None => "\nContact: pages and documents show none until you give a --contact-email.",
-    };
     let mail = match mail {
-        MailTransport::Mailbox => format!(
-            "Mail: nothing is sent. Each message is written to {data}/mailbox/; open this and click:\n     {mailbox}"
+        MailTransport::Mailbox => greeter.step(
+            &format!("Mail: nothing is sent. Each message is written to {data}/mailbox/; open this and click:"),
+            &mailbox,
         ),
         MailTransport::Smtp(_) => "Mail: confirmation mails leave through the mail server you gave.".to_owned(),
         MailTransport::Hold => {
@@ -75,22 +85,36 @@ pub(super) fn greet(
         }
         MailTransport::None => "Mail: off, and so are sign-ups (--mail none).".to_owned(),
     };
-    greeter.print(&format!(
-        "
-This is the first start. Its data is in {kept}{keep}.
-
-1. Read something that needs no key:
-     curl {base_url}/v1/negotiate-categories
-2. Issue a key to a partner, from another terminal in this folder:
-     KEY=$({program} keys issue \"Acme Assistant\"{flags})
-3. Sign a user up with it:
-     curl {base_url}/v1/invite -H \"Authorization: Bearer $KEY\" -H \"Content-Type: application/json\" \\
-       -d '{{\"email\": \"ana@example.com\", \"categories\": {{\"internet\": true}}}}'
-4. Make a sample campaign, a draft that nobody sees until you open it:
-     {program} campaigns sample | {program} campaigns new -{flags}
-
-{mail}
-Reference: {base_url}/docs   Settings: {program} serve --help{samples}{contact}
-"
-    ))
+    let mut lines = vec![
+        String::new(),
+        format!("This is the first start. Its data is in {kept}{keep}."),
+        String::new(),
+        greeter.step("1. Read something that needs no key:", &format!("curl {base_url}/v1/negotiate-categories")),
+        greeter.step(
+            "2. Issue a key to a partner, from another terminal in this folder:",
+            &format!("KEY=$({program} keys issue \"Acme Assistant\"{flags})"),
+        ),
+        greeter.step(
+            "3. Sign a user up with it:",
+            &format!(
+                "curl {base_url}/v1/invite -H \"Authorization: Bearer $KEY\" -H \"Content-Type: application/json\" \\\n       \
+                 -d '{{\"email\": \"ana@example.com\", \"categories\": {{\"internet\": true}}}}'"
+            ),
+        ),
+        greeter.step(
+            "4. Make a sample campaign, a draft that nobody sees until you open it:",
+            &format!("{program} campaigns sample | {program} campaigns new -{flags}"),
+        ),
+        String::new(),
+        mail,
+        format!("Reference: {base_url}/docs   Settings: {program} serve --help"),
+    ];
+    if settings.union.figures.catalog.is_none() {
+        lines.push("Catalog: the savings shown are samples until you give a --catalog.".to_owned());
+    }
+    if settings.union.contact_email.is_none() {
+        lines.push("Contact: pages and documents show none until you give a --contact-email.".to_owned());
+    }
+    lines.push(String::new());
+    greeter.print_all(&lines)
 }

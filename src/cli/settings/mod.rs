@@ -16,7 +16,8 @@ const NAME: &str = "settings";
 
 #[derive(Args)]
 pub(super) struct ShowSettings {
-    /// As JSON for programs: {settings: a list of {flag, variable, value, source, file}, warnings: a list of {message, fix}}.
+    /// As JSON for programs: {settings: a list of {flag, variable, value, source, file, follows}, warnings: a list of {message, fix}}.
+    /// `follows` is the variable that the value derives from.
     #[arg(long)]
     json: bool,
 
@@ -31,6 +32,8 @@ enum Origin {
     /// The file that a flag or a variable names.
     File(String),
     Default,
+    /// The variable of another setting.
+    Follows(&'static str),
 }
 
 impl Origin {
@@ -40,7 +43,12 @@ impl Origin {
             Self::Variable(_) => "variable",
             Self::File(_) => "file",
             Self::Default => "default",
+            Self::Follows(_) => "follows",
         }
+    }
+
+    const fn followed(&self) -> Option<&'static str> {
+        if let Self::Follows(name) = self { Some(name) } else { None }
     }
 
     fn file(&self) -> Option<&str> {
@@ -51,6 +59,7 @@ impl Origin {
         match self {
             Self::Variable(name) => name.clone(),
             Self::File(path) => format!("file {}", one_line(path)),
+            Self::Follows(name) => format!("follows {name}"),
             Self::Flag | Self::Default => self.name().to_owned(),
         }
     }
@@ -59,8 +68,10 @@ impl Origin {
 struct ShownSetting {
     flag: String,
     variable: String,
-    /// None where nothing is set and there is no fixed default.
+    /// None where nothing is set, derived or fixed.
     value: Option<String>,
+    /// What holds then.
+    otherwise: String,
     origin: Origin,
 }
 
@@ -91,12 +102,13 @@ pub(super) fn run(task: &ShowSettings, matches: &ArgMatches) -> anyhow::Result<(
 }
 
 fn as_json(setting: &ShownSetting) -> serde_json::Value {
-    let ShownSetting { flag, variable, value, origin } = setting;
-    json!({ "flag": flag, "variable": variable, "value": value, "source": origin.name(), "file": origin.file() })
+    let ShownSetting { flag, variable, value, origin, .. } = setting;
+    let (source, file, follows) = (origin.name(), origin.file(), origin.followed());
+    json!({ "flag": flag, "variable": variable, "value": value, "source": source, "file": file, "follows": follows })
 }
 
 fn as_row(setting: &ShownSetting) -> [String; 3] {
-    let value = setting.value.as_deref().map_or_else(|| "not set".to_owned(), one_line);
+    let value = one_line(setting.value.as_ref().unwrap_or(&setting.otherwise));
     [setting.flag.clone(), setting.origin.words(), value]
 }
 
@@ -126,13 +138,34 @@ fn shown(
         (Some(ValueSource::EnvVariable | ValueSource::CommandLine), _) => Origin::Flag,
         _ => Origin::Default,
     };
-    let value = match argument.is_hide_env_values_set() {
-        true => concealed(id, settings, matches!(origin, Origin::Default)),
-        false => {
-            raw(matches, id).map(|value| if secret_flags::has_password(&value) { "set".to_owned() } else { value })
-        }
+    let is_default = matches!(origin, Origin::Default);
+    let value = match id {
+        "listen" => Some(settings.union.listen.to_string()),
+        _ if argument.is_hide_env_values_set() => concealed(id, settings, is_default),
+        _ => raw(matches, id).map(|value| if secret_flags::has_password(&value) { "set".to_owned() } else { value }),
     };
-    Some(ShownSetting { flag: format!("--{flag}"), variable, value, origin })
+    let derived = if is_default { derived(id, settings) } else { None };
+    let (value, origin) = derived.map_or((value, origin), |(value, from)| (Some(value), Origin::Follows(from)));
+    let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+    let told = help.split_once("[default: ").and_then(|(_, rest)| rest.split(']').next());
+    let otherwise = told.unwrap_or("not set").to_owned();
+    Some(ShownSetting { flag: format!("--{flag}"), variable, value, otherwise, origin })
+}
+
+/// What a setting that is not given follows from another, and the variable of that.
+fn derived(id: &str, settings: &ServeSettings) -> Option<(String, &'static str)> {
+    let union = &settings.union;
+    let base_url = || union.base_url(union.listen, if settings.tls_cert.is_some() { "https" } else { "http" });
+    Some(match id {
+        "base_url" => (base_url(), "UNIONHALL_LISTEN"),
+        "join_site" => (base_url(), "UNIONHALL_BASE_URL"),
+        "mail_from" => {
+            let join_site = union.join_site.clone().unwrap_or_else(base_url);
+            (union.sender(&join_site).ok()?.to_string(), "UNIONHALL_JOIN_SITE")
+        }
+        "secret" => (format!("the file {}", settings.store.data.join("secret").display()), "UNIONHALL_DATA"),
+        _ => return None,
+    })
 }
 
 /// As it was written, several with commas between them.

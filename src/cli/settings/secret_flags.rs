@@ -106,7 +106,7 @@ fn is_secret(text: &str) -> bool {
 }
 
 /// Whether a variable was given as a flag.
-pub(super) fn was_moved(variable: &str) -> bool {
+pub(in crate::cli) fn was_moved(variable: &str) -> bool {
     std::env::var(MOVED).is_ok_and(|moved| moved.split(',').any(|name| name == variable))
 }
 

@@ -42,7 +42,13 @@ impl FileReader {
         // No TOML begins like this: what was kept, and what a command printed with `--json`.
         if text.trim_start().starts_with('{') {
             let read = serde_json::from_str(text);
-            let sent = read.map_err(|error| BadFile(vec![format!("it is no JSON object: {error}")]))?;
+            let sent = read.map_err(|error: serde_json::Error| {
+                BadFile(vec![format!(
+                    "line {}, column {}: this is not JSON; write {{\"supplier\": \"Example Fiber\", \"term_months\": 12}}, or TOML",
+                    error.line(),
+                    error.column()
+                )])
+            })?;
             return Ok(Self::sent(&sent));
         }
         let mut text = text.to_owned();

@@ -240,11 +240,15 @@ impl LastDay {
     }
 }
 
-impl FromStr for LastDay {
-    type Err = jiff::Error;
+#[derive(Debug, thiserror::Error)]
+#[error("write a day, such as 2027-01-31")]
+pub struct NotADay;
 
-    fn from_str(text: &str) -> Result<Self, jiff::Error> {
-        text.parse().map(Self)
+impl FromStr for LastDay {
+    type Err = NotADay;
+
+    fn from_str(text: &str) -> Result<Self, NotADay> {
+        text.parse().map(Self).map_err(|_| NotADay)
     }
 }
 

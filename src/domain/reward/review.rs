@@ -64,6 +64,7 @@ pub struct ReviewedMember {
     /// The day on which they ceased to count, and why.
     pub ended: Option<(Timestamp, Ended)>,
     pub campaign: CampaignSlug,
+    /// Its number among the groups of their referrer in that campaign, from 1.
     pub group: i64,
     /// The batch that its payout is in.
     pub batch: Option<i64>,

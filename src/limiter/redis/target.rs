@@ -48,8 +48,8 @@ impl Target {
         }
         match Client::open(address) {
             Ok(client) => Ok(Self { client, prefix }),
-            // What the driver says before the dash is a fixed text; after it may come a piece of the address.
-            Err(error) => bad(error.to_string().split(" - ").next().unwrap_or_default()),
+            // What the driver says may have a piece of the address in it.
+            Err(_) => bad("its host, port or number of a database cannot be read"),
         }
     }
 }

@@ -810,7 +810,7 @@ fn erasures_are_found_in_the_folder_and_in_the_file_that_is_given() {
     assert!(!told.contains("generation 3"), "{told}");
 
     let missing =
-        "there is no log of erasures at not-there; give the right path, or leave out --erasures if nobody was";
+        "there is no log of erasures at not-there; give the right path, or leave out --erasures if no one was";
     for (file, expected) in [("not-there", missing), ("all.log", "is not a log of erasures")] {
         std::fs::write(folder.join("all.log"), "words that name nobody\n").unwrap();
         let told = refusal(&run(folder, &["restore", "all", "--data", "wrong", "--erasures", file]));

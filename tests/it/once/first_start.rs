@@ -54,7 +54,8 @@ This is the first start. Its data is in data/; the file `secret` there makes the
 
 Mail: nothing is sent. Each message is written to data/mailbox/; open this and click:
      http://HOST:PORT/dev/mailbox?key=KEY
-Reference: http://HOST:PORT/docs   Settings: unionhall serve --help   The savings shown are samples until you give a --catalog.
+Reference: http://HOST:PORT/docs   Settings: unionhall serve --help
+Catalog: the savings shown are samples until you give a --catalog.
 Contact: pages and documents show none until you give a --contact-email.
 "#;
     assert_eq!(greeting(folder.path()), expected);

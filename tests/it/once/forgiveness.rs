@@ -28,7 +28,7 @@ async fn every_mistake_of_a_body_is_told_at_once_over_both_channels() {
             "usState: null is no value; send a two-letter state code in a string, or leave it out.",
             "categories.travel: null is no value; send a boolean, or leave it out.",
             "categories.pets: not a category; use one of mobile_bills, ",
-            "categories.internet: invalid type: integer `1`, expected a boolean.",
+            "categories.internet: send a boolean, not the integer 1.",
             "otherComments: null is no value; send a string, or leave it out.",
             "refCode: null is no value; send a referral code in a string, or leave it out.",
             "phone: unknown field",

@@ -62,3 +62,36 @@ async fn what_root_makes_is_the_services() {
     assert_eq!(erased.header("location"), "/me/erased", "{}", server.log());
     assert_eq!(std::fs::read_to_string(server.data().join("erasures")).unwrap().lines().count(), 2);
 }
+
+/// Who runs as root or as a user of the system got there with sudo, which named them. A person's own account could name anyone.
+#[test]
+fn the_audit_log_names_who_called_sudo() {
+    use std::os::unix::process::CommandExt;
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    for (user, is_believed) in [(0, true), (999, true), (1000, false), (65_534, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::chown(folder.path(), Some(user), Some(user)).unwrap();
+        // That user may not be let into the folder of the sources.
+        let program = folder.path().join("unionhall");
+        std::fs::copy(env!("CARGO_BIN_EXE_unionhall"), &program).unwrap();
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new(&program);
+            command
+                .env_clear()
+                .current_dir(&folder)
+                .stdin(Stdio::null())
+                .uid(user)
+                .gid(user)
+                .env("SUDO_USER", "ana")
+                .args(arguments);
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{user}: {output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        run(&["keys", "issue", "Acme", "--new"]);
+        let row: Value = serde_json::from_str(run(&["audit", "--json"]).trim()).unwrap();
+        assert_eq!(row["who"] == "ana", is_believed, "{user}: {row}");
+    }
+}

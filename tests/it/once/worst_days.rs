@@ -1,12 +1,11 @@
 //! The pages for the worst days: every command of their lists is run as it stands on a machine that has such a day.
 
-use crate::machines::newest_postgres;
+use crate::machines::{hall, newest_postgres};
 use crate::prelude::*;
 use crate::records::postgres;
 
 const SECRET_PAGE: &str = include_str!("../../../docs/secret.md");
 const RESTORE_PAGE: &str = include_str!("../../../docs/restore.md");
-const DEPLOY_PAGE: &str = include_str!("../../../deploy/README.md");
 
 /// A step of a numbered list, as a page has it: what it says, and the commands below that.
 struct Step {
@@ -119,9 +118,11 @@ impl Machine {
         }
     }
 
-    /// The service's own settings, as the page gives the function for them, and what stands in for the rest of the machine.
+    /// `hall` with the service's own settings, and what stands in for the rest of the machine.
     fn shell(&self) -> String {
-        let hall = DEPLOY_PAGE.lines().find(|line| line.starts_with("hall() {")).unwrap();
+        let program = self.folder.join("bin/hall");
+        std::fs::write(&program, self.here(&hall())).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let stubs = r#"
             set -euo pipefail
             sudo() { if [ "$1" = -u ]; then shift 2; fi; "$@"; }
@@ -130,11 +131,10 @@ impl Machine {
             ssh() { shift; bash -c "sudo() { \"\$@\"; }; ${*//$HERE/$THERE}"; }"#;
         let there = self.other.as_ref().map_or(&self.folder, |other| &other.folder);
         format!(
-            "HERE={} THERE={} BACKUPS={}\n{stubs}\n{}\n",
+            "HERE={} THERE={} BACKUPS={}\n{stubs}\n",
             self.folder.display(),
             there.display(),
             self.folder.join("backups").display(),
-            self.here(&hall.replace("sudo ", ""))
         )
     }
 
@@ -262,7 +262,7 @@ async fn the_secret_leaked(mut machine: Machine) {
         "generation 2 of the secret makes everything new from now on",
         "https://acme.example/hook",
         "leaked; ",
-        "say no to mail until",
+        "stop mail until",
     ];
     holds(&said, &told);
     assert_eq!(said.contains("now.backup holds the records of"), machine.other.is_none(), "{said}");
@@ -309,7 +309,7 @@ async fn the_secret_is_lost(mut machine: Machine) {
         }
     }
     let said = machine.follow(SECRET_PAGE, "The secret is lost", async |_, _| {}).await;
-    holds(&said, &["The records have a new secret", "also not to say no to mail", "uh_"]);
+    holds(&said, &["The records have a new secret", "not even those that stop mail", "uh_"]);
     assert!(!said.contains("fail "), "{said}");
     assert_eq!(machine.opens(&decline).await, vec![404; machine.nodes()]);
     assert_eq!(machine.opens(&machine.link("confirm", Purpose::Confirm, waits)).await, vec![200; machine.nodes()]);

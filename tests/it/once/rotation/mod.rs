@@ -190,7 +190,7 @@ async fn a_rotation_changes_no_code_and_ends_nothing_that_still_runs() {
         union.join("zoe+x@example.com").await;
         assert_eq!(server.number("SELECT count(*) FROM people WHERE email LIKE 'zoe+x%' AND uncredited"), 1);
 
-        union.done(&["status"], &["NEEDED BECAUSE", "say no to mail until", "it makes everything new"]);
+        union.done(&["status"], &["NEEDED BECAUSE", "stop mail until", "it makes everything new"]);
         assert!(!union.secret(&["status"]).1.contains("everything new from"));
         union.refused(&["retire", "1"], &["generation 1 is still needed", "Nothing was changed"]);
         union.refused(&["retire", "2"], &["it makes everything new"]);
@@ -220,7 +220,7 @@ async fn what_a_leaked_secret_made_is_dead_but_for_saying_no() {
 
         union.done(
             &["rotate", "--leaked", "--in", "0s"],
-            &["everybody is signed out", "mails those who have not answered again", "endpoints within 7 days"],
+            &["everyone is signed out", "mails those who have not answered again", "endpoints within 7 days"],
         );
         union.until_used(2).await;
         assert_eq!((union.opens(&confirm).await, union.opens(&decline).await), (404, 200));
@@ -409,7 +409,7 @@ async fn a_lost_secret_is_replaced_and_its_cost_is_told() {
         let output = command.args(["secret", "replace", "--lost", "--secret-file"]).arg(&file).output().unwrap();
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(output.status.success(), "{said}");
-        holds(&said, &["have a new secret", "no link works that was mailed before", "Members keep their codes"]);
+        holds(&said, &["have a new secret", "Links mailed before no longer work", "Members keep their codes"]);
         let union = Rotated { server: Rotated::serve(home, &file), file, key };
         union.done(&["status"], &["2     after a loss", "it makes everything new"]);
         assert_eq!(union.opens(&decline).await, 404);
