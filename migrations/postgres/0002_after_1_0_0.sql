@@ -181,3 +181,14 @@ ALTER TABLE campaigns ADD COLUMN withdrawn TEXT COLLATE "C";
 -- Of a demonstration: how far its clock is ahead, and how far it is asked to be, in milliseconds. NULL: this is none.
 ALTER TABLE installation ADD COLUMN demonstration_ahead BIGINT;
 ALTER TABLE installation ADD COLUMN demonstration_until BIGINT;
+-- Of confirmations_sent, those that left long after their first attempt: a source is not judged by them.
+ALTER TABLE source_days ADD COLUMN sent_late BIGINT NOT NULL DEFAULT 0;
+-- What was found wrong and has to be told (`--notify`), or was: a row until its end was told.
+CREATE TABLE told_findings (
+    name         TEXT COLLATE "C" PRIMARY KEY,
+    message      TEXT    NOT NULL,
+    began_at     BIGINT NOT NULL,
+    seen_at      BIGINT NOT NULL, -- by any node
+    told_at      BIGINT,
+    leased_until BIGINT NOT NULL DEFAULT 0
+);

@@ -212,3 +212,14 @@ ALTER TABLE campaigns ADD COLUMN withdrawn TEXT;
 -- Of a demonstration: how far its clock is ahead, and how far it is asked to be, in milliseconds. NULL: this is none.
 ALTER TABLE installation ADD COLUMN demonstration_ahead INTEGER;
 ALTER TABLE installation ADD COLUMN demonstration_until INTEGER;
+-- Of confirmations_sent, those that left long after their first attempt: a source is not judged by them.
+ALTER TABLE source_days ADD COLUMN sent_late INTEGER NOT NULL DEFAULT 0;
+-- What was found wrong and has to be told (`--notify`), or was: a row until its end was told.
+CREATE TABLE told_findings (
+    name         TEXT PRIMARY KEY,
+    message      TEXT    NOT NULL,
+    began_at     INTEGER NOT NULL,
+    seen_at      INTEGER NOT NULL, -- by any node
+    told_at      INTEGER,
+    leased_until INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;

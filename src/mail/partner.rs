@@ -38,7 +38,7 @@ impl Composer {
             operator = self.write_to_operator(),
         );
         let name = self.tokens.endpoint_mail_id(id.0, endpoint.disabled_at.map_or(0, Timestamp::as_millis));
-        self.to_contact((endpoint.partner_id, contact), format!("endpoint-{name}"), (subject, text), now)
+        self.plain_mail(Some(endpoint.partner_id), contact, format!("endpoint-{name}"), (subject, text), now)
     }
 
     /// Asks a partner's contact to rotate the secret of an endpoint.
@@ -67,7 +67,7 @@ impl Composer {
             operator = self.write_to_operator(),
         );
         let name = self.tokens.endpoint_mail_id(id.0, by.as_millis());
-        self.to_contact((endpoint.partner_id, contact), format!("rotate-{name}"), (subject, text), now)
+        self.plain_mail(Some(endpoint.partner_id), contact, format!("rotate-{name}"), (subject, text), now)
     }
 
     /// Tells a partner's contact what was changed with a key of theirs.
@@ -104,22 +104,24 @@ impl Composer {
         );
         let name = self.tokens.change_mail_id(change.id, at.as_millis());
         let subject = format!("{union}: {}{what}", tag(mode));
-        self.to_contact((change.partner_id, &change.contact), format!("change-{name}"), (subject, text), *at)
+        self.plain_mail(Some(change.partner_id), &change.contact, format!("change-{name}"), (subject, text), *at)
     }
 
-    fn to_contact(
+    /// A mail of plain text, to a partner's contact or to the operator.
+    pub fn plain_mail(
         &self,
-        (partner, contact): (PartnerId, &str),
+        inbox: Option<PartnerId>,
+        to: &str,
         name: String,
         (subject, text): (String, String),
         date: Timestamp,
     ) -> Result<OutgoingMail, SendError> {
-        let to = deliverable(contact)?;
+        let to = deliverable(to)?;
         let message = self
             .message(&to, self.from.email.clone(), &subject, &name, date)?
             .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text.clone()));
         let readable = self.readable(&to, Body { subject, text, html: String::new() }, date);
-        Ok(OutgoingMail { name, message: message.map_err(unmade)?, readable, inbox: Some(partner), due: None })
+        Ok(OutgoingMail { name, message: message.map_err(unmade)?, readable, inbox, due: None })
     }
 
     fn write_to_operator(&self) -> String {

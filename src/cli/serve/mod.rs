@@ -3,6 +3,7 @@
 mod greeting;
 pub(super) mod limits;
 mod mail;
+pub(super) mod notify;
 mod operator_page;
 mod process;
 mod sandbox;
@@ -33,7 +34,7 @@ use crate::app::{App, Parts};
 use crate::cli::files::is_there;
 use crate::cli::remedy;
 use crate::clock::Clock;
-use crate::config::{Keyring, LimitsAddress, MailTransport, Records, ServeSettings, StoreSettings};
+use crate::config::{Keyring, LimitsAddress, MailTransport, NotifyTarget, Records, ServeSettings, StoreSettings};
 use crate::demonstration::FindDemonstration;
 use crate::domain::api_key::Mode;
 use crate::domain::campaign::mailing::MailingPace;
@@ -49,6 +50,7 @@ use crate::log::{Format, Log, Severity, json_event};
 use crate::mail::Delivery;
 use crate::mail::report::MailHooks;
 use crate::operator::Operator;
+use crate::operator::notify::Notifier;
 use crate::partners::worker::{WebhookNotifier, WebhookWorker};
 use crate::people::erasures::ErasureLog;
 use crate::people::retention;
@@ -168,7 +170,7 @@ async fn serve(
         client: settings.outbound.client(&union.base_url),
         secret: secret.clone(),
         notifier: Arc::clone(&webhooks),
-        contact: composer.and_then(|composer| post.contact_mail(composer)),
+        contact: composer.clone().and_then(|composer| post.contact_mail(composer)),
         log: log.clone(),
         mode: Mode::Live,
         name: post.worker_name()?,
@@ -192,6 +194,13 @@ async fn serve(
     let pace = MailingPace { an_hour: if is_off { 0 } else { settings.mail.campaign_mails_an_hour } };
     let mailings = campaigns::mailing_worker::run(records.clone(), pace, logger.clone(), clock, stops.clone());
     spawn_vital("the mailings", mailings);
+    let notifier = match checked.notify {
+        Some(target) => {
+            let channel = notify::channel(target, settings, &union, &checked.mail, composer)?;
+            Some(Notifier::new(operator.clone(), channel, secret.clone(), Arc::clone(&union), remedy::write))
+        }
+        None => None,
+    };
     let sandbox = SandboxRuntime::new(
         settings,
         SharedParts {
@@ -235,6 +244,10 @@ async fn serve(
     if let Some(metrics) = listeners.metrics {
         log.note(&format!("metrics are at http://{}/metrics", metrics.local_addr()?));
         supervise::spawn(metrics_listener::serve(metrics, Arc::clone(&service)));
+    }
+    if let Some(notifier) = notifier {
+        let telling = notify::run(notifier, Arc::clone(&service), clock, log.clone(), work_stops.clone());
+        spawn_vital("the notifications", telling);
     }
     let signal = process::stop_signal()?;
     process::reload_on_hangup(process::Reloaded {
@@ -312,6 +325,7 @@ struct Checked {
     limits: LimitsAddress,
     disposable: DisposableDomains,
     mail_hooks: MailHooks,
+    notify: Option<NotifyTarget>,
     tls: Option<Arc<Tls>>,
 }
 
@@ -324,6 +338,7 @@ impl Checked {
             limits: settings.limits.address()?,
             disposable: settings.mail.disposable.read()?,
             mail_hooks: settings.mail_hooks.hooks()?,
+            notify: settings.notify.target()?,
             tls: read_tls(settings)?.map(Arc::new),
         })
     }

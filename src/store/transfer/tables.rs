@@ -74,6 +74,7 @@ pub const TABLES: &[Table] = &[
     numbered("operators"),
     // Short-lived, and copied all the same: `move` compares every table, and nobody is signed out by it.
     numbered("operator_sessions"),
+    keyed("told_findings", "name"),
     numbered("demand"),
     keyed("referrers", "person_id"),
     numbered("member_changes"),
