@@ -132,7 +132,7 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
     }
     print_line(
         "\nTODAY and MAY: mails of this day (UTC) that were begun, and may be. MAILED and the columns after it are of the last seven \
-         days; MAILED: mails that left and ask to be confirmed.",
+         days; MAILED: sign-ups whose mail to confirm left, each once.",
     )
 }
 

@@ -56,7 +56,7 @@ pub struct MailBudget {
 pub struct Reputation {
     /// Mails that were begun, whether they left or not: what the budget is spent on.
     pub mailed_today: u64,
-    /// Mails that left and ask to be confirmed.
+    /// Sign-ups whose mail left and asks to be confirmed, each once.
     pub asked: u64,
     /// Of these, those of the days before, because who was mailed today has had no time to decide; without those that an outage kept
     /// for long.
