@@ -13,6 +13,7 @@ use crate::demonstration::DemonstrationCalendar;
 use crate::domain::api_key::{KeyId, Mode};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
+use crate::domain::health::{Health, NotReady};
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::seal::Sealer;
@@ -82,14 +83,6 @@ pub struct RecordFigures {
     pub last_backup: Option<Timestamp>,
     /// How large the database is, if it could say so in time.
     pub bytes: Option<u64>,
-}
-
-/// A word on each part that may be in another state than it should, and leaves the node of use.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Readiness {
-    pub mail: &'static str,
-    pub limits: &'static str,
-    pub sign_ups: &'static str,
 }
 
 /// The parts, and the facts about the union as one reading of its catalog has them. Another reading is another of these
@@ -313,42 +306,41 @@ impl Core {
         self.store.figures()
     }
 
-    /// How things are while the store can be used. Requests within a second of each other get the same answer, and while the
-    /// store is asked all of them wait for that one. Why it cannot be used is for the operator, who reads it once.
-    pub async fn readiness(&self, request_id: Option<&str>, now: Tick) -> Option<Readiness> {
-        // A node without the secret that others have opens no link.
-        if supervise::ended().is_some() || self.secret.generations().is_replaced() {
-            return None;
-        }
+    /// How this node is. Mail may fail and limits be counted alone: it is ready all the same, because sign-ups are taken and their mail
+    /// waits.
+    pub async fn health(&self, request_id: Option<&str>, now: Tick) -> Health {
+        let are_sign_ups_paused = self.ask_store(request_id, now).await;
+        let not_ready = match are_sign_ups_paused {
+            _ if supervise::ended().is_some() => Some(NotReady::Ending),
+            _ if self.secret.generations().is_replaced() => Some(NotReady::Secret),
+            None => Some(NotReady::Store),
+            Some(_) => None,
+        };
+        Health { not_ready, are_sign_ups_paused, mail: self.mail.state(), limits: self.limiter.status().scope }
+    }
+
+    /// Whether sign-ups are paused; none while the store cannot be used. Requests within a second of each other get the same answer,
+    /// and while the store is asked all of them wait for that one. Why it cannot be used is for the operator, who reads it once.
+    async fn ask_store(&self, request_id: Option<&str>, now: Tick) -> Option<bool> {
         let mut checked = self.checked.lock().await;
         let is_recent = |at: Option<Tick>, within| at.is_some_and(|at| now.since(at) < within);
-        let paused = match is_recent(checked.at, READINESS_BELIEVED_FOR) {
-            true => checked.paused,
-            false => {
-                // After a failure at once, so that its end is seen.
-                let for_room = checked.paused.is_none() || !is_recent(checked.for_room_at, ROOM_BELIEVED_FOR);
-                let asked = tokio::time::timeout(READINESS_TIMEOUT, async {
-                    self.store.check(for_room).await?;
-                    self.store.run(AreSignUpsPaused).await
-                });
-                let asked = asked.await;
-                let late = |_| Err(StoreError::Unavailable("the store does not take writes".to_owned()));
-                let asked = asked.unwrap_or_else(late);
-                if let Err(error) = &asked {
-                    self.store_errors.fetch_add(1, Ordering::Relaxed);
-                    self.log.problem_with(request_id, &error.to_string(), error.remedy());
-                }
-                let for_room_at = if for_room { Some(now) } else { checked.for_room_at };
-                *checked = LastCheck { at: Some(now), for_room_at, paused: asked.ok() };
-                checked.paused
+        if !is_recent(checked.at, READINESS_BELIEVED_FOR) {
+            // After a failure at once, so that its end is seen.
+            let for_room = checked.paused.is_none() || !is_recent(checked.for_room_at, ROOM_BELIEVED_FOR);
+            let asked = tokio::time::timeout(READINESS_TIMEOUT, async {
+                self.store.check(for_room).await?;
+                self.store.run(AreSignUpsPaused).await
+            });
+            let asked = asked.await;
+            let late = |_| Err(StoreError::Unavailable("the store does not take writes".to_owned()));
+            let asked = asked.unwrap_or_else(late);
+            if let Err(error) = &asked {
+                self.store_errors.fetch_add(1, Ordering::Relaxed);
+                self.log.problem_with(request_id, &error.to_string(), error.remedy());
             }
-        };
-        // Sign-ups are taken and their mail waits: a node whose mail does not go is still of use, and so is one that counts
-        // alone.
-        paused.map(|paused| Readiness {
-            mail: self.mail.state(),
-            limits: self.limiter.status().scope.name(),
-            sign_ups: if paused { "paused" } else { "taken" },
-        })
+            let for_room_at = if for_room { Some(now) } else { checked.for_room_at };
+            *checked = LastCheck { at: Some(now), for_room_at, paused: asked.ok() };
+        }
+        checked.paused
     }
 }

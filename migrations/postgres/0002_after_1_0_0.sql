@@ -213,3 +213,14 @@ CREATE TABLE operator_recovery_codes (
 CREATE INDEX operator_recovery_codes_by_operator ON operator_recovery_codes (operator_id);
 -- Whether one person makes a batch or an offer and another releases it, as the last start of the service says.
 ALTER TABLE installation ADD COLUMN two_people BOOLEAN NOT NULL DEFAULT FALSE;
+-- Of confirmations_sent, those that left long after their first attempt: a source is not judged by them.
+ALTER TABLE source_days ADD COLUMN sent_late BIGINT NOT NULL DEFAULT 0;
+-- What was found wrong and has to be told (`--notify`), or was: a row until its end was told.
+CREATE TABLE told_findings (
+    name         TEXT COLLATE "C" PRIMARY KEY,
+    message      TEXT    NOT NULL,
+    began_at     BIGINT NOT NULL,
+    seen_at      BIGINT NOT NULL, -- by any node
+    told_at      BIGINT,
+    leased_until BIGINT NOT NULL DEFAULT 0
+);

@@ -14,6 +14,7 @@ mod keys;
 mod mail;
 mod mcp;
 mod members;
+mod notify;
 mod openapi;
 mod operator;
 mod partners;
@@ -129,6 +130,9 @@ enum Command {
     Signups(signups::SignupsCommand),
     /// Show who changed what, and when: every command that changes something is recorded here, and nothing is ever removed.
     Audit(audit::ShowAudit),
+    /// See what `serve --notify` signs with, and try it out: it sends what needs attention to a web address or by mail.
+    #[command(subcommand)]
+    Notify(notify::NotifyCommand),
     /// Say who may use the page /operator, in a browser: add, list and remove people, and make their links to sign in with.
     #[command(subcommand)]
     Operator(operator::OperatorCommand),
@@ -265,6 +269,7 @@ pub fn main() -> ExitCode {
         Command::Secret(command) => secret::command::run(&command),
         Command::Signups(command) => signups::run(command),
         Command::Audit(task) => audit::run(&task),
+        Command::Notify(command) => notify::run(command),
         Command::Operator(command) => operator::run(command),
         Command::Move(settings) => transfer::run(&settings),
         Command::Backup(settings) => backup::run(&settings),

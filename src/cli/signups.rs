@@ -15,6 +15,7 @@ use crate::domain::mail::budget::{FORM, MailBudget, SourceStatus, source_name};
 use crate::domain::time::Timestamp;
 use crate::installation::{AreSignUpsPaused, PauseSignUps};
 use crate::mail::sources::ListSourceStatuses;
+use crate::operator::partner;
 
 #[derive(Subcommand)]
 pub(super) enum SignupsCommand {
@@ -88,16 +89,7 @@ fn withdraw(task: &WithdrawSignUps) -> anyhow::Result<()> {
         let ended = operator.audited(act("signups withdraw", about, now)).withdraw_sign_ups(key, since, now).await?;
         Ok((ended, found.revoked_at.is_some_and(|at| now.since(at) < JUST_REVOKED)))
     })?;
-    print_line(&match ended {
-        0 if task.since.is_some() => "No sign-up of this key since then waits to be confirmed.".to_owned(),
-        0 => "No sign-up of this key waits to be confirmed.".to_owned(),
-        1 => "1 sign-up was ended, and its mail deleted if it had not left. Its link no longer works.".to_owned(),
-        _ => {
-            format!(
-                "{ended} sign-ups were ended, and their mail deleted where it had not left. Their links no longer work."
-            )
-        }
-    })?;
+    print_line(&partner::withdrawn(ended))?;
     if just_revoked {
         print_aside(
             "The key was revoked within the last minute. Run this again: the service may take two seconds to notice.",
@@ -130,7 +122,7 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
             "{:<10}{:>8}{may:>8}{held:>8}{:>10}{:>12}{:>10}{:>9}{:>12}  {}",
             state(source, &budget),
             reputation.mailed_today,
-            reputation.mailed_before + reputation.mailed_today,
+            reputation.asked,
             reputation.confirmed,
             reputation.declined,
             reputation.bounced,
@@ -138,7 +130,10 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
             source_name(&source.source),
         ))?;
     }
-    print_line("\nTODAY and MAY are mails of this day (UTC); MAILED and the columns after it are of the last seven.")
+    print_line(
+        "\nTODAY and MAY: mails of this day (UTC) that were begun, and may be. MAILED and the columns after it are of the last seven \
+         days; MAILED: sign-ups whose mail to confirm left, each once.",
+    )
 }
 
 fn state(source: &SourceStatus, budget: &MailBudget) -> &'static str {
@@ -164,7 +159,7 @@ fn as_json(source: &SourceStatus, budget: &MailBudget) -> serde_json::Value {
         "mailBudgetIsFixed": source.fixed.is_some(),
         "held": source.held,
         "heldInPart": source.held_in_part,
-        "mailed7d": reputation.mailed_before + reputation.mailed_today,
+        "mailed7d": reputation.asked,
         "confirmed7d": reputation.confirmed,
         "unwanted7d": reputation.unwanted(),
         "declined7d": reputation.declined,

@@ -8,8 +8,9 @@ use clap::Args;
 use ipnet::IpNet;
 
 use super::{
-    BackupInterval, LimitSettings, MailBudgetSettings, MailHookSettings, MailSettings, OperatorSettings,
-    OutboundSettings, RetentionSettings, SecretSettings, StoreSettings, UnionSettings, listen_address, web_address,
+    BackupInterval, LimitSettings, MailBudgetSettings, MailHookSettings, MailSettings, NotifySettings,
+    OperatorSettings, OutboundSettings, RetentionSettings, SecretSettings, StoreSettings, UnionSettings,
+    listen_address, web_address,
 };
 use crate::log::{Format, Level};
 use crate::store::WRITE_BATCH;
@@ -52,6 +53,9 @@ pub struct ServeSettings {
 
     #[command(flatten)]
     pub operator: OperatorSettings,
+
+    #[command(flatten)]
+    pub notify: NotifySettings,
 
     /// The certificate to serve HTTPS with, in PEM, the server's own first. Read again on SIGHUP, with its key.
     #[arg(long, env = "UNIONHALL_TLS_CERT", help_heading = SERVER, value_name = "FILE", requires = "tls_key")]

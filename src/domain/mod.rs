@@ -12,6 +12,7 @@ pub mod catalog;
 pub mod csv;
 pub mod email;
 pub mod figure;
+pub mod health;
 pub mod json;
 pub mod language;
 pub mod mail;

@@ -198,6 +198,8 @@ impl RetentionTimes {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct MailboxStanding {
     pub record: MailboxRecord,
+    /// Whether the newest of its mails has not left yet.
+    pub is_on_its_way: bool,
     pub suppressed_until: Option<Timestamp>,
     pub complained_at: Option<Timestamp>,
     /// Partners whose mail is not sent there, by name.

@@ -264,6 +264,17 @@ pub enum SignUpsOf {
     Form,
 }
 
+impl SignUpsOf {
+    /// The key or the partner, as the columns of a sign-up name them; the form's are 0's.
+    pub fn columns(&self) -> (Option<&str>, Option<PartnerId>) {
+        match self {
+            Self::Key(key) => (Some(key.as_str()), None),
+            Self::Partner(partner) => (None, Some(*partner)),
+            Self::Form => (None, Some(PartnerId(0))),
+        }
+    }
+}
+
 /// A place among the pending sign-ups, in the order in which they expire.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PendingPlace {

@@ -17,6 +17,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use crate::domain::api_key::KeyId;
+pub use crate::domain::health::Scope;
 use crate::domain::time::Tick;
 use crate::reply::Reply;
 
@@ -190,27 +191,6 @@ pub struct LimiterStatus {
     pub scope: Scope,
     /// Requests that this node decided alone because what the nodes share was late or away.
     pub fallbacks: u64,
-}
-
-/// Who is counted together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// This node's requests, as it was set.
-    Memory,
-    /// All nodes' requests.
-    Shared,
-    /// This node's requests, until what the nodes share is back.
-    Local,
-}
-
-impl Scope {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Shared => "shared",
-            Self::Local => "local",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl Composer {
     }
 
     /// A mail without a row in the outbox, of plain text: to somebody who works with the union. `inbox` is a partner's in the sandbox.
-    pub(super) fn plain_text(
+    pub fn plain_text(
         &self,
         to: &str,
         (inbox, name): (Option<PartnerId>, String),

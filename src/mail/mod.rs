@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use crate::domain::health::MailState;
 use crate::domain::mail::DueMail;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
@@ -67,6 +68,11 @@ pub enum SendError {
 /// A way for mail to leave. It may take long: the worker renews the lease meanwhile.
 pub trait Transport: Send + Sync {
     fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>>;
+
+    /// Whether a mail could go now, found out without one; otherwise why not. A folder is found out by the next mail.
+    fn try_out(&self) -> Reply<'_, Result<(), String>> {
+        Reply::now(Ok(()))
+    }
 }
 
 /// What happens to mail here.
@@ -88,14 +94,13 @@ impl Delivery {
         }
     }
 
-    /// A word for it.
-    pub fn state(&self) -> &'static str {
+    pub fn state(&self) -> MailState {
         match self {
-            Self::Off => "off",
-            Self::Held => "held",
-            Self::Sent(notifier) if notifier.is_failing() => "failing",
-            Self::Sent(notifier) if !notifier.tried.load(Ordering::Relaxed) => "untried",
-            Self::Sent(_) => "sent",
+            Self::Off => MailState::Off,
+            Self::Held => MailState::Held,
+            Self::Sent(notifier) if notifier.failing.load(Ordering::Relaxed) => MailState::Failing,
+            Self::Sent(notifier) if !notifier.tried.load(Ordering::Relaxed) => MailState::Untried,
+            Self::Sent(_) => MailState::Sent,
         }
     }
 }
@@ -118,10 +123,6 @@ impl MailNotifier {
     /// There is new mail in the outbox.
     pub fn notify(&self) {
         self.wake.notify_one();
-    }
-
-    pub fn is_failing(&self) -> bool {
-        self.failing.load(Ordering::Relaxed)
     }
 
     /// How much mail the budgets of sources have held since the start.

@@ -53,8 +53,8 @@ impl Smtp {
         Ok(Self { address: SmtpAddress::parse(url)?, hello: ClientId::default(), idle: Arc::default() })
     }
 
-    /// Connects and logs in as for a mail, and quits without sending: whether mail could go now.
-    pub async fn try_out(&self) -> Result<(), String> {
+    /// Connects and logs in as for a mail, and quits without sending.
+    async fn log_in(&self) -> Result<(), String> {
         let mut connection = self.connect().await.map_err(|error| error.to_string())?;
         // It has let us in; how it answers does not matter.
         let _gone = at(Stage::Reset, connection.quit()).await;
@@ -215,6 +215,10 @@ impl std::fmt::Display for Smtp {
 impl Transport for Smtp {
     fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>> {
         Reply::later(self.deliver(mail))
+    }
+
+    fn try_out(&self) -> Reply<'_, Result<(), String>> {
+        Reply::later(self.log_in())
     }
 }
 

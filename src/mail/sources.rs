@@ -40,8 +40,8 @@ pub(crate) use source_name;
 macro_rules! reputation_columns {
     () => {
         "CAST(coalesce(sum(CASE WHEN day = $1 THEN mailed ELSE 0 END), 0) AS BIGINT) AS mailed_today,
-         CAST(coalesce(sum(CASE WHEN day < $1 THEN mailed ELSE 0 END), 0) AS BIGINT) AS mailed_before,
-         CAST(coalesce(sum(CASE WHEN day < $1 THEN confirmations_sent ELSE 0 END), 0) AS BIGINT) AS asked_before,
+         CAST(coalesce(sum(confirmations_sent), 0) AS BIGINT) AS asked,
+         CAST(coalesce(sum(CASE WHEN day < $1 THEN confirmations_sent - sent_late ELSE 0 END), 0) AS BIGINT) AS asked_before,
          CAST(coalesce(sum(CASE WHEN day = $1 THEN proofs_of_work ELSE 0 END), 0) AS BIGINT) AS proven_today,
          CAST(coalesce(sum(CASE WHEN day < $1 THEN confirmed ELSE 0 END), 0) AS BIGINT) AS confirmed_before,
          CAST(coalesce(sum(confirmed), 0) AS BIGINT) AS confirmed_in_all,
@@ -242,7 +242,7 @@ pub(crate) async fn reputation_of(
 fn reputation(row: &Row<'_>) -> Result<Reputation, Failure> {
     Ok(Reputation {
         mailed_today: row.get("mailed_today")?,
-        mailed_before: row.get("mailed_before")?,
+        asked: row.get("asked")?,
         asked_before: row.get("asked_before")?,
         proven_today: row.get("proven_today")?,
         confirmed_before: row.get("confirmed_before")?,
@@ -258,6 +258,8 @@ fn reputation(row: &Row<'_>) -> Result<Reputation, Failure> {
 pub(crate) enum SourceEvent {
     Mailed(u32),
     Asked,
+    /// Of those asked, long after the first attempt.
+    AskedLate,
     Declined,
     Lapsed(u32),
     Bounced,
@@ -274,6 +276,7 @@ pub(crate) async fn count(
     let (count, times) = match what {
         SourceEvent::Mailed(times) => (count_source_event!("mailed"), times),
         SourceEvent::Asked => (count_source_event!("confirmations_sent"), 1),
+        SourceEvent::AskedLate => (count_source_event!("sent_late"), 1),
         SourceEvent::Declined => (count_source_event!("declined"), 1),
         SourceEvent::Lapsed(times) => (count_source_event!("expired"), times),
         SourceEvent::Bounced => (count_source_event!("bounced"), 1),

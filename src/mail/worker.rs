@@ -31,10 +31,14 @@ use crate::store::{Store, StoreError, StoreReply};
 const ALARM_INTERVAL: Duration = Duration::from_secs(300);
 const MAX_CAUSES: usize = 8;
 
-/// While mail fails, one waiting mail is tried out of turn this often, and after hours of failure this rarely. So the end of an
-/// outage is noticed within that time, however long each mail would otherwise wait.
-const PROBE_INTERVAL: Duration = Duration::from_secs(60);
+/// While mail fails, the server is logged in to this often, and after hours of failure this rarely. Once it lets us in, one waiting mail is
+/// tried out of turn; where none waits, that was enough. So the end of an outage is noticed within that time, however long each mail would
+/// otherwise wait.
+const PROBE_INTERVAL: Duration = Duration::from_secs(20);
 const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(300);
+
+/// How long logging in may take, for no mail is leased meanwhile.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Once mail goes again, the backlog of an outage is sent over [`DRAIN_TIME`]. An outage takes at least [`MIN_OUTAGE`] without a success,
 /// and its end is acted on at most once per [`DRAIN_INTERVAL`]: when some mail goes and some is refused, each mail waits its own time.
@@ -167,6 +171,9 @@ impl LeaseQueue for Outbox {
             Leased { mails, deferred, .. } =
                 (self.lease_campaign_mail)(&self.store, self.name.clone(), most, now).await?;
         }
+        if alarms.store_failed_at.take().is_some() {
+            self.log.note("the outbox can be used again");
+        }
         let more = is_draining || deferred || !mails.is_empty();
         for mail in mails {
             let outbox = Arc::clone(self);
@@ -180,7 +187,7 @@ impl LeaseQueue for Outbox {
         let (id, outcome) = match settled {
             Ok(None) => return,
             Ok(Some(settled)) => settled,
-            Err(error) => return alarms.fails(self, format!("the outbox cannot be used: {error}"), now),
+            Err(error) => return alarms.store_fails(self, error, now),
         };
         self.notifier.tried.store(true, Ordering::Relaxed);
         let count = match outcome {
@@ -220,6 +227,10 @@ pub struct MailAlarms {
     drain_from: Option<Timestamp>,
     failing_since: Option<Timestamp>,
     probed_at: Option<Timestamp>,
+    /// Whether the server did not let us in the last time.
+    is_shut_out: bool,
+    /// When it was last logged that the store failed, until it can be used again.
+    store_failed_at: Option<Timestamp>,
 }
 
 impl MailAlarms {
@@ -232,7 +243,12 @@ impl MailAlarms {
             let interval = (now.since(failing_since) / 60).clamp(PROBE_INTERVAL, MAX_PROBE_INTERVAL);
             if self.probed_at.is_none_or(|at| now.since(at) >= interval) {
                 self.probed_at = Some(now);
-                outbox.store.run(ProbeMail(now)).await?;
+                let login = tokio::time::timeout(LOGIN_TIMEOUT, outbox.transport.try_out()).await;
+                let is_in = matches!(login, Ok(Ok(())));
+                let was_shut_out = std::mem::replace(&mut self.is_shut_out, !is_in);
+                if is_in && !outbox.store.run(ProbeMail { even_alone: was_shut_out, now }).await? {
+                    self.recovers(outbox, now);
+                }
             }
         }
         Ok(self.drain_from.is_some())
@@ -240,6 +256,10 @@ impl MailAlarms {
 
     fn goes(&mut self, outbox: &Outbox, now: Timestamp) {
         self.went = true;
+        self.recovers(outbox, now);
+    }
+
+    fn recovers(&mut self, outbox: &Outbox, now: Timestamp) {
         let was_outage = self.failing_since.take().is_some_and(|since| now.since(since) >= MIN_OUTAGE);
         if self.drained_at.is_none_or(|at| was_outage && now.since(at) >= DRAIN_INTERVAL) {
             self.drained_at = Some(now);
@@ -250,6 +270,18 @@ impl MailAlarms {
         if !self.logged.is_empty() {
             self.logged.clear();
             outbox.log.note("mail goes again");
+        }
+    }
+
+    /// That is the store's fault: it says nothing about mail.
+    fn store_fails(&mut self, outbox: &Outbox, error: &StoreError, now: Timestamp) {
+        if self.store_failed_at.is_none_or(|at| now.since(at) >= ALARM_INTERVAL) {
+            self.store_failed_at = Some(now);
+            outbox.log.problem_with(
+                None,
+                &format!("the outbox cannot be used, so mail waits: {error}"),
+                error.remedy(),
+            );
         }
     }
 

@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod demand;
 pub mod findings;
 pub mod lost_secret;
+pub mod notify;
 pub mod overview;
 pub mod partner;
 pub mod person;
@@ -24,16 +25,19 @@ use std::sync::Arc;
 
 use crate::campaigns::admin::CampaignAdmin;
 use crate::clock::Clock;
-use crate::domain::api_key::{KeyId, Mode};
+use crate::domain::api_key::{KeyId, KeyStatus, Mode};
 use crate::domain::email::EmailAddress;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::person::Leaving;
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
+use crate::domain::sign_up::SignUpsOf;
 use crate::domain::time::Timestamp;
 use crate::figures::worker;
 pub use crate::figures::{Demand, Funnel, SourceDay};
 pub use crate::installation::Claim;
 use crate::keys::Keys;
+use crate::keys::records::ListKeys;
 use crate::membership::withdraw;
 use crate::outbound::GuardedClient;
 use crate::partners::Partners;
@@ -131,7 +135,21 @@ impl Operator {
 
     /// Ends the pending sign-ups made with a key since that time; returns how many. An audit log records it once.
     pub async fn withdraw_sign_ups(&self, key: KeyId, since: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
-        withdraw::withdraw_sign_ups(&self.store, key, since, now).await
+        withdraw::withdraw_sign_ups(&self.store, SignUpsOf::Key(key), since, now).await
+    }
+
+    /// The same of a whole partner, over all its keys; none if one of them works and would sign up more people.
+    pub async fn withdraw_sign_ups_of_partner(
+        &self,
+        partner: PartnerId,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Result<Option<u64>, StoreError> {
+        let keys = self.ask(ListKeys).await?;
+        if keys.iter().any(|(key, _)| key.partner_id == partner && key.status(now) == KeyStatus::Valid) {
+            return Ok(None);
+        }
+        withdraw::withdraw_sign_ups(&self.store, SignUpsOf::Partner(partner), since, now).await.map(Some)
     }
 
     /// Brings the figures up to date when no service may be doing it.

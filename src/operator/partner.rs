@@ -90,6 +90,18 @@ fn kind(mode: Mode) -> &'static str {
     if mode == Mode::Test { " test" } else { "" }
 }
 
+/// The outcome of ending the unconfirmed sign-ups of a key or a partner.
+pub fn withdrawn(ended: u64) -> String {
+    match ended {
+        0 => "No sign-up of it waits to be confirmed.".to_owned(),
+        1 => "1 sign-up was ended, and its mail deleted if it had not left. Its link no longer works.".to_owned(),
+        _ => format!(
+            "{} were ended, and their mail deleted where it had not left. Their links no longer work.",
+            counted(ended, "sign-up")
+        ),
+    }
+}
+
 /// What happens to mail held for a partner whose suspension was lifted; none if there was none.
 pub fn waits_again(mails: u64) -> Option<String> {
     match mails {

@@ -1,6 +1,6 @@
 //! What is kept about a person, in words, and erasing them: for the commands and the operator's page.
 
-use super::Operator;
+use super::{Act, Operator};
 use crate::domain::api_key::Mode;
 use crate::domain::campaign::acceptance::{AcceptanceEntry, SupplierReport};
 use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
@@ -32,6 +32,28 @@ impl Operator {
     /// Forms the groups of a referrer that are full by now, so that the amount due to them is known.
     pub async fn form_groups(&self, person: i64, now: Timestamp) -> Result<(), StoreError> {
         rewards::form_groups(&self.store, person, now).await
+    }
+
+    /// What is kept of somebody, by the `people` that are audited as this act: the log has that it was looked at, also where there is
+    /// nobody.
+    pub async fn look_up(
+        &self,
+        people: &People,
+        act: Act,
+        email: &EmailAddress,
+        now: Timestamp,
+    ) -> Result<Option<PersonDetails>, StoreError> {
+        let file = people.look_up(email, now).await?;
+        let gone = match &file {
+            None => Some("nobody"),
+            Some(file) if file.person.erased_at.is_some() => Some("somebody who was erased"),
+            Some(_) => None,
+        };
+        if let Some(about) = gone {
+            // Nobody's row was named, so the log does not have it yet.
+            self.note(Act { about: about.to_owned(), ..act }).await?;
+        }
+        Ok(file)
     }
 
     /// Erases the person with that address through the audited `people`. The amount due to them must be up to date.
@@ -157,7 +179,7 @@ pub fn lines(file: &PersonDetails, now: Timestamp, write: WriteRemedy) -> Vec<St
     }
     lines.extend(file.sign_ins.iter().map(|sign_in| {
         let used = sign_in.used_at.map_or_else(|| "not used".to_owned(), |at| format!("used at {at}"));
-        format!("  {}  a sign-in link was asked for and mailed, {used}", sign_in.asked_at)
+        format!("  {}  a sign-in link was asked for, and its mail went to the outbox; {used}", sign_in.asked_at)
     }));
     if !file.sign_ins.is_empty() {
         lines.push(
@@ -165,13 +187,7 @@ pub fn lines(file: &PersonDetails, now: Timestamp, write: WriteRemedy) -> Vec<St
                 .to_owned(),
         );
     }
-    let sent = &file.mailbox.record.sent;
-    lines.extend(
-        sent.iter().map(|(time, source)| format!("  {time}  a mail was sent, asked for by {}", source_name(source))),
-    );
-    if sent.is_empty() {
-        lines.push("  no mail was sent there yet, as far as the records tell".to_owned());
-    }
+    lines.extend(sent_lines(file));
     if !file.participations.is_empty() {
         lines.extend([String::new(), "Campaigns".to_owned()]);
         for entry in &file.participations {
@@ -186,6 +202,23 @@ pub fn lines(file: &PersonDetails, now: Timestamp, write: WriteRemedy) -> Vec<St
     }
     for sign_up in &file.sign_ups {
         lines.extend(sign_up_lines(sign_up, file, now, write));
+    }
+    lines
+}
+
+/// The last mails of sign-ups that left for the mailbox. Of older ones their sign-ups know.
+fn sent_lines(file: &PersonDetails) -> Vec<String> {
+    let handed = |time: &Timestamp, source: &str| {
+        format!("  {time}  a mail was handed to the mail server, asked for by {}", source_name(source))
+    };
+    let sent = file.mailbox.record.sent.iter().skip(usize::from(file.mailbox.is_on_its_way));
+    let mut lines: Vec<_> = sent.map(|(time, source)| handed(time, source)).collect();
+    if lines.is_empty() {
+        let of_sign_ups = file.sign_ups.iter().rev();
+        lines = of_sign_ups.filter_map(|one| Some(handed(&one.evidence.mailed_at?, &one.source))).collect();
+    }
+    if lines.is_empty() {
+        lines.push("  no mail of a sign-up has left, as far as the records tell".to_owned());
     }
     lines
 }
@@ -317,7 +350,8 @@ fn mail_words(sign_up: &SignUpEntry, file: &PersonDetails, now: Timestamp, write
             "they turned off this kind of mail".to_owned()
         }
         None if !obstacles(file, now).is_empty() => "its mail was dropped, for the reason above".to_owned(),
-        None => "no mail waits for it: it was sent, or other mail to this mailbox came first".to_owned(),
+        None => "no mail of it has left, and none waits: it was refused, or other mail to this mailbox came first"
+            .to_owned(),
     })
 }
 

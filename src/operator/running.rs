@@ -7,33 +7,25 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use super::Operator;
-use super::findings::{self, BACKUP, Finding, Grade, MAIL};
-use crate::domain::figure::capped;
-use crate::domain::mail::MOST_COUNTED;
+use super::findings::{self, Finding, Grade};
+use crate::clock::Moment;
+use crate::domain::health::{Health, MailState};
 use crate::domain::remedy::Remedy;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
-use crate::installation::{AreSignUpsPaused, FindLastBackup};
-use crate::mail::sources::FindMailFigures;
-use crate::store::StoreError;
 
 const BELIEVED_FOR: Duration = Duration::from_secs(15);
 
-/// How long a check may take; a page does not wait longer for it.
+/// How long the records may take; a page does not wait longer for them, and less where the store is known to fail.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Mail that has waited this long is stuck for a reason. The alert UnionhallMailOld uses the same limit.
-const MAIL_IS_OLD: Duration = Duration::from_secs(3600);
+const FAILING_LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy)]
 pub struct RunningState<'a> {
     pub union: &'a Union,
     pub is_public: bool,
-    pub takes_writes: bool,
-    /// As `/readyz` reports them.
-    pub mail: &'static str,
-    pub limits: &'static str,
-    pub now: Timestamp,
+    pub health: Health,
+    pub now: Moment,
 }
 
 /// Checks settings and files, with the findings that a start would report too.
@@ -44,6 +36,8 @@ pub struct FoundProblems {
     pub at: Timestamp,
     /// Only problems, the worst first.
     pub findings: Arc<[Finding]>,
+    /// Whether the records could tell: what is missing here may still be wrong otherwise.
+    pub is_whole: bool,
 }
 
 pub struct RunningFindings {
@@ -59,18 +53,25 @@ impl RunningFindings {
     }
 
     /// What is wrong. A caller that asks during a check waits for that check.
-    pub async fn find(&self, operator: &Operator, state: RunningState<'_>, tick: Tick) -> FoundProblems {
+    pub async fn find(&self, operator: &Operator, state: RunningState<'_>) -> FoundProblems {
+        let Moment { time, tick } = state.now;
         let mut known = self.known.lock().await;
         if let Some((at, found)) = &*known
             && tick.since(*at) < BELIEVED_FOR
-            && state.now.since(found.at) < BELIEVED_FOR
+            && time.since(found.at) < BELIEVED_FOR
         {
             return found.clone();
         }
-        let mut findings = of_service(state);
-        let records = of_records(operator, state, self.backup_every);
-        findings.extend(match tokio::time::timeout(LOOK_TIMEOUT, records).await {
-            Ok(Ok(found)) => found,
+        let mut findings = findings::of_health(&state.health, state.is_public);
+        let is_held = state.health.mail == MailState::Held;
+        let records = findings::of_records(operator, is_held, state.is_public.then_some(self.backup_every), time);
+        let mut is_whole = false;
+        let timeout = if state.health.not_ready.is_some() { FAILING_LOOK_TIMEOUT } else { LOOK_TIMEOUT };
+        findings.extend(match tokio::time::timeout(timeout, records).await {
+            Ok(Ok(found)) => {
+                is_whole = true;
+                found
+            }
             Ok(Err(error)) => {
                 vec![Finding::of_error("records", Grade::Fail, &error.into()).or_fix(Remedy::CheckStore)]
             }
@@ -84,7 +85,7 @@ impl RunningFindings {
         findings.retain(|finding| !finding.is_ok());
         // Failures first; otherwise in the order of the checks.
         findings.sort_by_key(|finding| finding.grade != Grade::Fail);
-        let found = FoundProblems { at: state.now, findings: findings.into() };
+        let found = FoundProblems { at: time, findings: findings.into(), is_whole };
         *known = Some((tick, found.clone()));
         found
     }
@@ -93,70 +94,4 @@ impl RunningFindings {
     pub async fn forget(&self) {
         *self.known.lock().await = None;
     }
-}
-
-/// What the service knows without reading the records.
-fn of_service(state: RunningState<'_>) -> Vec<Finding> {
-    let mut found = Vec::new();
-    if !state.takes_writes {
-        found.push(Finding::fail(
-            "records",
-            "the store takes no writes, or its disk is full: sign-ups fail",
-            Remedy::RunDoctor,
-        ));
-    }
-    match state.mail {
-        "failing" => {
-            found.push(Finding::fail(MAIL, "it cannot be sent: nobody who signs up can confirm", Remedy::ListMail));
-        }
-        "off" => found.push(Finding::fail(
-            MAIL,
-            "none is sent: nobody can sign up",
-            "set UNIONHALL_MAIL to an smtp:// address",
-        )),
-        "held" => found.push(Finding::warn(
-            MAIL,
-            "it waits in the outbox and is not sent, as UNIONHALL_MAIL says",
-            "set UNIONHALL_MAIL to an smtp:// address",
-        )),
-        _ => {}
-    }
-    if state.limits == "local" {
-        found.push(Finding::warn("limits", "Redis is away: each node counts its requests alone", Remedy::StartRedis));
-    }
-    found
-}
-
-/// What the records show, one query after the other, so that the page takes one database connection and not all.
-async fn of_records(
-    operator: &Operator,
-    state: RunningState<'_>,
-    backup_every: Duration,
-) -> Result<Vec<Finding>, StoreError> {
-    let mut found = Vec::new();
-    if operator.ask(AreSignUpsPaused).await? {
-        let message = "they are paused: agents cannot sign anybody up";
-        found.push(Finding::warn("sign-ups", message, Remedy::ResumeSignUps));
-    }
-    let mail = operator.store.run(FindMailFigures).await?;
-    if mail.held > 0 {
-        let message = match mail.held {
-            1 => "1 mail is held until you decide".to_owned(),
-            held => format!("{} mails are held until you decide", capped(held, MOST_COUNTED)),
-        };
-        found.push(Finding::warn(MAIL, message, Remedy::DecideOnHeldMail));
-    }
-    if let Some(oldest) = mail.oldest.filter(|oldest| state.mail != "held" && state.now.since(*oldest) > MAIL_IS_OLD) {
-        let message = format!("the oldest that waits was asked for at {oldest}");
-        found.push(Finding::warn(MAIL, message, Remedy::ListMail));
-    }
-    if state.is_public {
-        found.push(match operator.ask(FindLastBackup).await {
-            Ok(at) => findings::judge_backup(at, state.now, backup_every),
-            Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(Remedy::CheckStore),
-        });
-    }
-    found.extend(findings::of_payouts(operator, state.now).await);
-    found.extend(findings::of_drafts(operator).await);
-    Ok(found)
 }

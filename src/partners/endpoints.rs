@@ -77,6 +77,25 @@ impl Unit for ListEndpoints {
     }
 }
 
+/// Endpoints that are disabled or fail, those of suspended partners aside.
+pub struct ListTroubledEndpoints;
+
+impl Unit for ListTroubledEndpoints {
+    type Done = Vec<EndpointRecord>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let troubled = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM webhook_endpoints e
+             WHERE e.removed_at IS NULL AND (e.disabled_at IS NOT NULL OR e.failing_since IS NOT NULL)
+                 AND NOT EXISTS (SELECT 1 FROM partners p WHERE p.id = e.partner_id AND p.suspended_at IS NOT NULL) ORDER BY e.id"
+        );
+        sql.rows(troubled, values![], endpoint).await
+    }
+}
+
 pub struct FindEndpoint(pub EndpointId);
 
 impl Unit for FindEndpoint {

@@ -241,7 +241,6 @@ pub(super) async fn send(
     now: Timestamp,
 ) -> Result<OutboundAnswer, EndpointProblem> {
     let url = EndpointUrl::parse(&endpoint.url)?;
-    let seconds = now.as_millis() / 1000;
     if endpoint.rotate_by.is_some_and(|by| by <= now) {
         return Err(EndpointProblem::MustRotate);
     }
@@ -249,10 +248,24 @@ pub(super) async fn send(
     if secrets.is_empty() {
         return Err(EndpointProblem::NoSecret(endpoint.id));
     }
-    let signature = signatures(&secrets, &message, seconds, body.as_bytes());
+    Ok(post_signed(client, &endpoint.partner, &url, &secrets, message, body, now).await?)
+}
+
+/// Sends a message with the headers of Standard Webhooks, signed with each of these secrets.
+pub(crate) async fn post_signed(
+    client: &GuardedClient,
+    caller: &str,
+    url: &EndpointUrl,
+    secrets: &[WebhookSecret],
+    message: String,
+    body: String,
+    now: Timestamp,
+) -> Result<OutboundAnswer, OutboundError> {
+    let seconds = now.as_millis() / 1000;
+    let signature = signatures(secrets, &message, seconds, body.as_bytes());
     let headers =
         [("webhook-id", message), ("webhook-timestamp", seconds.to_string()), ("webhook-signature", signature)];
-    Ok(client.post(&endpoint.partner, &url, &headers, body.into(), now).await?)
+    client.post(caller, url, &headers, body.into(), now).await
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use crate::domain::campaign::acceptance::Reference;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
 use crate::domain::mail::choices::KeptChoices;
-use crate::domain::partner::name::PartnerId;
 use crate::domain::person::{
     AccountId, ActivityPage, ActivityPlace, KeptEvidence, KeptNotice, MailboxStanding, PersonDetails, PersonRecord,
     PersonState, Referrals, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner,
@@ -172,11 +171,7 @@ impl Unit for ListSignUpsOf {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<SignUpEntry>, Failure> {
         let Self { whose, before, now, most } = self;
-        let (key, partner) = match whose {
-            SignUpsOf::Key(key) => (Some(key.as_str()), None),
-            SignUpsOf::Partner(partner) => (None, Some(*partner)),
-            SignUpsOf::Form => (None, Some(PartnerId(0))),
-        };
+        let (key, partner) = whose.columns();
         let whose =
             entries!("(s.key_id = $1 OR coalesce(s.partner_id, 0) = $5) AND s.id < $3 ORDER BY s.id DESC LIMIT $4");
         sql.rows(whose, values![key, *now, before.0, *most, partner], entry).await
@@ -354,12 +349,15 @@ async fn standing(sql: &mut dyn Sql, mailbox: &str) -> Result<MailboxStanding, F
     let look = concat!(
         "SELECT ",
         mailbox_columns!(),
-        ", nullif(suppressed_until, 0) AS suppressed_until, complained_at FROM mailboxes WHERE mailbox = $1"
+        ", nullif(suppressed_until, 0) AS suppressed_until, complained_at,
+           EXISTS (SELECT 1 FROM outbox o WHERE o.id = last_mail_id) AS is_on_its_way
+         FROM mailboxes WHERE mailbox = $1"
     );
     let read = |row: &Row<'_>| {
         let record = mailbox_record(row)?;
         let (suppressed_until, complained_at) = (row.get("suppressed_until")?, row.get("complained_at")?);
-        Ok(MailboxStanding { record, suppressed_until, complained_at, ..MailboxStanding::default() })
+        let is_on_its_way = row.get("is_on_its_way")?;
+        Ok(MailboxStanding { record, is_on_its_way, suppressed_until, complained_at, ..MailboxStanding::default() })
     };
     let found = sql.row(look, values![mailbox], read).await?.unwrap_or_default();
     let stopped = concat!(

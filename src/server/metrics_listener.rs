@@ -1,5 +1,6 @@
 //! `GET /metrics`, on a listener of its own: figures are for the operator's monitoring and not for callers.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,11 +18,12 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::listener::REFUSED_PAUSE;
-use super::{HttpService, NodeResources, process_figures, routes};
-use crate::app::{BATCH_ENDS, Core, MailFigures, Readiness, RecordFigures, SourceTotals, StoreFigures};
+use super::{FoundProblems, HttpService, NodeResources, process_figures, routes};
+use crate::app::{BATCH_ENDS, Core, MailFigures, RecordFigures, SourceTotals, StoreFigures};
+use crate::domain::health::{Health, MailState, Scope};
 use crate::domain::mail::budget::FORM;
 use crate::domain::time::{Tick, Timestamp};
-use crate::limiter::{Class, Scope};
+use crate::limiter::Class;
 use crate::mail::Delivery;
 use crate::metrics::{Exposition, Kind, Requests};
 
@@ -33,6 +35,9 @@ const READER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the store may take to show that it keeps writes, for whoever waits behind others who ask too.
 const READY_TIMEOUT: Duration = Duration::from_millis(2500);
+
+/// And how long the look at everything may take; later, nothing is written of it.
+const FINDINGS_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// What is counted where somebody reads the metrics.
 pub(super) struct WatchedRequests {
@@ -95,15 +100,18 @@ async fn answer(service: &HttpService, request: &Request<Incoming>) -> Response<
 /// A store that hangs or is away leaves its figures out, after a moment: the rest is told all the same.
 async fn page(service: &HttpService) -> String {
     let (app, now, mut page) = (&service.app, service.clock.now(), Exposition::default());
-    let (records, readiness) = tokio::join!(app.record_figures(), ready(app, now.tick));
+    let found = tokio::time::timeout(FINDINGS_TIMEOUT, service.find_problems(now));
+    let (records, health, found) = tokio::join!(app.record_figures(), health(app, now.tick), found);
     page.begin("build_info", Kind::Gauge, "The program that runs.");
     let (version, revision) = (env!("CARGO_PKG_VERSION"), env!("UNIONHALL_REVISION"));
     page.line("", &[("version", version), ("revision", revision)], 1);
-    let is_ready = u8::from(readiness.is_some());
+    let is_ready = u8::from(health.is_some_and(|health| health.not_ready.is_none()));
     page.gauge("ready", "1 while the store keeps writes, as /readyz says.", is_ready);
-    if let Some(readiness) = readiness {
-        let paused = u8::from(readiness.sign_ups == "paused");
-        page.gauge("sign_ups_paused", "1 while the operator takes no sign-ups.", paused);
+    if let Some(paused) = health.and_then(|health| health.are_sign_ups_paused) {
+        page.gauge("sign_ups_paused", "1 while the operator takes no sign-ups.", u8::from(paused));
+    }
+    if let Ok(Some(found)) = found {
+        write_findings(&found, &mut page);
     }
     if let Some(watched) = &service.watched {
         watched.requests.write(&mut page);
@@ -174,8 +182,20 @@ fn write_sources(mut sources: Vec<SourceTotals>, page: &mut Exposition) {
     }
 }
 
-async fn ready(app: &Core, now: Tick) -> Option<Readiness> {
-    tokio::time::timeout(READY_TIMEOUT, app.readiness(None, now)).await.ok()?
+async fn health(app: &Core, now: Tick) -> Option<Health> {
+    tokio::time::timeout(READY_TIMEOUT, app.health(None, now)).await.ok()
+}
+
+/// What the operator's page shows under "Needs attention", counted by check and grade.
+fn write_findings(found: &FoundProblems, page: &mut Exposition) {
+    let mut counts: BTreeMap<_, u64> = BTreeMap::new();
+    for finding in &*found.findings {
+        *counts.entry((finding.check, finding.grade.name())).or_default() += 1;
+    }
+    page.begin("findings", Kind::Gauge, "What needs attention, as the operator's page shows it.");
+    for ((check, grade), count) in counts {
+        page.line("", &[("check", check), ("grade", grade)], count);
+    }
 }
 
 fn write_limits(app: &Core, page: &mut Exposition) {
@@ -218,7 +238,7 @@ fn write_mail(app: &Core, page: &mut Exposition) {
     page.series("outcome", mail.counts());
     page.counter("mail_deferred_total", "Times that a mail did not go and was put off.", mail.deferred());
     page.counter("mail_held_total", "Mail that was held because its source had its share of the day.", mail.held());
-    let failing = u8::from(mail.is_failing());
+    let failing = u8::from(app.mail.state() == MailState::Failing);
     page.gauge("mail_failing", "1 while mail does not go and is tried again.", failing);
 }
 

@@ -44,9 +44,10 @@ use self::routes::FoundRoute;
 pub use self::routes::operator_roles;
 use self::sandbox::SandboxRouter;
 pub use self::sandbox::{FindsSandbox, NoSandbox};
-use crate::app::{App, Core, Readiness};
+use crate::app::{App, Core};
 use crate::clock::{Clock, Moment};
 use crate::domain::catalog::Catalog;
+use crate::domain::health::sign_ups_word;
 use crate::domain::time::Timestamp;
 use crate::http::allowance::{Allowance, Slot};
 use crate::http::connection::eviction::EvictionTable;
@@ -62,10 +63,10 @@ use crate::mail::Delivery;
 use crate::mail::mailbox::MailboxFolder;
 use crate::mail::report::MailHooks;
 use crate::operations::dispatch::CallTrace;
-pub use crate::site::OperatorParts;
 use crate::site::branding::Branding;
 use crate::site::join;
 use crate::site::reader::Reader;
+pub use crate::site::{FoundProblems, OperatorParts};
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
 const IN_FLIGHT: NonZeroUsize = NonZeroUsize::new(8192).expect("a request is under way");
@@ -325,6 +326,11 @@ impl HttpService {
         Ok(snapshot.mcp.answer(request, client, now, id, trace).await)
     }
 
+    /// What is wrong, as the operator's page shows it; none where there is no such page.
+    pub async fn find_problems(&self, now: Moment) -> Option<FoundProblems> {
+        self.snapshot().site.find_problems(now).await
+    }
+
     /// Is the process alive?
     async fn health(_: Exchange<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
         Ok(Answer::json(StatusCode::OK, &b"{\"ok\":true}"[..]))
@@ -333,11 +339,13 @@ impl HttpService {
     /// Whether the parts that requests need can be used. Says which one cannot.
     async fn ready(exchange: Exchange<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
         let Exchange { service, id, now, .. } = exchange;
-        let Readiness { mail, limits, sign_ups } =
-            service.app.readiness(Some(id.as_str()), now.tick).await.ok_or(HttpError::NotReady)?;
+        let health = service.app.health(Some(id.as_str()), now.tick).await;
+        let (None, Some(are_paused)) = (health.not_ready, health.are_sign_ups_paused) else {
+            return Err(HttpError::NotReady);
+        };
         let revision = Some(env!("UNIONHALL_REVISION")).filter(|revision| !revision.is_empty());
         let body = serde_json::json!({
-            "ok": true, "store": "usable", "limits": limits, "mail": mail, "signUps": sign_ups,
+            "ok": true, "store": "usable", "limits": health.limits, "mail": health.mail, "signUps": sign_ups_word(are_paused),
             "version": env!("CARGO_PKG_VERSION"), "revision": revision,
         });
         Ok(Answer::json(StatusCode::OK, body.to_string()))

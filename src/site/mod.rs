@@ -56,6 +56,7 @@ use crate::limiter::{Bucket, Class, Network, Subject};
 use crate::mail::mailbox::MailboxFolder;
 use crate::membership::{LinkedSignUp, StoreError};
 use crate::operator::access::OperatorAccess;
+pub use crate::operator::running::FoundProblems;
 use crate::people::export;
 
 /// Mailed links opened or pressed a minute from one address: mail services press many, for the people they serve.
@@ -169,6 +170,11 @@ impl Site {
             Some(access) => access.is_on(now.tick).await,
             None => false,
         }
+    }
+
+    /// What is wrong, as the operator's page shows it; none in the sandbox.
+    pub async fn find_problems(&self, now: Moment) -> Option<FoundProblems> {
+        Some(operator::overview::look(self.operator.as_ref()?, &self.app, now).await)
     }
 
     pub fn not_found(&self, reader: Reader, now: Timestamp) -> Answer {

@@ -34,6 +34,7 @@ const SMALL: &[&str] = &[
     "secret_generations",
     "source_days",
     "sqlite_sequence",
+    "told_findings",
     "unionhall_schema",
     "webhook_endpoints",
 ];

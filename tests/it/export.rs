@@ -274,3 +274,29 @@ async fn an_export_holds_what_is_kept_by_its_published_schema() {
     let wrong = json!({ "email": 5 });
     assert!(!validator.is_valid(&wrong), "the schema refuses something");
 }
+
+/// A look at somebody with a command is in the audit log, as a look on the page is.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_looks_people_up_with_a_command_is_written_down() {
+    let (server, key) = Server::with_key(&["--mail", "hold"]);
+    server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+    let shown = server.run(&["members", "show", "ana@example.com"]);
+    assert!(!server.try_run(&["members", "show", "nobody@example.com"]).status.success());
+    server.run(&["members", "find", "ana"]);
+    server.run(&["members", "find", "zoe"]);
+    server.run(&["members", "find", "--partner", "Acme Assistant"]);
+    server.run(&["members", "find", "--form"]);
+    let rows = server.rows("SELECT command, about FROM audit WHERE command LIKE 'members %' ORDER BY id");
+    let about: Vec<_> = rows.iter().map(|row| (row[0].as_str(), row[1].as_str())).collect();
+    let account = shown.lines().find_map(|line| line.trim().strip_prefix("account ")).unwrap();
+    let account = format!("account {}", account.split(' ').next().unwrap());
+    let expected = [
+        ("members show", account.as_str()),
+        ("members show", "nobody"),
+        ("members find", "1 person"),
+        ("members find", "0 people"),
+        ("members find", "Acme Assistant"),
+        ("members find", "the form"),
+    ];
+    assert_eq!(about, expected);
+}

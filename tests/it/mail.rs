@@ -357,3 +357,40 @@ mod once {
         server.get("/v1/stats").await.good();
     }
 }
+
+/// Nine of ten never left, and were counted as mailed; one was refused, and "a mail was sent".
+#[tokio::test(flavor = "multi_thread")]
+async fn only_mail_that_left_is_counted_and_shown_as_mailed() {
+    needs!(MailServer);
+    let mut mail = Mailserver::start(&[]);
+    let url = format!("smtp://127.0.0.1:{}", mail.port);
+    let (server, key) = Server::with_key(&["--mail", &url]);
+    for email in ["ana@example.com", "nobody@example.com"] {
+        server.post("/v1/invite", &key, sign_up(email)).await.good();
+    }
+    wait_for!(async || outbox(&server).is_empty()).await;
+    mail.kill();
+    for n in 0..8 {
+        server.post("/v1/invite", &key, sign_up(&format!("p{n}@example.com"))).await.good();
+    }
+    wait_for!(async || outbox(&server).iter().filter(|mail| mail["lastError"].is_string()).count() == 8).await;
+    let status = server.json(&["signups", "status", "--json"]);
+    let of_partner = status["sources"].as_array().unwrap().iter().find(|source| source["source"] == "partner").unwrap();
+    assert_eq!((&of_partner["mailed7d"], &of_partner["mailedToday"]), (&json!(1), &json!(10)), "{status}");
+    let table = server.run(&["signups", "status"]);
+    let row: Vec<_> = table.lines().find(|line| line.ends_with("Acme Assistant")).unwrap().split_whitespace().collect();
+    assert_eq!((row[1], row[4]), ("10", "1"), "{table}");
+
+    const HANDED: &str = "a mail was handed to the mail server";
+    const NONE: &str = "no mail of a sign-up has left";
+    let shown = |email: &str| server.run(&["members", "show", email]);
+    assert_eq!(shown("ana@example.com").matches(HANDED).count(), 1);
+    let refused = shown("nobody@example.com");
+    assert!(!refused.contains(HANDED) && refused.contains(NONE), "{refused}");
+    let waiting = shown("p3@example.com");
+    assert!(!waiting.contains(HANDED) && waiting.contains(NONE), "{waiting}");
+    // What the limits of a mailbox no longer need is forgotten; the sign-up still knows.
+    server.execute("DELETE FROM mailboxes");
+    let ana = shown("ana@example.com");
+    assert!(ana.contains(HANDED) && !ana.contains(NONE), "{ana}");
+}

@@ -16,7 +16,7 @@ use crate::http::request::host::{is_local, of_url};
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long whoever listens on our address may take to say who it is.
-const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The catalog of a union whose own could not be read is judged by nobody. `mail_waits`: mail about a campaign does, for a postal
 /// address.

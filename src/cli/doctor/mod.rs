@@ -8,6 +8,7 @@ mod folder;
 mod records;
 mod refused;
 mod servers;
+mod service;
 mod settings;
 
 use anyhow::bail;
@@ -18,7 +19,7 @@ use self::settings::ReadSettings;
 use super::findings::{self, Finding, Grade};
 use super::settings::secret_flags;
 use super::{block_on, one_thread, print_json, print_line, print_lines};
-use crate::config::ServeSettings;
+use crate::config::{MailTransport, ServeSettings};
 use crate::http::request::host::is_local;
 
 pub(super) use self::refused::without_refused;
@@ -53,13 +54,16 @@ async fn examine(settings: &DoctorSettings) -> anyhow::Result<()> {
     report.add(settings::certificate(serve))?;
     report.add(folder::examine(serve))?;
     let is_public = read.union.as_ref().is_some_and(|union| !is_local(union));
-    report.add(records::examine(serve, read.secret, is_public, settings.thorough).await)?;
+    let is_held = matches!(read.mail, Some(MailTransport::Hold));
+    report.add(records::examine(serve, read.secret, (is_public, is_held), settings.thorough).await)?;
     report.add(servers::limits(read.limits, serve.union.public_per_minute).await)?;
     report.add(servers::mail(read.mail.as_ref(), read.union.as_ref()).await)?;
     let has_no_address = read.union.as_ref().is_some_and(|union| union.postal_address.is_none());
     let mail_waits = has_no_address && records::does_campaign_mail_wait(serve).await;
     report.add(address::examine(serve, read.union.as_ref(), read.has_catalog, mail_waits).await)?;
     report.add(address::listeners(serve).await)?;
+    let said = service::ask(serve, is_public, &report.findings).await;
+    report.add(said)?;
     report.end()
 }
 

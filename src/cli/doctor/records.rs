@@ -11,9 +11,9 @@ use crate::config::{Keyring, Records, ServeSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::remedy::Remedy;
 use crate::domain::time::Timestamp;
-use crate::installation::{FindLastBackup, FindLatestRecord};
+use crate::installation::FindLatestRecord;
 use crate::operator::Operator;
-use crate::operator::findings::{BACKUP, judge_backup, of_drafts, of_payouts};
+use crate::operator::findings::of_records;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 use crate::store::postgres::{self, Address, PostgresFacts, PostgresOpenError};
@@ -23,6 +23,7 @@ const RECORDS: &str = "records";
 const WRITES: &str = "writes";
 const SECRET: &str = "secret";
 const CLOCK: &str = "clock";
+const NEWS: &str = "what waits";
 
 /// How far two clocks may be apart before links and limits of the one surprise the other.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
@@ -32,11 +33,11 @@ const GIVE_SECRET: &str = "set UNIONHALL_SECRET_FILE to a file that holds the se
 
 const SET_CLOCKS: &str = "let both machines set their clocks by NTP (timedatectl set-ntp true)";
 
-/// `given` is none where the secret cannot be read, which was told with the settings.
+/// `given` is none where the secret cannot be read, which was told with the settings; `is_held`: no mail is sent from here.
 pub(super) async fn examine(
     settings: &ServeSettings,
     given: Option<Option<Keyring>>,
-    is_public: bool,
+    (is_public, is_held): (bool, bool),
     thorough: bool,
 ) -> Vec<Finding> {
     let Ok(records) = settings.store.records() else { return Vec::new() };
@@ -83,14 +84,15 @@ pub(super) async fn examine(
         }
         Records::Postgres(address) => found.extend(of_postgres(address).await),
     }
-    if is_public {
-        found.push(match operator.ask(FindLastBackup).await {
-            Ok(at) => judge_backup(at, Clock::start().now().time, settings.backup.backup_every),
-            Err(error) => of_store(BACKUP, error),
-        });
-    }
-    found.extend(of_payouts(&operator, Clock::start().now().time).await);
-    found.extend(of_drafts(&operator).await);
+    let backup_every = is_public.then_some(settings.backup.backup_every);
+    found.extend(match of_records(&operator, is_held, backup_every, Clock::start().now().time).await {
+        Ok(shown) if shown.iter().all(Finding::is_ok) => {
+            let nothing = Finding::ok(NEWS, "sign-ups are on, and no mail, webhook, payout or draft needs you");
+            [shown, vec![nothing]].concat()
+        }
+        Ok(shown) => shown,
+        Err(error) => vec![of_store(NEWS, error)],
+    });
     found.extend(of_sandbox(settings, &records).await);
     if let Err(error) = operator.close().await {
         found.push(of_store(RECORDS, error));

@@ -5,8 +5,11 @@ use std::time::Duration;
 use crate::cli::findings::{self, Finding, Grade, MAIL};
 use crate::cli::serve::limits::try_redis;
 use crate::config::{LimitsAddress, MailTransport};
+use crate::domain::health::MailState;
 use crate::domain::union::Union;
 use crate::http::request::host::is_local;
+use crate::mail::Transport;
+use crate::operator::findings::of_mail;
 
 const LIMITS: &str = "limits";
 
@@ -34,18 +37,8 @@ pub(super) async fn mail(transport: Option<&MailTransport>, union: Option<&Union
             let judged = union.map(|union| findings::public_address(transport, union)).unwrap_or_default();
             return judged.into_iter().filter(|finding| finding.check == MAIL).collect();
         }
-        Some(MailTransport::Hold) if public => Finding::warn(
-            MAIL,
-            "it waits in the outbox, and nothing is sent from here",
-            "make sure that another node sends it, or set UNIONHALL_MAIL to an smtp:// address",
-        ),
-        Some(MailTransport::Hold) => Finding::ok(MAIL, "it waits in the outbox for another node to send"),
-        Some(MailTransport::None) if public => Finding::warn(
-            MAIL,
-            "it is off, and so are sign-ups, though the base address is public",
-            "set UNIONHALL_MAIL to an smtp:// address, unless you want it off",
-        ),
-        Some(MailTransport::None) => Finding::ok(MAIL, "it is off, and so are sign-ups"),
+        Some(MailTransport::Hold) => return of_mail(MailState::Held, public).into_iter().collect(),
+        Some(MailTransport::None) => return of_mail(MailState::Off, public).into_iter().collect(),
         Some(MailTransport::Smtp(smtp)) => {
             let fix = "correct the address, the login or the encryption in UNIONHALL_MAIL, or fix the server; nothing was sent";
             match tokio::time::timeout(MAIL_LOGIN_TIMEOUT, smtp.try_out()).await {

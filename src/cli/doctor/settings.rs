@@ -60,6 +60,7 @@ impl ReadSettings {
         };
         kept(settings.mail.disposable.read(), &mut found);
         kept(settings.mail_hooks.hooks(), &mut found);
+        kept(settings.notify.target(), &mut found);
         kept(read_tls(settings), &mut found);
         let mut all = or_ok(found, SETTINGS, "all of them are valid");
         all.extend(or_ok(findings::unknown_variables(), "variables", "each UNIONHALL_ variable is a setting"));

@@ -10,9 +10,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{
-    ask, keys, partners, print_aside, print_line, print_lines, print_table, remedy, secret, with_live_records,
-};
+use super::{keys, partners, print_aside, print_line, print_lines, print_table, remedy, secret, with_live_records};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
@@ -187,7 +185,11 @@ fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
         Some(code) => code.to_string(),
         None => text,
     };
-    let found = ask(&task.store, records::FindPeople(text, LISTED))?;
+    let found = with_live_records(&task.store, async |operator| {
+        let found = operator.ask(records::FindPeople(text, LISTED)).await?;
+        operator.note(act("members find", counted_people(found.len()), now)).await?;
+        Ok(found)
+    })?;
     if task.json {
         return found.iter().try_for_each(|person| print_line(&export::as_json(person).to_string()));
     }
@@ -204,6 +206,10 @@ fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn counted_people(people: usize) -> String {
+    if people == 1 { "1 person".to_owned() } else { format!("{people} people") }
+}
+
 fn find_signed_up(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
     let listed = with_live_records(&task.store, async |operator| {
         let whose = match (task.key, &task.partner) {
@@ -211,6 +217,12 @@ fn find_signed_up(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
             (None, Some(name)) => SignUpsOf::Partner(partners::find(&operator, name).await?.id),
             (None, None) => SignUpsOf::Form,
         };
+        let about = match (task.key, &task.partner) {
+            (Some(key), _) => format!("key {key}"),
+            (None, partner) => partner.clone().unwrap_or_else(|| "the form".to_owned()),
+        };
+        // Before the first line, as for an export.
+        operator.note(act("members find", about, now)).await?;
         let (mut before, mut listed) = (SignUpId(i64::MAX), 0);
         loop {
             let page = operator.ask(ListSignUpsOf { whose, before, now, most: PAGE }).await?;

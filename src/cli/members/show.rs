@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ShowPerson, address, no_such_person};
+use crate::cli::audit::act;
 use crate::cli::mail::as_json as waiting_mail_json;
 use crate::cli::{print_json, print_lines, remedy, with_live_records};
 use crate::domain::person::{PersonDetails, SignUpEntry};
@@ -14,7 +15,12 @@ pub(super) fn run(task: &ShowPerson, now: Timestamp) -> anyhow::Result<()> {
     let person = &task.person;
     let email = address(&person.email)?;
     let found = with_live_records(&person.store, async |operator| {
-        Ok(person.people(&operator).await?.find(&email, now).await?)
+        let act = act("members show", String::new(), now);
+        let people = person.people(&operator.audited(act.clone())).await?;
+        match operator.look_up(&people, act, &email, now).await? {
+            Some(_) => Ok(people.find(&email, now).await?),
+            None => Ok(None),
+        }
     })?;
     let file = found.ok_or_else(no_such_person)?;
     if task.json { print_json(&file_json(&file, now)) } else { print_lines(&lines(&file, now, remedy::write)) }

@@ -1,5 +1,6 @@
 //! What the operator does to a partner as a whole: suspend it, lift that, give it a mail budget of its own.
 
+use anyhow::bail;
 use clap::Args;
 
 use super::{NamedPartner, find};
@@ -9,6 +10,7 @@ use crate::clock::Clock;
 use crate::config::{StoreSettings, quoted};
 use crate::domain::api_key::Mode;
 use crate::domain::remedy::Remedy;
+use crate::domain::time::Timestamp;
 use crate::operator::partner;
 use crate::partners::records::{ResumePartner, SetMailsADay, SuspendPartner};
 
@@ -19,6 +21,17 @@ pub(in crate::cli) struct SetMailBudget {
     /// Mails a day, from 1 to 1000000. `default`: UNIONHALL_KEY_MAILS_A_DAY and its reputation decide.
     #[arg(value_name = "N|default")]
     mails: MailsADay,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Args)]
+pub(in crate::cli) struct WithdrawOfPartner {
+    /// The partner's name, as `partners list` shows it.
+    name: String,
+    /// Only what was signed up, or signed up again, from that day (2027-01-31) or moment (2027-01-31T18:00:00Z) on.
+    #[arg(long, value_name = "DATE")]
+    since: Option<Timestamp>,
     #[command(flatten)]
     store: StoreSettings,
 }
@@ -105,6 +118,28 @@ pub(super) fn set_mail_budget(task: &SetMailBudget) -> anyhow::Result<()> {
         Some(_) => format!("{name} may cause {figure} mails a day, whatever its reputation; mail past that is held."),
     })?;
     print_line("Mail that is held stays held: `unionhall mail release --key ID` lets it go.")
+}
+
+pub(super) fn withdraw(task: &WithdrawOfPartner) -> anyhow::Result<()> {
+    let (now, name) = (Clock::start().now().time, &task.name);
+    let (since, about) = match task.since {
+        Some(since) => (since, format!("{name} since {since}")),
+        None => (Timestamp::from_millis(0), name.clone()),
+    };
+    let ended = with_live_records(&task.store, async |operator| {
+        let partner = find(&operator, name).await?;
+        let operator = operator.audited(act("partners withdraw", about, now));
+        Ok(operator.withdraw_sign_ups_of_partner(partner.id, since, now).await?)
+    })?;
+    let Some(ended) = ended else {
+        bail!(
+            "a key of {name} still works and would sign up more people, so nothing was ended; first run `unionhall partners suspend {}`",
+            quoted(name)
+        );
+    };
+    print_line(&partner::withdrawn(ended))?;
+    print_aside("Run this again if a key worked within the last minute: the service may take two seconds to notice.");
+    Ok(())
 }
 
 #[cfg(test)]

@@ -42,6 +42,12 @@ pub(in crate::cli) enum PartnersCommand {
     ///
     /// Each person whose mail was held has the whole week to confirm. Running it again is safe: it goes on where it was interrupted.
     Resume(NamedPartner),
+    /// End all sign-ups of a partner that wait to be confirmed, over all its keys. Nobody is told.
+    ///
+    /// Links that were mailed then lead to the page of an expired sign-up, and mail that has not left is deleted. Who has confirmed
+    /// stays a member. Suspend the partner first, or revoke its keys: one that works is refused. The service takes up to two seconds to
+    /// notice; running this again ends what came meanwhile.
+    Withdraw(control::WithdrawOfPartner),
     /// Give a partner a mail budget of its own: a number of mails a day, over all its keys, that reputation does not change.
     MailBudget(control::SetMailBudget),
 }
@@ -108,6 +114,7 @@ pub(in crate::cli) fn run(command: PartnersCommand) -> anyhow::Result<()> {
         PartnersCommand::Contact(task) => contact(&task),
         PartnersCommand::Suspend(task) => control::suspend(&task),
         PartnersCommand::Resume(task) => control::resume(&task),
+        PartnersCommand::Withdraw(task) => control::withdraw(&task),
         PartnersCommand::MailBudget(task) => control::set_mail_budget(&task),
     }
 }

@@ -3,6 +3,7 @@
 mod greeting;
 pub(super) mod limits;
 mod mail;
+pub(super) mod notify;
 mod operator_page;
 mod process;
 mod sandbox;
@@ -33,7 +34,7 @@ use crate::app::{App, Parts};
 use crate::cli::files::is_there;
 use crate::cli::remedy;
 use crate::clock::Clock;
-use crate::config::{Keyring, LimitsAddress, MailTransport, Records, ServeSettings, StoreSettings};
+use crate::config::{Keyring, LimitsAddress, MailTransport, NotifyTarget, Records, ServeSettings, StoreSettings};
 use crate::demonstration::FindDemonstration;
 use crate::domain::api_key::Mode;
 use crate::domain::campaign::mailing::MailingPace;
@@ -49,6 +50,7 @@ use crate::log::{Format, Log, Severity, json_event};
 use crate::mail::Delivery;
 use crate::mail::report::MailHooks;
 use crate::operator::Operator;
+use crate::operator::notify::Notifier;
 use crate::partners::worker::{WebhookNotifier, WebhookWorker};
 use crate::people::erasures::ErasureLog;
 use crate::people::retention;
@@ -175,7 +177,7 @@ async fn serve(
         mode: Mode::Live,
         name: post.worker_name()?,
     };
-    let operator_mail = composer.and_then(|composer| post.contact_mail(composer));
+    let operator_mail = composer.clone().and_then(|composer| post.contact_mail(composer));
     let webhook_task = spawn_vital("the webhooks", webhook_worker.run(clock, work_stops.clone()));
     let core = Arc::clone(app.core());
     spawn_vital("the counts of requests", process::write_uses(Arc::clone(&core), clock, work_stops.clone()));
@@ -195,6 +197,13 @@ async fn serve(
     let pace = MailingPace { an_hour: if is_off { 0 } else { settings.mail.campaign_mails_an_hour } };
     let mailings = campaigns::mailing_worker::run(records.clone(), pace, logger.clone(), clock, stops.clone());
     spawn_vital("the mailings", mailings);
+    let notifier = match checked.notify {
+        Some(target) => {
+            let channel = notify::channel(target, settings, &union, &checked.mail, composer)?;
+            Some(Notifier::new(operator.clone(), channel, secret.clone(), Arc::clone(&union), remedy::write))
+        }
+        None => None,
+    };
     let sandbox = SandboxRuntime::new(
         settings,
         SharedParts {
@@ -238,6 +247,10 @@ async fn serve(
     if let Some(metrics) = listeners.metrics {
         log.note(&format!("metrics are at http://{}/metrics", metrics.local_addr()?));
         supervise::spawn(metrics_listener::serve(metrics, Arc::clone(&service)));
+    }
+    if let Some(notifier) = notifier {
+        let telling = notify::run(notifier, Arc::clone(&service), clock, log.clone(), work_stops.clone());
+        spawn_vital("the notifications", telling);
     }
     let signal = process::stop_signal()?;
     process::reload_on_hangup(process::Reloaded {
@@ -315,6 +328,7 @@ struct Checked {
     limits: LimitsAddress,
     disposable: DisposableDomains,
     mail_hooks: MailHooks,
+    notify: Option<NotifyTarget>,
     tls: Option<Arc<Tls>>,
 }
 
@@ -327,6 +341,7 @@ impl Checked {
             limits: settings.limits.address()?,
             disposable: settings.mail.disposable.read()?,
             mail_hooks: settings.mail_hooks.hooks()?,
+            notify: settings.notify.target()?,
             tls: read_tls(settings)?.map(Arc::new),
         })
     }

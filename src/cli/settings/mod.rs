@@ -189,6 +189,7 @@ fn concealed(id: &str, settings: &ServeSettings, is_default: bool) -> Option<Str
             MailTransport::Smtp(smtp) => smtp.to_string(),
         }),
         _ if is_default => return None,
+        "notify" => settings.notify.target().map(|target| target.map_or_else(String::new, |target| target.to_string())),
         _ => Ok("set".to_owned()),
     };
     // Errors of these repeat nothing of the value.

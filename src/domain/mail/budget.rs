@@ -54,9 +54,12 @@ pub struct MailBudget {
 /// What came of a source's mail in the last days.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reputation {
+    /// Mails that were begun, whether they left or not: what the budget is spent on.
     pub mailed_today: u64,
-    pub mailed_before: u64,
-    /// Mails that left on the days before and ask to be confirmed: those mailed today have had no time to decide.
+    /// Sign-ups whose mail left and asks to be confirmed, each once.
+    pub asked: u64,
+    /// Of these, those of the days before, because who was mailed today has had no time to decide; without those that an outage kept
+    /// for long.
     pub asked_before: u64,
     pub proven_today: u64,
     /// Confirmed by people who were no members before, on the days before and today.

@@ -53,6 +53,14 @@ impl WebhookSecret {
         both.filter_map(|of| Self::derive(secret, of.made_with, endpoint, of.generation)).collect()
     }
 
+    /// Those that sign what is told to the operator (`--notify`), the newest first, without those that leaked. No endpoint has the
+    /// number 0.
+    pub fn of_notices(secret: &Secret) -> Vec<Self> {
+        let generations = secret.generations();
+        let kept = generations.all().iter().filter(|generation| generation.leaked_at.is_none());
+        kept.filter_map(|generation| Self::derive(secret, generation.number, 0, 0)).collect()
+    }
+
     /// As it is shown to the partner, and as the libraries of Standard Webhooks take it.
     pub fn reveal(&self) -> String {
         format!("whsec_{}", STANDARD.encode(self.0))
@@ -89,6 +97,12 @@ pub fn message_id(secret: &Secret, event: i64, kind: EventKind) -> String {
     sum.update(&event.to_be_bytes());
     sum.update(kind.name().as_bytes());
     format!("msg_{}", base32::text::<20>(sum.sign().as_ref()))
+}
+
+/// The id of a message to the operator: the same for the same text, by which a receiver knows a repeat.
+pub fn notice_id(secret: &Secret, text: &str) -> String {
+    let sum = hmac::sign(secret.generations().newest(KeyPurpose::WebhookMessage), format!("notice {text}").as_bytes());
+    format!("notice_{}", base32::text::<20>(sum.as_ref()))
 }
 
 #[cfg(test)]

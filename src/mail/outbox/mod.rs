@@ -158,22 +158,34 @@ impl Unit for WakeMail {
 }
 
 /// Makes the next mail that waits after a failure due now, if another one waits too: a single failure may be its recipient's fault.
-pub struct ProbeMail(pub Timestamp);
+/// Returns whether any mail of people failed and has not gone yet.
+pub struct ProbeMail {
+    /// Also if no other one waits: the server was away.
+    pub even_alone: bool,
+    pub now: Timestamp,
+}
 
 impl Unit for ProbeMail {
-    type Done = ();
+    type Done = bool;
     const HOW: How = How::Transaction;
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
-        let Self(now) = self;
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self { even_alone, now } = self;
         let next = concat!(
             "SELECT o.id FROM outbox o /*+ INDEXED BY outbox_failed */ WHERE ",
             is_waiting_after_failure!(),
             " ORDER BY o.send_after LIMIT 2"
         );
         let next: Vec<i64> = sql.rows(next, values![*now, *now], |row| row.get(0)).await?;
-        let [first, _] = next[..] else { return Ok(()) };
-        sql.execute("UPDATE outbox SET send_after = $2 WHERE id = $1", values![first, *now]).await.map(|_| ())
+        if let Some(first) = next.first()
+            && (*even_alone || next.len() > 1)
+        {
+            sql.execute("UPDATE outbox SET send_after = $2 WHERE id = $1", values![*first, *now]).await?;
+        }
+        let failed = "SELECT 1 FROM outbox o /*+ INDEXED BY outbox_failed */
+                      WHERE o.campaign_mail_id IS NULL AND o.given_up_at IS NULL AND o.held_at IS NULL AND o.last_error IS NOT NULL
+                          AND o.send_after > $1 ORDER BY o.send_after LIMIT 1";
+        sql.row(failed, values![Timestamp::from_millis(0)], |_| Ok(())).await.map(|found| found.is_some())
     }
 }
 

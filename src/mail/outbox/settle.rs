@@ -1,5 +1,7 @@
 //! Records the outcome of an attempt to send a mail.
 
+use std::time::Duration;
+
 use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind, MailOutcome, Receipt, UNDELIVERABLE_FOR};
 use crate::domain::time::Timestamp;
 use crate::mail::sources;
@@ -12,6 +14,9 @@ macro_rules! reject {
         concat!("UPDATE people SET undeliverable_until = $2 WHERE id = ", $person)
     };
 }
+
+/// A mail that left this long after its first attempt: few people look for it any more, which is not their source's fault.
+const LATE: Duration = Duration::from_secs(3600);
 
 /// Records the outcome of an attempt. Does nothing if the mail was leased again since.
 pub struct Settle {
@@ -37,11 +42,15 @@ impl Unit for Settle {
                     // A source is judged by the confirmations it asked people for.
                     if self.mail.kind == MailKind::Confirm && !self.mail.is_reminder {
                         sources::count(sql, self.mail.partner_id, SourceEvent::Asked, self.now).await?;
+                        if self.now.since(self.mail.first_attempt_at) >= LATE {
+                            sources::count(sql, self.mail.partner_id, SourceEvent::AskedLate, self.now).await?;
+                        }
                     }
                 }
                 Ok(())
             }
             MailOutcome::Rejected => {
+                self.give_mailbox_back(sql, false).await?;
                 let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
                 if sql.execute(delete, values![self.mail.id.0, self.mail.attempts]).await? == 0 {
                     return Ok(());

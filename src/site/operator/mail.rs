@@ -36,8 +36,8 @@ const FIGURES: [&str; 5] = ["Mailed, 7 days", "Confirmed", "Declined", "Bounced"
 
 /// What the mail of a source came to in seven days.
 fn figures(status: &SourceStatus) -> [String; 5] {
-    let Reputation { mailed_before, mailed_today, confirmed, declined, bounced, complained, .. } = status.reputation;
-    [mailed_before + mailed_today, confirmed, declined, bounced, complained].map(grouped)
+    let Reputation { asked, confirmed, declined, bounced, complained, .. } = status.reputation;
+    [asked, confirmed, declined, bounced, complained].map(grouped)
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {

@@ -5,6 +5,8 @@ use hyper::Request;
 
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, Question};
+use crate::app::App;
+use crate::clock::Moment;
 use crate::domain::api_key::Mode;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::remedy::{Remedy, WriteRemedy};
@@ -12,6 +14,7 @@ use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::http::request::host::is_local;
 use crate::installation::{AreSignUpsPaused, PauseSignUps};
+use crate::operator::access::OperatorAccess;
 use crate::operator::findings::{Finding, Grade};
 use crate::operator::running::{FoundProblems, RunningState};
 use crate::site::view::operator::OverviewPart;
@@ -91,7 +94,7 @@ fn link_to(remedy: &Remedy) -> Option<(String, &'static str)> {
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
-    let FoundProblems { at, findings } = look(&found).await;
+    let FoundProblems { at, findings, .. } = look(found.access, visit.app(), visit.now).await;
     let are_sign_ups_paused = found.stored(found.operator().ask(AreSignUpsPaused).await)?;
     let overview = found.access.overview(visit.now).await.inspect_err(|error| visit.report(&error.to_string())).ok();
     let page = OverviewPage {
@@ -104,18 +107,10 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     Ok(found.page(render(&page)))
 }
 
-async fn look(found: &OperatorVisit<'_>) -> FoundProblems {
-    let (app, now) = (found.visit.app(), found.visit.now);
-    let ready = app.readiness(Some(found.visit.id.as_str()), now.tick).await;
-    let state = RunningState {
-        union: &app.union,
-        is_public: !is_local(&app.union),
-        takes_writes: ready.is_some(),
-        mail: app.mail.state(),
-        limits: app.limiter_status().scope.name(),
-        now: now.time,
-    };
-    found.access.findings.find(found.operator(), state, now.tick).await
+pub(in crate::site) async fn look(access: &OperatorAccess, app: &App, now: Moment) -> FoundProblems {
+    let (union, health) = (&app.union, app.health(None, now.tick).await);
+    let state = RunningState { union, is_public: !is_local(union), health, now };
+    access.findings.find(&access.operator, state).await
 }
 
 /// Pauses sign-ups, once the operator is sure, or turns them on again.

@@ -95,18 +95,8 @@ pub async fn look_up(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
 async fn look_at(found: &OperatorVisit<'_>, email: &EmailAddress) -> PageResult<Option<PersonDetails>> {
     let now = found.visit.now.time;
     let act = found.who.act("members show", String::new(), now);
-    let file = found.stored(found.access.people(act.clone()).look_up(email, now).await)?;
-    let gone = match &file {
-        None => Some("nobody"),
-        Some(file) if file.person.erased_at.is_some() => Some("somebody who was erased"),
-        Some(_) => None,
-    };
-    if let Some(about) = gone {
-        // Nobody's row was named, so the log does not have it yet.
-        let act = crate::operator::Act { about: about.to_owned(), ..act };
-        found.stored(found.operator().note(act).await)?;
-    }
-    Ok(file)
+    let people = found.access.people(act.clone());
+    found.stored(found.operator().look_up(&people, act, email, now).await)
 }
 
 /// The address of whoever is meant; none if nobody is.

@@ -76,6 +76,7 @@ pub const TABLES: &[Table] = &[
     numbered("operator_sessions"),
     numbered("operator_links"),
     numbered("operator_recovery_codes"),
+    keyed("told_findings", "name"),
     numbered("demand"),
     keyed("referrers", "person_id"),
     numbered("member_changes"),

@@ -1,6 +1,7 @@
 //! A disk without room, on a small one of the test's own: the service says so, and goes on by itself once there is room.
 
 use crate::machines::{as_root, give_to_postgres, run};
+use crate::operator_page::signed_in;
 use crate::prelude::*;
 use crate::records::SECRET;
 
@@ -50,6 +51,7 @@ async fn is_seen(server: &Watched, disk: &SmallDisk, doctor: impl Fn() -> Comman
     server.post("/v1/invite", &key, sign_up("before@example.com")).await.good();
     server.get("/readyz").await.good();
     assert_eq!(server.figures().await["unionhall_ready"], 1.0);
+    let mut page = signed_in(server, "ana", 1).await;
 
     disk.fill();
     let mut refused = None;
@@ -68,6 +70,13 @@ async fn is_seen(server: &Watched, disk: &SmallDisk, doctor: impl Fn() -> Comman
         assert_eq!(server.get("/readyz").await.status, 503, "and it stays so");
         assert_eq!(server.post("/v1/invite", &key, sign_up("later@example.com")).await.status, 500);
     }
+    const FULL: &str = "the store takes no writes, or its disk is full: sign-ups fail";
+    wait_for!(async || server.figures().await.contains_key("unionhall_findings{check=\"records\",grade=\"fail\"}"))
+        .await;
+    assert!(page.get("/operator").await.text().contains(FULL));
+    let mut doctor_here = doctor();
+    doctor_here.env("UNIONHALL_LISTEN", server.address.to_string());
+    assert_eq!(Diagnosis::of(doctor_here).of_check("service")[0]["state"], "fail");
     let found = Diagnosis::of(doctor());
     let writes = found.of_check("writes")[0];
     assert_eq!(writes["state"], "fail", "{:#?}", found.lines);

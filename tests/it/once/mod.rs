@@ -31,7 +31,7 @@ mod outbox;
 mod postgres;
 mod postgres_tls;
 mod redis_buckets;
-mod redis_server;
+pub(crate) mod redis_server;
 mod reference;
 mod reload;
 mod resume;

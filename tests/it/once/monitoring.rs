@@ -295,6 +295,9 @@ fn promtool_accepts_the_alerts_and_they_ring_when_they_should() {
     let evening = file("evening.yml", include_str!("evening.yml"));
     let (as_expected, said) = promtool(&["test", "rules", &evening], "");
     assert!(as_expected, "{said}");
+    let restart = file("restart.yml", include_str!("restart.yml"));
+    let (as_expected, said) = promtool(&["test", "rules", &restart], "");
+    assert!(as_expected, "a restart: {said}");
     let other = include_str!("evening.yml").replace("alertname: UnionhallNotReady", "alertname: UnionhallSlow");
     assert!(!promtool(&["test", "rules", &file("other.yml", &other)], "").0, "it would tell");
 }

@@ -6,6 +6,7 @@ use unionhall::cli::remedy;
 use unionhall::config::UnionSettings;
 use unionhall::domain::answers::Answers;
 use unionhall::domain::api_key::Mode;
+use unionhall::domain::health::MailState;
 use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::mail::{MAIL_LEASE, MailId, MailOutcome, WaitingMail};
@@ -14,12 +15,12 @@ use unionhall::domain::secret::{Generation, Generations};
 use unionhall::domain::sign_up::{NamedPerson, Partner};
 use unionhall::keys::records::FindKey;
 use unionhall::keys::{Keys, NewKey};
-use unionhall::lease_queue;
+use unionhall::lease_queue::{self, LeaseQueue};
 use unionhall::log::{Format, Level, Log};
 use unionhall::mail::compose::Composer;
 use unionhall::mail::outbox::{ListMail, RetryFailed, RetryMail};
 use unionhall::mail::worker::{MailAlarms, Outbox};
-use unionhall::mail::{MailNotifier, OutgoingMail, SendError, Transport};
+use unionhall::mail::{Delivery, MailNotifier, OutgoingMail, SendError, Transport};
 use unionhall::store::sqlite::SqliteStore;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -55,6 +56,10 @@ impl Transport for Faulty {
             self.let_go.notified().await;
             Ok(())
         })
+    }
+
+    fn try_out(&self) -> Reply<'_, Result<(), String>> {
+        Reply::now(self.fault.lock().unwrap().as_ref().map_or(Ok(()), |fault| Err(format!("{fault:?}"))))
     }
 }
 
@@ -291,6 +296,43 @@ fn a_relay_that_refuses_some_mail_is_not_asked_more_often_while_other_mail_goes(
 }
 
 /// Whoever mends a setting starts the service again: nothing tells it that there was an outage.
+/// It was `failing` for ever: only a mail that went changed that, and none waited.
+#[test]
+fn an_outage_ends_with_an_empty_outbox_and_a_store_that_is_away_is_no_outage() {
+    on_each_store(async |room| {
+        let worker = room.worker("w");
+        let state = || Delivery::Sent(Arc::clone(&worker.0.notifier)).state();
+        room.sign_up("ana@example.com").await;
+        room.fail(away());
+        worker.step(NOW).await.unwrap();
+        assert_eq!(state(), MailState::Failing);
+        room.records.execute("DELETE FROM outbox");
+        for minute in 1..10 {
+            worker.step(NOW.plus(Duration::from_secs(60 * minute))).await.unwrap();
+            assert_eq!(state(), MailState::Failing, "it lets nobody in");
+        }
+        room.fail(None);
+        worker.step(NOW.plus(Duration::from_secs(600))).await.unwrap();
+        assert_eq!(state(), MailState::Sent);
+
+        // One mail alone that the server refuses says that mail fails, whether the server lets us in or not.
+        let later = NOW.plus(Duration::from_secs(700));
+        *room.transport.refuses.lock().unwrap() = Some("example.net");
+        room.sign_up_for("ben@example.net", None, later).await;
+        for second in [0, 1, 30, 90] {
+            worker.step(later.plus(Duration::from_secs(second))).await.unwrap();
+            assert_eq!(state(), MailState::Failing, "after {second} s");
+        }
+        room.records.execute("DELETE FROM outbox");
+        worker.step(later.plus(Duration::from_secs(120))).await.unwrap();
+        assert_eq!(state(), MailState::Sent);
+
+        let error = StoreError::Unavailable("the database is restarting".to_owned());
+        worker.0.account(&mut *worker.1.lock().await, &Err(error), later);
+        assert_eq!(state(), MailState::Sent, "that is the store's fault");
+    });
+}
+
 #[test]
 fn the_first_mail_after_a_start_wakes_what_waited() {
     needs!(Postgres);

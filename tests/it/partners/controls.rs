@@ -124,6 +124,33 @@ async fn what_a_leaked_key_signed_up_is_ended_and_its_links_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_whole_partner_signed_up_is_ended_over_all_its_keys() {
+    let server = Server::start_with(&["--mail", "hold"]);
+    let (one, other, zoe) = (server.key(), server.key(), server.run(&["keys", "issue", "Zoe"]));
+    for (key, email) in [(&one, "ana"), (&other, "ben"), (&zoe, "cem"), (&one, "dan")] {
+        server.post("/v1/invite", key, sign_up(&format!("{email}@example.com"))).await.good();
+    }
+    let form = hyper::Request::post("/join").header("content-type", "application/x-www-form-urlencoded");
+    assert_eq!(server.submit(form, "email=eve@example.com").await.status, 200);
+    assert_eq!(server.confirm(1).await.status, 200);
+    let withdraw = ["partners", "withdraw", "Acme Assistant"];
+    holds(&refusal(&server, &withdraw), &["still works", "partners suspend 'Acme Assistant'"]);
+    server.run(&["keys", "revoke", &one[3..11]]);
+    holds(&refusal(&server, &withdraw), &["still works"]);
+    server.run(&["partners", "suspend", "Acme Assistant"]);
+    assert!(server.run(&[&withdraw[..], &["--since", "2999-01-01"]].concat()).starts_with("No sign-up"));
+    assert!(server.run(&withdraw).starts_with("2 sign-ups were ended"));
+    assert!(server.run(&withdraw).starts_with("No sign-up"));
+    holds(&refusal(&server, &["partners", "withdraw", "Nobody"]), &["Nobody"]);
+
+    let states = server.rows("SELECT state FROM sign_ups ORDER BY id").concat();
+    assert_eq!(states, ["confirmed", "expired", "pending", "expired", "pending"]);
+    assert_eq!(server.number("SELECT count(*) FROM outbox WHERE sign_up_id IN (2, 4)"), 0);
+    let acts = server.rows("SELECT about FROM audit WHERE command = 'partners withdraw'");
+    assert_eq!(acts, [["Acme Assistant"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sign_ups_and_acts_are_found_by_whose_they_are() {
     let server = Server::start_with(&["--mail", "hold"]);
     let (key, zoe) = (server.key(), server.run(&["keys", "issue", "Zoe"]));

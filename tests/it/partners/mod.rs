@@ -6,7 +6,7 @@ mod controls;
 mod events;
 mod once;
 mod self_service;
-mod webhooks;
+pub(crate) mod webhooks;
 
 pub(crate) async fn invite(server: &Server, key: &str, name: &str, email: &str) -> Answer {
     send(server, key, "/v1/invite", name, sign_up(email)).await

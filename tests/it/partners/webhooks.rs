@@ -8,10 +8,10 @@ use unionhall::domain::webhook::signature::WebhookSecret;
 use super::{ask, invite};
 
 #[derive(Debug, Clone)]
-pub(super) struct Message {
+pub(crate) struct Message {
     path: String,
-    pub(super) headers: HashMap<String, String>,
-    pub(super) body: String,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: String,
 }
 
 /// A connection that got no answer: how many messages had come to other paths when it began to wait, and when it was left.
@@ -34,14 +34,14 @@ impl Taken {
 }
 
 /// Takes whatever comes; the path says what is answered.
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     port: u16,
     taken: Arc<Mutex<Taken>>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Receiver {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (port, taken) = (listener.local_addr().unwrap().port(), Arc::<Mutex<Taken>>::default());
         let kept = Arc::clone(&taken);
@@ -54,15 +54,15 @@ impl Receiver {
         Self { port, taken, task }
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    pub(super) fn at(&self, path: &str) -> Vec<Message> {
+    pub(crate) fn at(&self, path: &str) -> Vec<Message> {
         self.taken.lock().unwrap().messages.iter().filter(|message| message.path == path).cloned().collect()
     }
 
-    pub(super) async fn wait_for(&self, path: &str, count: usize) {
+    pub(crate) async fn wait_for(&self, path: &str, count: usize) {
         wait_for!(async || self.at(path).len() >= count).await;
     }
 

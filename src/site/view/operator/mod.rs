@@ -104,7 +104,7 @@ mod tests {
             (name.to_owned(), Funnel { signed_up, mailed, confirmed, declined, ..Funnel::default() })
         };
         let reputation =
-            Reputation { mailed_before: 900, bounced: 12, complained: 2, declined: 9, ..Reputation::default() };
+            Reputation { asked: 900, bounced: 12, complained: 2, declined: 9, ..Reputation::default() };
         Overview {
             members: 27_110,
             days: (0..=365).map(day).collect(),

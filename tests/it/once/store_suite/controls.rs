@@ -1,6 +1,6 @@
 //! What every store does when the operator stops a partner, gives it a mail budget of its own, or ends what a key signed up.
 
-use unionhall::domain::sign_up::PendingPlace;
+use unionhall::domain::sign_up::{PendingPlace, SignUpsOf};
 use unionhall::keys::{Keys, NewKey};
 use unionhall::membership::withdraw::{Withdraw, withdraw_sign_ups};
 use unionhall::partners::Partners;
@@ -199,7 +199,8 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
     // The last key that asked for it is the one that counts.
     fixture.store.sign_up(with("again@example.com"), NOW).await.unwrap();
     fixture.sign_up_at("again@example.com", NOW).await;
-    let step = async |after| fixture.run(Withdraw { key: leaked.key, since: NOW, after, now: self::after(HOUR) }).await;
+    let whose = SignUpsOf::Key(leaked.key);
+    let step = async |after| fixture.run(Withdraw { whose, since: NOW, after, now: self::after(HOUR) }).await;
     let (next, ended) = step(PendingPlace::START).await;
     assert!((1..=500).contains(&ended) && next.is_some(), "{ended}");
 
@@ -211,13 +212,16 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
         change: None,
     };
     let audited = fixture.store.audited(act);
-    let withdraw = async |since| withdraw_sign_ups(&audited, leaked.key, since, after(HOUR)).await.unwrap();
+    let withdraw = async |since| withdraw_sign_ups(&audited, whose, since, after(HOUR)).await.unwrap();
     assert_eq!(withdraw(after(HOUR)).await, 1000 - ended.saturating_sub(100), "only what was asked for since");
     assert_eq!(withdraw(NOW).await, 100_u64.saturating_sub(ended), "then the rest");
     assert_eq!(withdraw(NOW).await, 0, "and nothing twice");
     let rows =
         fixture.run(ListAuditAfter { after: AuditPlace::start_of(NOW), until: after(DAY), most: 100 }).await.len();
     assert_eq!(rows, 1 + usize::from(ended < 100), "each command that changed something once");
+
+    // The other key's and what the form took stay, whatever a whole partner asked for goes.
+    assert_eq!(withdraw_sign_ups(&audited, SignUpsOf::Form, after(DAY), after(HOUR)).await, Ok(0));
 
     let state = async |id, now| fixture.run(FindSignUp(linked_at(id, now), after(HOUR))).await.unwrap().state;
     assert_eq!((state(1, NOW).await, state(2, NOW).await), (SignUpState::Pending, SignUpState::Pending));

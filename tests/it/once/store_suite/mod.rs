@@ -247,6 +247,7 @@ suite! {
     good_reputation_earns_more_and_is_counted_where_it_happened
     what_the_form_asked_for_counts_before_it_is_looked_at
     a_source_is_judged_by_mail_that_left_and_can_be_confirmed
+    an_outage_of_the_mail_server_punishes_no_partner
     what_waits_of_a_key_that_is_not_revoked_is_not_held
     mail_of_a_sign_up_that_lapsed_is_dropped_with_it
     a_proof_of_work_passes_the_budget_once_and_within_bounds

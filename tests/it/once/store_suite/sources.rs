@@ -45,15 +45,15 @@ pub(super) async fn a_source_that_has_had_its_share_is_held(fixture: &Fixture) {
     let (sent, held) = fixture.send_throttled(NOW).await;
     assert_eq!((sent, held), (5, vec![(String::new(), 3), ("Acme".to_owned(), 2)]));
     assert_eq!(fixture.send_throttled(NOW).await, (0, vec![]), "each is told once");
-    let standing = |source: &str, mailed_today, held| SourceStatus {
+    let standing = |source: &str, mailed_today, asked, held| SourceStatus {
         source: source.to_owned(),
         is_suspended: false,
         fixed: None,
-        reputation: Reputation { mailed_today, ..Reputation::default() },
+        reputation: Reputation { mailed_today, asked, ..Reputation::default() },
         held,
         held_in_part: false,
     };
-    assert_eq!(fixture.run(ListSourceStatuses(NOW)).await, [standing("", 2, 3), standing("Acme", 3, 2)]);
+    assert_eq!(fixture.run(ListSourceStatuses(NOW)).await, [standing("", 2, 2, 3), standing("Acme", 3, 3, 2)]);
     assert_eq!(fixture.run(FindMailFigures).await.held, 5);
     // The operator decides; what is let go passes, and counts.
     assert_eq!(fixture.run(DropHeld(HeldMail::OfTheForm, NOW)).await, 3);
@@ -69,12 +69,12 @@ pub(super) async fn a_source_that_has_had_its_share_is_held(fixture: &Fixture) {
     assert_eq!(fixture.send_throttled(after(HOUR)).await, (2, vec![]), "two reminders");
     assert_eq!(fixture.run(ReleaseHeld(HeldMail::All, after(HOUR))).await, 2);
     assert_eq!(fixture.send_throttled(after(HOUR)).await, (2, vec![]));
-    assert_eq!(fixture.run(ListSourceStatuses(NOW)).await, [standing("", 4, 0), standing("Acme", 5, 0)]);
+    assert_eq!(fixture.run(ListSourceStatuses(NOW)).await, [standing("", 4, 2, 0), standing("Acme", 5, 5, 0)]);
     // Another day is another share.
     fixture.by_form("g@example.com", after(DAY)).await;
     assert_eq!(fixture.send_throttled(after(DAY)).await, (1, vec![]));
     let tomorrow = fixture.run(FindFormReputation(after(DAY))).await.0;
-    assert_eq!((tomorrow.mailed_before, tomorrow.asked_before), (4, 2));
+    assert_eq!((tomorrow.asked, tomorrow.asked_before), (3, 2));
     assert_eq!(
         fixture.run(FindFormReputation(after(DAY * 9))).await,
         (Reputation::default(), false),
@@ -155,7 +155,7 @@ pub(super) async fn a_source_is_judged_by_mail_that_left_and_can_be_confirmed(fi
     let judged = async |now| {
         let standings = fixture.run(ListSourceStatuses(now)).await;
         let acme = standings.into_iter().find(|standing| standing.source == "Acme").unwrap();
-        (acme.reputation.mailed_before, acme.reputation.asked_before, acme.reputation.unwanted())
+        (acme.reputation.asked, acme.reputation.asked_before, acme.reputation.unwanted())
     };
     for email in ["ana@example.com", "ben@example.com", "cleo@example.com"] {
         fixture.sign_up(email).await;
@@ -169,7 +169,32 @@ pub(super) async fn a_source_is_judged_by_mail_that_left_and_can_be_confirmed(fi
     assert!(matches!(fixture.confirm(1).await, Confirmation::Joined(_)));
     fixture.sign_up_at("ana@example.com", after(HOUR)).await;
     assert_eq!(fixture.send_due(after(HOUR)).await, ["ana@example.com"], "you are in already");
-    assert_eq!(judged(after(DAY)).await, (4, 1, 1), "one left that asks, and one went to nobody");
+    assert_eq!(judged(after(DAY)).await, (1, 1, 1), "one left that asks, and one went to nobody");
+}
+
+/// An outage kept a day's mail until shortly before midnight: hardly anybody looked for it, and the partner was throttled to a tenth.
+pub(super) async fn an_outage_of_the_mail_server_punishes_no_partner(fixture: &Fixture) {
+    for n in 0..60 {
+        fixture.sign_up(&format!("p{n}@example.com")).await;
+    }
+    let back = after(HOUR * 2);
+    for mail in fixture.lease("w", NOW).await {
+        fixture
+            .settle(&mail, MailOutcome::Retry { at: back, cause: "away".to_owned(), perhaps_sent: false }, NOW)
+            .await;
+    }
+    assert_eq!(fixture.send_due(back).await.len(), 60);
+    let listed = fixture.run(ListSourceStatuses(after(DAY))).await;
+    let Reputation { asked, asked_before, .. } = listed[0].reputation;
+    assert_eq!((asked, asked_before), (60, 0), "sixty left, and the partner is judged by none of them");
+    assert_eq!(BUDGET.quota("Acme", None, &listed[0].reputation), Some(3));
+    // What goes at once is what it is judged by.
+    for n in 0..60 {
+        fixture.sign_up_at(&format!("q{n}@example.com"), after(DAY)).await;
+    }
+    assert_eq!(fixture.send_due(after(DAY)).await.len(), 60);
+    let listed = fixture.run(ListSourceStatuses(after(DAY * 2))).await;
+    assert!(listed[0].reputation.asked_before == 60 && listed[0].reputation.is_bad());
 }
 
 /// Of a key that is only throttled, mail that waits for its next try is not held.

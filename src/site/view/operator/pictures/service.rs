@@ -84,11 +84,10 @@ pub(super) fn mail(overview: &Overview) -> Picture {
     let totals = states.iter().map(|(label, count, most, _)| row(*label, [capped(*count, *most)]));
     let senders = overview.senders.iter().map(|sender| {
         let reputation = &sender.reputation;
-        let mailed = reputation.mailed_today + reputation.mailed_before;
-        let figures = [mailed, reputation.bounced, reputation.complained, reputation.declined, sender.held];
+        let figures = [reputation.asked, reputation.bounced, reputation.complained, reputation.declined, sender.held];
         row(source_name(&sender.source), figures.map(grouped))
     });
-    let columns = ["Last 7 days", "Mails", "Bounced", "Complained", "Declined", "Held now"];
+    let columns = ["Last 7 days", "Mailed", "Bounced", "Complained", "Declined", "Held now"];
     let mut tables = vec![DataTable::new(["Mail", "Count"], totals), DataTable::new(columns, senders)];
     // Of a source there is nothing before the first mail.
     tables.retain(|table| !table.rows.is_empty());
