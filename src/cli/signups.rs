@@ -15,6 +15,7 @@ use crate::domain::mail::budget::{FORM, MailBudget, SourceStatus, source_name};
 use crate::domain::time::Timestamp;
 use crate::installation::{AreSignUpsPaused, PauseSignUps};
 use crate::mail::sources::ListSourceStatuses;
+use crate::operator::{WithdrawOf, partner};
 
 #[derive(Subcommand)]
 pub(super) enum SignupsCommand {
@@ -85,18 +86,16 @@ fn withdraw(task: &WithdrawSignUps) -> anyhow::Result<()> {
                 "key {key} still works and would sign up more people, so nothing was ended; first run `unionhall keys revoke {key}`"
             );
         }
-        let ended = operator.audited(act("signups withdraw", about, now)).withdraw_sign_ups(key, since, now).await?;
+        let ended = operator
+            .audited(act("signups withdraw", about, now))
+            .withdraw_sign_ups(WithdrawOf::Key(key), since, now)
+            .await?;
         Ok((ended, found.revoked_at.is_some_and(|at| now.since(at) < JUST_REVOKED)))
     })?;
     print_line(&match ended {
         0 if task.since.is_some() => "No sign-up of this key since then waits to be confirmed.".to_owned(),
         0 => "No sign-up of this key waits to be confirmed.".to_owned(),
-        1 => "1 sign-up was ended, and its mail deleted if it had not left. Its link no longer works.".to_owned(),
-        _ => {
-            format!(
-                "{ended} sign-ups were ended, and their mail deleted where it had not left. Their links no longer work."
-            )
-        }
+        _ => partner::withdrawn(ended),
     })?;
     if just_revoked {
         print_aside(

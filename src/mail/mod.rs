@@ -9,6 +9,7 @@ pub mod mailbox;
 mod message;
 pub mod outbox;
 mod partner;
+pub mod preview;
 pub mod report;
 pub mod smtp;
 mod smtp_address;

@@ -1,5 +1,5 @@
-//! Mail to a partner's contact: something was changed with a key of theirs, or an endpoint of theirs is disabled. Plain text, in
-//! English as the reference is.
+//! Mail to a partner's contact: something was changed with a key of theirs, or an endpoint of theirs is disabled; and an operator's test
+//! mail. Plain text, in English as the reference is.
 
 use lettre::message::SinglePart;
 use lettre::message::header::ContentType;
@@ -8,6 +8,7 @@ use super::compose::{Composer, deliverable, unmade};
 use super::letter::Body;
 use super::{OutgoingMail, SendError};
 use crate::domain::api_key::Mode;
+use crate::domain::email::EmailAddress;
 use crate::domain::partner::change::{ChangeKind, MadeChange};
 use crate::domain::partner::endpoint::EndpointRecord;
 use crate::domain::partner::name::PartnerId;
@@ -107,6 +108,18 @@ impl Composer {
         self.to_contact((change.partner_id, &change.contact), format!("change-{name}"), (subject, text), *at)
     }
 
+    /// A mail to try the way out with. `unique` gives it an id that no other mail has.
+    pub fn test_mail(&self, to: &EmailAddress, unique: u64, now: Timestamp) -> Result<OutgoingMail, SendError> {
+        let (union, base) = (&self.union.name, &self.union.base_url);
+        let subject = format!("{union}: a test mail");
+        let text = format!(
+            "An operator of {union} sent this to see whether mail arrives. There is nothing to do.\n\n\
+             From: {from}\nSent: {now}\nBy: {base}\n",
+            from = self.from
+        );
+        self.plain(to.as_typed(), None, format!("test-{unique:016x}"), (subject, text), now)
+    }
+
     fn to_contact(
         &self,
         (partner, contact): (PartnerId, &str),
@@ -114,12 +127,23 @@ impl Composer {
         (subject, text): (String, String),
         date: Timestamp,
     ) -> Result<OutgoingMail, SendError> {
-        let to = deliverable(contact)?;
+        self.plain(contact, Some(partner), name, (subject, text), date)
+    }
+
+    fn plain(
+        &self,
+        recipient: &str,
+        inbox: Option<PartnerId>,
+        name: String,
+        (subject, text): (String, String),
+        date: Timestamp,
+    ) -> Result<OutgoingMail, SendError> {
+        let to = deliverable(recipient)?;
         let message = self
             .message(&to, self.from.email.clone(), &subject, &name, date)?
             .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text.clone()));
         let readable = self.readable(&to, Body { subject, text, html: String::new() }, date);
-        Ok(OutgoingMail { name, message: message.map_err(unmade)?, readable, inbox: Some(partner), due: None })
+        Ok(OutgoingMail { name, message: message.map_err(unmade)?, readable, inbox, due: None })
     }
 
     fn write_to_operator(&self) -> String {

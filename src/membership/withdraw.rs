@@ -1,6 +1,6 @@
-//! Ending the pending sign-ups of a key that leaked.
+//! Ending the pending sign-ups of a key that leaked, or of a whole partner.
 //!
-//! No index leads from a key to its sign-ups, because every sign-up would pay for it. The expiry index holds the pending sign-ups
+//! No index leads from a key or a partner to its sign-ups, because every sign-up would pay for it. The expiry index holds the pending sign-ups
 //! of all keys, a week of them, and each step walks part of it.
 
 use tokio::time::Instant;
@@ -11,30 +11,40 @@ use crate::domain::sign_up::{DecidedHow, PendingPlace, SignUpId};
 use crate::domain::time::Timestamp;
 use crate::mail::sources;
 use crate::mail::sources::SourceEvent;
-use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, Value, values};
 use crate::store::{Store, StoreError};
 
 /// How many pending sign-ups, of any key, a step looks at.
 const LOOKED_AT: u32 = 500;
 
-/// Ends pending sign-ups that were made with a key since a given time, one step after a given place, and deletes their mail.
+#[derive(Clone, Copy)]
+pub enum WithdrawOf {
+    Key(KeyId),
+    Partner(PartnerId),
+}
+
+/// Ends pending sign-ups that were made with a key, or with any key of a partner, since a given time, one step after a given place, and deletes their mail.
 /// Returns the last place it looked at (none at the end) and how many it ended.
 pub struct Withdraw {
-    pub key: KeyId,
+    pub of: WithdrawOf,
     /// Only sign-ups that were sent, or sent again, from then on.
     pub since: Timestamp,
     pub after: PendingPlace,
     pub now: Timestamp,
 }
 
-/// Pending sign-ups after the place `$1`, `$2` and up to `$3`, `$4` that were last sent with the key `$5`, from `$6` on, in the
-/// order in which batches lock them.
+/// Pending sign-ups after the place `$1`, `$2` and up to `$3`, `$4` that were last sent with the key or by the partner `$5`, from
+/// `$6` on, in the order in which batches lock them.
 macro_rules! of_step {
-    () => {
-        "SELECT s.id FROM sign_ups s JOIN people p ON p.id = s.person_id
+    ($column:literal) => {
+        concat!(
+            "SELECT s.id FROM sign_ups s JOIN people p ON p.id = s.person_id
          WHERE s.state = 'pending' AND s.expires_at >= $1 AND (s.expires_at > $1 OR s.id > $2)
-           AND s.expires_at <= $3 AND (s.expires_at < $3 OR s.id <= $4) AND s.key_id = $5 AND s.updated_at >= $6
+           AND s.expires_at <= $3 AND (s.expires_at < $3 OR s.id <= $4) AND ",
+            $column,
+            " = $5 AND s.updated_at >= $6
          ORDER BY p.email_normalized FOR UPDATE OF s"
+        )
     };
 }
 
@@ -54,16 +64,26 @@ impl Unit for Withdraw {
         let Some(last) = sql.row(next, values![expires_at, id.0, LOOKED_AT], place).await? else {
             return Ok((None, 0));
         };
-        let (key, since) = (self.key.as_str(), self.since);
-        let forget = concat!("DELETE FROM outbox WHERE sign_up_id IN (", of_step!(), ")");
-        sql.execute(forget, values![expires_at, id.0, last.expires_at, last.id.0, key, since]).await?;
-        let end = concat!(
-            "UPDATE sign_ups SET state = 'expired', decided_at = $7, decided_how = $8 WHERE id IN (",
-            of_step!(),
-            ") RETURNING partner_id"
-        );
+        macro_rules! statements {
+            ($column:literal) => {
+                (
+                    concat!("DELETE FROM outbox WHERE sign_up_id IN (", of_step!($column), ")"),
+                    concat!(
+                        "UPDATE sign_ups SET state = 'expired', decided_at = $7, decided_how = $8 WHERE id IN (",
+                        of_step!($column),
+                        ") RETURNING partner_id"
+                    ),
+                )
+            };
+        }
+        let ((forget, end), of): (_, Value<'_>) = match &self.of {
+            WithdrawOf::Key(key) => (statements!("s.key_id"), key.as_str().into()),
+            WithdrawOf::Partner(partner) => (statements!("s.partner_id"), (*partner).into()),
+        };
+        let since = self.since;
+        sql.execute(forget, values![expires_at, id.0, last.expires_at, last.id.0, of, since]).await?;
         let how = DecidedHow::Operator.name();
-        let values = values![expires_at, id.0, last.expires_at, last.id.0, key, since, self.now, how];
+        let values = values![expires_at, id.0, last.expires_at, last.id.0, of, since, self.now, how];
         let ended: Vec<Option<PartnerId>> = sql.rows(end, values, |row| row.get(0)).await?;
         if let Some(partner) = ended.first() {
             // Last, because others wait for this row.
@@ -74,15 +94,20 @@ impl Unit for Withdraw {
     }
 }
 
-/// Ends the pending sign-ups that were made with a key since a given time, and returns how many. It works in steps: other writes
+/// Ends the pending sign-ups of a key or a partner that were sent since a given time, and returns how many. It works in steps: other writes
 /// wait for each step and run in the pauses between them. After an interruption, the next call ends the rest. Only the first step
 /// that changes something is audited, so that the log says it once.
-pub async fn withdraw_sign_ups(store: &Store, key: KeyId, since: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
+pub async fn withdraw_sign_ups(
+    store: &Store,
+    of: WithdrawOf,
+    since: Timestamp,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
     let (mut place, mut ended) = (PendingPlace::START, 0);
     loop {
         let begun = Instant::now();
         let store = if ended == 0 { store } else { &store.unaudited() };
-        let (Some(last), some) = store.run(Withdraw { key, since, after: place, now }).await? else { return Ok(ended) };
+        let (Some(last), some) = store.run(Withdraw { of, since, after: place, now }).await? else { return Ok(ended) };
         (place, ended) = (last, ended + some);
         tokio::time::sleep(begun.elapsed()).await;
     }

@@ -8,10 +8,12 @@ use tokio::sync::Mutex;
 use super::links::SharedLinks;
 use super::overview::{KeptOverview, Overview};
 use super::running::RunningFindings;
+use super::service::ServiceParts;
 use super::{Act, Operator};
 use crate::clock::Moment;
-use crate::domain::api_key::{ApiKey, KeyId};
+use crate::domain::api_key::{ApiKey, KeyId, Mode};
 use crate::domain::operator::{AddedOperator, LINK_FOR, LinkState, OPERATOR_SESSION_FOR, OperatorLink, OperatorName};
+use crate::domain::partner::endpoint::EndpointId;
 use crate::domain::remedy::WriteRemedy;
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
@@ -21,6 +23,8 @@ use crate::domain::time::{Tick, Timestamp};
 use crate::operator::accounts::{
     AddOperator, AreThereOperators, EndOperatorSession, FindOperatorSession, HasOperator, LinkOperator, UseOperatorLink,
 };
+use crate::outbound::OutboundAnswer;
+use crate::partners::webhooks::{EndpointProblem, Webhooks};
 use crate::people::People;
 use crate::people::erasures::{ErasureLog, NotNoted};
 use crate::random;
@@ -83,6 +87,7 @@ pub struct OperatorAccess {
     pub operator: Operator,
     pub findings: RunningFindings,
     pub write_remedy: WriteRemedy,
+    pub service: ServiceParts,
     proofs: OperatorProofs,
     secret: Secret,
     erasures: ErasureLog,
@@ -99,10 +104,12 @@ impl OperatorAccess {
         erasures: ErasureLog,
         findings: RunningFindings,
         write_remedy: WriteRemedy,
+        service: ServiceParts,
     ) -> Self {
         let proofs = OperatorProofs::new(&secret);
         let (overview, links) = (KeptOverview::default(), SharedLinks::default());
-        Self { operator, findings, write_remedy, proofs, secret, erasures, overview, links, is_on: Mutex::default() }
+        let is_on = Mutex::default();
+        Self { operator, findings, write_remedy, service, proofs, secret, erasures, overview, links, is_on }
     }
 
     /// People, with the audit log recording every change as this operator's act.
@@ -126,8 +133,25 @@ impl OperatorAccess {
     }
 
     /// The key that such a form makes. Sending the form again gives the same key, which is issued once.
-    pub fn key_of_form(&self, form: &str) -> Option<ApiKey> {
-        Some(ApiKey::from_random(&self.proofs.key_bytes(&Nonce::read(form)?)))
+    pub fn key_of_form(&self, form: &str, mode: Mode) -> Option<ApiKey> {
+        Some(ApiKey::of_mode(mode, &self.proofs.key_bytes(&Nonce::read(form)?)))
+    }
+
+    /// Webhook endpoints, with the audit log recording every change as this act.
+    pub fn webhooks(&self, act: Act) -> Webhooks {
+        self.operator.audited(act).webhooks(self.secret.clone(), Arc::clone(&self.service.client))
+    }
+
+    /// Sends a test message to an endpoint.
+    pub async fn test_endpoint(
+        &self,
+        act: Act,
+        id: EndpointId,
+        now: Timestamp,
+    ) -> Result<OutboundAnswer, EndpointProblem> {
+        self.operator.note(act.clone()).await?;
+        let unique = i64::from_be_bytes(random::bytes().map_err(StoreError::from)?);
+        self.webhooks(act).test(id, unique, now).await
     }
 
     /// The figures on the page, less than a minute old.

@@ -9,12 +9,14 @@ pub mod demand;
 pub mod findings;
 mod links;
 pub mod lost_secret;
+pub mod mail;
 pub mod overview;
 pub mod partner;
 pub mod person;
 pub mod resume;
 pub mod review;
 pub mod running;
+pub mod service;
 pub mod tax;
 pub mod void;
 
@@ -23,7 +25,7 @@ use std::sync::Arc;
 
 use crate::campaigns::admin::CampaignAdmin;
 use crate::clock::Clock;
-use crate::domain::api_key::{KeyId, Mode};
+use crate::domain::api_key::Mode;
 use crate::domain::email::EmailAddress;
 use crate::domain::person::Leaving;
 use crate::domain::secret::Secret;
@@ -34,6 +36,7 @@ pub use crate::figures::{Demand, Funnel, SourceDay};
 pub use crate::installation::Claim;
 use crate::keys::Keys;
 use crate::membership::withdraw;
+pub use crate::membership::withdraw::WithdrawOf;
 use crate::outbound::GuardedClient;
 use crate::partners::Partners;
 use crate::partners::webhooks::Webhooks;
@@ -104,8 +107,8 @@ impl Operator {
         Partners::new(self.store.clone())
     }
 
-    pub fn webhooks(&self, secret: Secret, client: GuardedClient) -> Webhooks {
-        Webhooks::new(self.store.clone(), secret, Arc::new(client), self.mode)
+    pub fn webhooks(&self, secret: Secret, client: Arc<GuardedClient>) -> Webhooks {
+        Webhooks::new(self.store.clone(), secret, client, self.mode)
     }
 
     pub fn campaigns(&self) -> CampaignAdmin {
@@ -128,9 +131,9 @@ impl Operator {
         self.store.member_count()
     }
 
-    /// Ends the pending sign-ups made with a key since that time; returns how many. An audit log records it once.
-    pub async fn withdraw_sign_ups(&self, key: KeyId, since: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
-        withdraw::withdraw_sign_ups(&self.store, key, since, now).await
+    /// Ends the pending sign-ups of a key or a partner since that time; returns how many. An audit log records it once.
+    pub async fn withdraw_sign_ups(&self, of: WithdrawOf, since: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
+        withdraw::withdraw_sign_ups(&self.store, of, since, now).await
     }
 
     /// Brings the figures up to date when no service may be doing it.

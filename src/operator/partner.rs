@@ -99,6 +99,17 @@ pub fn waits_again(mails: u64) -> Option<String> {
     }
 }
 
+/// What cancelling unconfirmed sign-ups came to.
+pub fn withdrawn(ended: u64) -> String {
+    match ended {
+        0 => "No sign-up waits to be confirmed.".to_owned(),
+        1 => "1 sign-up was ended, and its mail deleted if it had not left. Its link no longer works.".to_owned(),
+        _ => format!(
+            "{ended} sign-ups were ended, and their mail deleted where it had not left. Their links no longer work."
+        ),
+    }
+}
+
 pub fn released(mails: u64) -> String {
     match mails {
         0 => "No such mail is held.".to_owned(),

@@ -28,7 +28,7 @@ use self::sandbox::{SandboxRuntime, SharedParts};
 use super::demo::folder;
 use super::secret::watch::SecretWatch;
 use super::secret::{self, Claimed};
-use super::{AlreadyPrinted, block_on, open_store, print_aside, print_line};
+use super::{AlreadyPrinted, backup, block_on, open_store, print_aside, print_line};
 use crate::app::{App, Parts};
 use crate::cli::files::is_there;
 use crate::cli::remedy;
@@ -49,6 +49,7 @@ use crate::log::{Format, Log, Severity, json_event};
 use crate::mail::Delivery;
 use crate::mail::report::MailHooks;
 use crate::operator::Operator;
+use crate::operator::service::BackupMaker;
 use crate::partners::worker::{WebhookNotifier, WebhookWorker};
 use crate::people::erasures::ErasureLog;
 use crate::people::retention;
@@ -228,7 +229,20 @@ async fn serve(
                 reload_failed: Arc::clone(&reload_failed),
             }),
             sandbox: Some(Arc::clone(&sandbox) as _),
-            operator: operator_page::make(settings, look, operator, &secret, &checked.mail),
+            operator: operator_page::make(
+                settings,
+                look,
+                operator,
+                operator_page::Shared {
+                    secret: &secret,
+                    union: &union,
+                    catalog: &catalog,
+                    mail: &checked.mail,
+                    transport: post.transport(),
+                    sandbox: Arc::clone(&sandbox) as _,
+                    backups: checked.backups,
+                },
+            )?,
             in_flight: settings.in_flight,
         },
     );
@@ -313,6 +327,7 @@ struct Checked {
     disposable: DisposableDomains,
     mail_hooks: MailHooks,
     tls: Option<Arc<Tls>>,
+    backups: Option<Arc<BackupMaker>>,
 }
 
 impl Checked {
@@ -325,6 +340,7 @@ impl Checked {
             disposable: settings.mail.disposable.read()?,
             mail_hooks: settings.mail_hooks.hooks()?,
             tls: read_tls(settings)?.map(Arc::new),
+            backups: backup::maker(settings)?.map(Arc::new),
         })
     }
 }

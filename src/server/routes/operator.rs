@@ -2,7 +2,8 @@
 
 use super::{Handler, Route, get};
 use crate::site::operator::{
-    accounts, audit, campaigns, mail, overview, partners, people, review, rewards, sign_in, style, tax, void,
+    accounts, audit, backup, campaigns, mail, outbox, overview, partners, people, person, previews, review, rewards,
+    sign_in, style, tax, test_mail, void,
 };
 
 /// Those of every page below `/operator`. While the page is off none of them is there.
@@ -14,14 +15,30 @@ pub(super) fn routes() -> impl Iterator<Item = Route> {
         get("/operator/sign-out", page!(sign_in::home)).posted(page!(sign_in::sign_out)),
         get("/operator/audit", page!(audit::show)),
         get("/operator/mail", page!(mail::show)).posted(page!(mail::decide)),
+        get("/operator/mail/outbox", page!(outbox::show)).posted(page!(outbox::retry)),
+        get("/operator/mail/test", page!(test_mail::show)).posted(page!(test_mail::send)),
+        get("/operator/mail/previews", page!(previews::list)),
+        get("/operator/mail/previews/{mail}", page!(previews::show)),
+        get("/operator/mail/previews/{mail}/html", page!(previews::show_html)),
+        get("/operator/backup", page!(backup::show)).posted(page!(backup::make)),
         get("/operator/people", page!(people::show)).posted(page!(people::look_up)),
         get("/operator/people/erase", page!(people::show)).posted(page!(people::erase)),
+        get("/operator/people/export", page!(people::show)).posted(page!(person::export)),
+        get("/operator/people/leave", page!(people::show)).posted(page!(person::leave)),
+        get("/operator/people/unsuppress", page!(people::show)).posted(page!(person::unsuppress)),
+        get("/operator/people/retry", page!(people::show)).posted(page!(person::retry_mail)),
         get("/operator/partners", page!(partners::list)),
-        get("/operator/partners/issue", page!(partners::list)).posted(page!(partners::issue)),
+        get("/operator/partners/issue", page!(partners::show_issue)).posted(page!(partners::issue)),
         get("/operator/partners/rotate", page!(partners::list)).posted(page!(partners::rotate)),
         get("/operator/partners/revoke", page!(partners::list)).posted(page!(partners::revoke)),
         get("/operator/partners/suspend", page!(partners::list)).posted(page!(partners::suspend)),
+        get("/operator/partners/withdraw", page!(partners::list)).posted(page!(partners::withdraw)),
+        get("/operator/partners/test-keys", page!(partners::list_test_keys)),
         get("/operator/partners/{partner}", page!(partners::show)),
+        get("/operator/partners/{partner}/settings", page!(partners::show_settings))
+            .posted(page!(partners::save_settings)),
+        get("/operator/partners/{partner}/webhooks", page!(partners::show_webhooks))
+            .posted(page!(partners::change_webhooks)),
         get("/operator/campaigns", page!(campaigns::list)),
         get("/operator/campaigns/{slug}", page!(campaigns::show)).posted(page!(campaigns::step)),
         get("/operator/new-campaign", page!(campaigns::show_new)).posted(page!(campaigns::make)),

@@ -1,6 +1,8 @@
 //! Who is signed in to the operator's page, and what every page of it has at hand.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
 
 use askama::Template;
 use hyper::header::{HeaderValue, LOCATION};
@@ -325,6 +327,31 @@ impl<'a> OperatorVisit<'a> {
         Err(answer(status, render(&page)).into())
     }
 
+    /// What came of work within three seconds. It goes on when nobody waits for it any more; what goes wrong is in the log.
+    pub(in crate::site) async fn work<T, E>(
+        &self,
+        what: &'static str,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Worked<T>
+    where
+        T: Send + 'static,
+        E: std::fmt::Display + Send + 'static,
+    {
+        let app = Arc::clone(self.visit.app().core());
+        let work = tokio::spawn(async move {
+            work.await.map_err(|error| {
+                app.log.problem(None, &format!("{what}: {error}"));
+                error.to_string()
+            })
+        });
+        match tokio::time::timeout(WORK_WAITED_FOR, work).await {
+            Ok(Ok(Ok(done))) => Worked::Done(done),
+            Ok(Ok(Err(why))) => Worked::Failed(why),
+            Ok(Err(_panicked)) => Worked::Failed("it ended because of a bug in the program".to_owned()),
+            Err(_late) => Worked::GoesOn,
+        }
+    }
+
     /// What the store did, or the page that says that it could not and why.
     pub(in crate::site) fn stored<T>(&self, done: Result<T, StoreError>) -> PageResult<T> {
         done.map_err(|error| {
@@ -334,6 +361,16 @@ impl<'a> OperatorVisit<'a> {
             self.message(StatusCode::SERVICE_UNAVAILABLE, title, &says).into()
         })
     }
+}
+
+/// How long a page waits for work that may take long.
+const WORK_WAITED_FOR: Duration = Duration::from_secs(3);
+
+pub(in crate::site) enum Worked<T> {
+    Done(T),
+    /// Why, without an address.
+    Failed(String),
+    GoesOn,
 }
 
 /// Asks before something is done that is not easily undone. The form sends the same fields again, and that the operator is sure.

@@ -2,7 +2,7 @@
 
 use unionhall::domain::sign_up::PendingPlace;
 use unionhall::keys::{Keys, NewKey};
-use unionhall::membership::withdraw::{Withdraw, withdraw_sign_ups};
+use unionhall::membership::withdraw::{Withdraw, WithdrawOf, withdraw_sign_ups};
 use unionhall::partners::Partners;
 
 use super::*;
@@ -199,7 +199,8 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
     // The last key that asked for it is the one that counts.
     fixture.store.sign_up(with("again@example.com"), NOW).await.unwrap();
     fixture.sign_up_at("again@example.com", NOW).await;
-    let step = async |after| fixture.run(Withdraw { key: leaked.key, since: NOW, after, now: self::after(HOUR) }).await;
+    let of = WithdrawOf::Key(leaked.key);
+    let step = async |after| fixture.run(Withdraw { of, since: NOW, after, now: self::after(HOUR) }).await;
     let (next, ended) = step(PendingPlace::START).await;
     assert!((1..=500).contains(&ended) && next.is_some(), "{ended}");
 
@@ -211,7 +212,7 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
         change: None,
     };
     let audited = fixture.store.audited(act);
-    let withdraw = async |since| withdraw_sign_ups(&audited, leaked.key, since, after(HOUR)).await.unwrap();
+    let withdraw = async |since| withdraw_sign_ups(&audited, of, since, after(HOUR)).await.unwrap();
     assert_eq!(withdraw(after(HOUR)).await, 1000 - ended.saturating_sub(100), "only what was asked for since");
     assert_eq!(withdraw(NOW).await, 100_u64.saturating_sub(ended), "then the rest");
     assert_eq!(withdraw(NOW).await, 0, "and nothing twice");
@@ -229,6 +230,9 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
     assert_eq!(sent, ["again@example.com", "form@example.com", "other@example.com"], "nobody else is mailed");
     let acme = fixture.run(ListSources(0)).await.into_iter().find(|(source, _)| source == "Acme").unwrap().1;
     assert_eq!(acme.lapsed, 1100);
+    let all = WithdrawOf::Partner(fixture.partner.id);
+    assert_eq!(withdraw_sign_ups(&audited, all, NOW, after(HOUR)).await.unwrap(), 2, "with whichever key");
+    assert_eq!((state(1, NOW).await, state(2, NOW).await), (SignUpState::Expired, SignUpState::Pending));
     let file = fixture.file("user7@example.com").await.unwrap();
     assert_eq!(file.sign_ups[0].evidence.decided_how.as_deref(), Some("operator"));
 }
