@@ -126,7 +126,7 @@ mod tests {
     fn an_hour_has_so_many_for_each_and_for_all() {
         let limit = HourlyLimit::new(2, 3);
         let [ana, ben] = ["ana", "ben"].map(|name| name.parse::<OperatorName>().unwrap());
-        let at = |seconds| Tick::from_micros(seconds * 1_000_000);
+        let at = |seconds: u64| Tick::from_micros(seconds * 1_000_000);
         assert_eq!([0, 1, 2].map(|second| limit.take(&ana, at(second))), [true, true, false]);
         assert_eq!([3, 4].map(|second| limit.take(&ben, at(second))), [true, false], "no more for all");
         assert!(!limit.take(&ana, at(3599)));

@@ -43,6 +43,7 @@ mod operator_campaigns;
 mod operator_overview;
 mod operator_page;
 mod operator_rewards;
+mod operator_week;
 mod own_page;
 mod pages;
 mod partners;

@@ -37,7 +37,8 @@ pub(in crate::cli) fn maker(settings: &ServeSettings) -> anyhow::Result<Option<B
         store: settings.store.clone(),
         secret: settings.secret.clone(),
     };
-    let folder = settings.store.data.join("backups");
+    // Whoever reads it does not know where the service was started.
+    let folder = std::path::absolute(settings.store.data.join("backups"))?;
     let is_encrypted = match task.recipient.len() as u64 {
         0 => "It is not encrypted, and the installation's secret is not in it. UNIONHALL_BACKUP_RECIPIENT has it encrypted, with the secret in it.".to_owned(),
         count => format!("It is encrypted for {}, with the installation's secret in it.", counted(count, "recipient")),

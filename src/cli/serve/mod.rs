@@ -23,12 +23,12 @@ use tokio::task::JoinHandle;
 use self::greeting::Greeter;
 use self::limits::make_limiter;
 use self::mail::Post;
-pub(super) use self::operator_page::LookAtMachine;
+pub(super) use self::operator_page::OfOtherCommands;
 use self::sandbox::{SandboxRuntime, SharedParts};
 use super::demo::folder;
 use super::secret::watch::SecretWatch;
 use super::secret::{self, Claimed};
-use super::{AlreadyPrinted, backup, block_on, open_store, print_aside, print_line};
+use super::{AlreadyPrinted, block_on, open_store, print_aside, print_line};
 use crate::app::{App, Parts};
 use crate::cli::files::is_there;
 use crate::cli::remedy;
@@ -49,7 +49,6 @@ use crate::log::{Format, Log, Severity, json_event};
 use crate::mail::Delivery;
 use crate::mail::report::MailHooks;
 use crate::operator::Operator;
-use crate::operator::service::BackupMaker;
 use crate::partners::worker::{WebhookNotifier, WebhookWorker};
 use crate::people::erasures::ErasureLog;
 use crate::people::retention;
@@ -75,9 +74,9 @@ const LAST_COUNTS_TIMEOUT: Duration = Duration::from_millis(200);
 /// And, last, for threads that nobody waits for any more.
 const LAST_THREADS_TIMEOUT: Duration = Duration::from_millis(500);
 
-pub(super) fn run(settings: &ServeSettings, look: LookAtMachine) -> anyhow::Result<()> {
+pub(super) fn run(settings: &ServeSettings, others: OfOtherCommands) -> anyhow::Result<()> {
     folder::refuse(&settings.store.data)?;
-    run_beside(settings, look, None, Box::pin(std::future::pending()))
+    run_beside(settings, others, None, Box::pin(std::future::pending()))
 }
 
 /// What else the process does until it ends.
@@ -86,7 +85,7 @@ pub(super) type Beside<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Infallib
 /// Serves with `beside` at its side; `text` is what a demonstration says once it is ready, in place of the greeting.
 pub(super) fn run_beside(
     settings: &ServeSettings,
-    look: LookAtMachine,
+    others: OfOtherCommands,
     text: Option<String>,
     beside: Beside<'_>,
 ) -> anyhow::Result<()> {
@@ -96,7 +95,7 @@ pub(super) fn run_beside(
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = block_on(&runtime, async {
         tokio::select! {
-            done = serve(settings, look, text, clock, &log) => done,
+            done = serve(settings, others, text, clock, &log) => done,
             failed = beside => failed.map(|never| match never {}),
         }
     });
@@ -116,12 +115,13 @@ pub(super) fn run_beside(
 
 async fn serve(
     settings: &ServeSettings,
-    look: LookAtMachine,
+    others: OfOtherCommands,
     text: Option<String>,
     clock: Clock,
     log: &Log,
 ) -> anyhow::Result<()> {
     let checked = Checked::read(settings)?;
+    let backups = (others.backups)(settings)?.map(Arc::new);
     let listeners = Listeners::open(settings, checked.tls.is_some())?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(listeners.listening, listeners.scheme))?);
     let branding = Arc::new(settings.union.branding()?);
@@ -231,7 +231,7 @@ async fn serve(
             sandbox: Some(Arc::clone(&sandbox) as _),
             operator: operator_page::make(
                 settings,
-                look,
+                others.look,
                 operator,
                 operator_page::Shared {
                     secret: &secret,
@@ -240,7 +240,7 @@ async fn serve(
                     mail: &checked.mail,
                     transport: post.transport(),
                     sandbox: Arc::clone(&sandbox) as _,
-                    backups: checked.backups,
+                    backups,
                 },
             )?,
             in_flight: settings.in_flight,
@@ -327,7 +327,6 @@ struct Checked {
     disposable: DisposableDomains,
     mail_hooks: MailHooks,
     tls: Option<Arc<Tls>>,
-    backups: Option<Arc<BackupMaker>>,
 }
 
 impl Checked {
@@ -340,7 +339,6 @@ impl Checked {
             disposable: settings.mail.disposable.read()?,
             mail_hooks: settings.mail_hooks.hooks()?,
             tls: read_tls(settings)?.map(Arc::new),
-            backups: backup::maker(settings)?.map(Arc::new),
         })
     }
 }

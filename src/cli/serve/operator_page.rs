@@ -28,7 +28,14 @@ use crate::random;
 use crate::server::OperatorParts;
 
 /// What `doctor` finds of this machine.
-pub(in crate::cli) type LookAtMachine = fn(&ServeSettings) -> Vec<Finding>;
+type LookAtMachine = fn(&ServeSettings) -> Vec<Finding>;
+
+/// What the page has of other commands.
+#[derive(Clone, Copy)]
+pub(in crate::cli) struct OfOtherCommands {
+    pub look: LookAtMachine,
+    pub backups: fn(&ServeSettings) -> anyhow::Result<Option<BackupMaker>>,
+}
 
 /// What the page has in common with the rest of the service.
 pub(super) struct Shared<'a> {

@@ -1,8 +1,8 @@
 //! `/operator/mail/previews`: each mail in each language as people get it, with invented facts and links that lead nowhere.
 
 use askama::Template;
-use hyper::Request;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
+use hyper::{Request, StatusCode};
 
 use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::OperatorVisit;
@@ -11,7 +11,6 @@ use crate::domain::mail::MailKind;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::mail::ReadableMail;
-use crate::site::dev_mailbox::nothing;
 use crate::site::own_page::session::keep_apart;
 use crate::site::{PageResult, Visit};
 
@@ -58,7 +57,8 @@ fn mail(found: &OperatorVisit<'_>) -> PageResult<ReadableMail> {
     let named = found.visit.parameter.split_once('.');
     let of = |(kind, language)| Some((MailKind::from_name(kind)?, Language::from_code(language)?));
     let preview = |(kind, language)| found.access.service.previews.preview(kind, language, found.visit.now.time);
-    Ok(named.and_then(of).and_then(preview).ok_or_else(nothing)?)
+    let none = || found.message(StatusCode::NOT_FOUND, "Not found", &["There is no such mail.".to_owned()]);
+    Ok(named.and_then(of).and_then(preview).ok_or_else(none)?)
 }
 
 fn page(found: &OperatorVisit<'_>, shown: Option<(&str, &ReadableMail)>) -> Answer {
@@ -81,7 +81,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
 
 pub async fn show_html(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let found = OperatorVisit::look(visit, request.uri(), request.headers(), HERE).await?;
-    let mut answer = Answer::html(hyper::StatusCode::OK, mail(&found)?.html);
+    let mut answer = Answer::html(StatusCode::OK, mail(&found)?.html);
     answer.set(CONTENT_SECURITY_POLICY, IN_FRAME);
     keep_apart(&mut answer);
     Ok(answer)
