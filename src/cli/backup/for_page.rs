@@ -45,7 +45,7 @@ pub(in crate::cli) fn maker(settings: &ServeSettings) -> anyhow::Result<Option<B
     };
     let says = vec![
         format!(
-            "The file stays on the server, in {}, which only the user of the service can read. The last {MAX_KEPT} are kept. Copy it to another machine.",
+            "The file stays on the server, in {}, which only the user of the service can read. The last {MAX_KEPT} are kept. Copy it to another machine and delete it here: it holds people who are erased later.",
             folder.display()
         ),
         is_encrypted,

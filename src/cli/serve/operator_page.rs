@@ -90,7 +90,7 @@ fn service(settings: &ServeSettings, shared: Shared<'_>) -> anyhow::Result<Servi
         transport,
         mail_goes_to: match mail {
             MailTransport::Smtp(smtp) => format!("to {smtp}"),
-            MailTransport::Mailbox => "into the folder `mailbox` of the data folder, and to nobody".to_owned(),
+            MailTransport::Mailbox => "into the folder mailbox of the data folder, and to nobody's inbox".to_owned(),
             MailTransport::Hold => "nowhere from here: it waits for another node (UNIONHALL_MAIL)".to_owned(),
             MailTransport::None => "nowhere: none is sent (UNIONHALL_MAIL)".to_owned(),
         },

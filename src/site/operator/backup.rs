@@ -41,17 +41,27 @@ pub async fn make(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     };
     let (backups, operator) = (Arc::clone(backups), found.operator().clone());
     let (who, now) = (found.who.clone(), visit.now.time);
+    let core = Arc::clone(visit.app().core());
     let making = async move {
-        let made =
-            tokio::task::spawn_blocking(move || (backups.make)(now)).await.map_err(|error| error.to_string())??;
-        let noted = operator.audited(who.act("backup", made.path, now)).run(NoteBackup(now)).await;
+        let made = tokio::task::spawn_blocking(move || (backups.make)(now)).await;
+        let made = match made.map_err(|error| error.to_string()).flatten() {
+            Ok(made) => made,
+            Err(why) => {
+                core.log.problem(None, &format!("an operator's backup was not made: {why}"));
+                return Ok(Err(why));
+            }
+        };
         // The backup is whole, whatever becomes of the note.
-        let unnoted = noted.err().map(|error| format!("The time of this backup could not be recorded: {error}."));
-        Ok::<_, String>(made.says.into_iter().chain(unnoted).collect::<Vec<_>>())
+        operator.audited(who.act("backup", made.path, now)).run(NoteBackup(now)).await?;
+        Ok(Ok(made.says))
     };
-    let answer = match found.work("an operator's backup was not made", making).await {
-        Worked::Done(says) => found.done_at(PATH, "The backup is made", &says),
-        Worked::Failed(why) => found.done_at(PATH, "No backup was made", &[format!("The reason: {why}.")]),
+    let answer = match found.work("a backup was made, and its time could not be recorded", making).await {
+        Worked::Done(Ok(says)) => found.done_at(PATH, "The backup is made", &says),
+        Worked::Done(Err(why)) => found.done_at(PATH, "No backup was made", &[format!("The reason: {why}.")]),
+        Worked::Failed(why) => {
+            let says = format!("The backup is made, and its time could not be recorded: {why}.");
+            found.done_at(PATH, "The backup is made", &[says])
+        }
         Worked::GoesOn => {
             let says = "It is being made. Once it is whole, this page has its time and the audit log its file.";
             found.done_at(PATH, "The backup is being made", &[says.to_owned()])

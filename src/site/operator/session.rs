@@ -328,25 +328,19 @@ impl<'a> OperatorVisit<'a> {
     }
 
     /// What came of work within three seconds. It goes on when nobody waits for it any more; what goes wrong is in the log.
-    pub(in crate::site) async fn work<T, E>(
+    pub(in crate::site) async fn work<T: Send + 'static>(
         &self,
         what: &'static str,
-        work: impl Future<Output = Result<T, E>> + Send + 'static,
-    ) -> Worked<T>
-    where
-        T: Send + 'static,
-        E: std::fmt::Display + Send + 'static,
-    {
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Worked<T> {
         let app = Arc::clone(self.visit.app().core());
-        let work = tokio::spawn(async move {
-            work.await.map_err(|error| {
-                app.log.problem(None, &format!("{what}: {error}"));
-                error.to_string()
-            })
-        });
+        let work =
+            tokio::spawn(
+                async move { work.await.inspect_err(|error| app.report_store(None, &format!("{what}: {error}"))) },
+            );
         match tokio::time::timeout(WORK_WAITED_FOR, work).await {
             Ok(Ok(Ok(done))) => Worked::Done(done),
-            Ok(Ok(Err(why))) => Worked::Failed(why),
+            Ok(Ok(Err(error))) => Worked::Failed(error.to_string()),
             Ok(Err(_panicked)) => Worked::Failed("it ended because of a bug in the program".to_owned()),
             Err(_late) => Worked::GoesOn,
         }
