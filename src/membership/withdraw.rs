@@ -11,7 +11,7 @@ use crate::domain::sign_up::{DecidedHow, PendingPlace, SignUpId};
 use crate::domain::time::Timestamp;
 use crate::mail::sources;
 use crate::mail::sources::SourceEvent;
-use crate::store::sql::{Failure, How, Row, Sql, Unit, Value, values};
+use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 use crate::store::{Store, StoreError};
 
 /// How many pending sign-ups, of any key, a step looks at.
@@ -33,18 +33,15 @@ pub struct Withdraw {
     pub now: Timestamp,
 }
 
-/// Pending sign-ups after the place `$1`, `$2` and up to `$3`, `$4` that were last sent with the key or by the partner `$5`, from
-/// `$6` on, in the order in which batches lock them.
+/// Pending sign-ups after the place `$1`, `$2` and up to `$3`, `$4` that were last sent with the key `$5` or by the partner `$6`, from
+/// `$7` on, in the order in which batches lock them.
 macro_rules! of_step {
-    ($column:literal) => {
-        concat!(
-            "SELECT s.id FROM sign_ups s JOIN people p ON p.id = s.person_id
+    () => {
+        "SELECT s.id FROM sign_ups s JOIN people p ON p.id = s.person_id
          WHERE s.state = 'pending' AND s.expires_at >= $1 AND (s.expires_at > $1 OR s.id > $2)
-           AND s.expires_at <= $3 AND (s.expires_at < $3 OR s.id <= $4) AND ",
-            $column,
-            " = $5 AND s.updated_at >= $6
+           AND s.expires_at <= $3 AND (s.expires_at < $3 OR s.id <= $4) AND (s.key_id = $5 OR s.partner_id = $6)
+           AND s.updated_at >= $7
          ORDER BY p.email_normalized FOR UPDATE OF s"
-        )
     };
 }
 
@@ -64,26 +61,20 @@ impl Unit for Withdraw {
         let Some(last) = sql.row(next, values![expires_at, id.0, LOOKED_AT], place).await? else {
             return Ok((None, 0));
         };
-        macro_rules! statements {
-            ($column:literal) => {
-                (
-                    concat!("DELETE FROM outbox WHERE sign_up_id IN (", of_step!($column), ")"),
-                    concat!(
-                        "UPDATE sign_ups SET state = 'expired', decided_at = $7, decided_how = $8 WHERE id IN (",
-                        of_step!($column),
-                        ") RETURNING partner_id"
-                    ),
-                )
-            };
-        }
-        let ((forget, end), of): (_, Value<'_>) = match &self.of {
-            WithdrawOf::Key(key) => (statements!("s.key_id"), key.as_str().into()),
-            WithdrawOf::Partner(partner) => (statements!("s.partner_id"), (*partner).into()),
+        let (key, partner) = match &self.of {
+            WithdrawOf::Key(key) => (Some(key.as_str()), None),
+            WithdrawOf::Partner(partner) => (None, Some(*partner)),
         };
         let since = self.since;
-        sql.execute(forget, values![expires_at, id.0, last.expires_at, last.id.0, of, since]).await?;
+        let forget = concat!("DELETE FROM outbox WHERE sign_up_id IN (", of_step!(), ")");
+        sql.execute(forget, values![expires_at, id.0, last.expires_at, last.id.0, key, partner, since]).await?;
+        let end = concat!(
+            "UPDATE sign_ups SET state = 'expired', decided_at = $8, decided_how = $9 WHERE id IN (",
+            of_step!(),
+            ") RETURNING partner_id"
+        );
         let how = DecidedHow::Operator.name();
-        let values = values![expires_at, id.0, last.expires_at, last.id.0, of, since, self.now, how];
+        let values = values![expires_at, id.0, last.expires_at, last.id.0, key, partner, since, self.now, how];
         let ended: Vec<Option<PartnerId>> = sql.rows(end, values, |row| row.get(0)).await?;
         if let Some(partner) = ended.first() {
             // Last, because others wait for this row.

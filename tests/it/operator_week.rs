@@ -57,6 +57,9 @@ async fn test_keys_are_issued_shown_rotated_and_revoked() {
     let mut ana = signed_in(&server, "ana", 1).await;
     let works = async |key: &str| server.post("/v1/invite", key, sign_up("a@example.com")).await.status == 200;
     page(&ana.get("/operator/partners/test-keys").await, 200, "None yet");
+    let no_form = [("name", "Acme"), ("test", "yes")];
+    page(&act(&mut ana, ISSUE, &no_form).await, 400, "A part of the form is missing");
+    assert!(!server.data().join("sandbox.db").exists());
     page(
         &act(&mut ana, "/operator/partners/revoke", &[("key", "00000000"), ("test", "yes")]).await,
         400,
@@ -258,7 +261,8 @@ async fn mail_that_waits_is_listed_some_at_a_time_and_tried_again() {
     }
     page(&act(&mut ana, path, &[("domain", "ODD.example")]).await, 200, "30 mails are due again");
     assert_eq!(given_up(), 29);
-    page(&act(&mut ana, path, &[]).await, 200, "60 mails are due again");
+    page(&act(&mut ana, path, &[]).await, 400, "neither a mail nor a domain");
+    page(&act(&mut ana, path, &[("domain", " ")]).await, 200, "60 mails are due again");
     assert_eq!(given_up(), 0);
     let expected = [format!("mail {id}"), "mail to ODD.example".to_owned(), "all that failed".to_owned()]
         .map(|about| row("mail retry", &about));

@@ -40,17 +40,17 @@ pub(in crate::cli) fn maker(settings: &ServeSettings) -> anyhow::Result<Option<B
     // Whoever reads it does not know where the service was started.
     let folder = std::path::absolute(settings.store.data.join("backups"))?;
     let is_encrypted = match task.recipient.len() as u64 {
-        0 => "It is not encrypted, and the installation's secret is not in it. UNIONHALL_BACKUP_RECIPIENT has it encrypted, with the secret in it.".to_owned(),
+        0 => "It is not encrypted, and the installation's secret is not in it. Set UNIONHALL_BACKUP_RECIPIENT to encrypt it, with the secret in it.".to_owned(),
         count => format!("It is encrypted for {}, with the installation's secret in it.", counted(count, "recipient")),
     };
     let says = vec![
         format!(
-            "The file stays on the server, in {}, which only the user of the service can read. The last {MAX_KEPT} are kept. Copy it to another machine and delete it here: it holds people who are erased later.",
+            "The file stays on the server, in {}, which only the user of the service can read. The last {MAX_KEPT} are kept. Copy it to another machine, then delete it here: it still has people who are erased later.",
             folder.display()
         ),
         is_encrypted,
     ];
-    let make = move |now| make(&task, &folder, now).map_err(|error| format!("{error:#}"));
+    let make = move |now| make(&task, &folder, now).map_err(|error| format!("{error:#}").replace('`', ""));
     Ok(Some(BackupMaker { says, make: Box::new(make) }))
 }
 

@@ -64,7 +64,10 @@ pub async fn retry(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
             }
         }
         None => {
-            let domain = match field(&fields, "domain").unwrap_or_default().trim() {
+            let Some(domain) = field(&fields, "domain") else {
+                return Ok(found.refuse("The form names neither a mail nor a domain. Load the page again."));
+            };
+            let domain = match domain.trim() {
                 "" => None,
                 text => match read_domain(text) {
                     Ok(domain) => Some(domain),

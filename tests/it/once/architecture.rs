@@ -26,21 +26,8 @@ impl Layer {
 
 /// No I/O of any kind.
 const PURE: &[&str] = &[
-    "async",
-    ".await",
-    "tokio::",
-    "hyper::",
-    "http_body_util",
-    "rusqlite::",
-    "tokio_postgres::",
-    "redis::",
-    "clap::",
-    "std::fs",
-    "std::net",
-    "std::env",
-    "std::process",
-    "ring::rand",
-    "println!",
+    "async", ".await", "tokio::", "hyper::", "http_body_util", "rusqlite::", "tokio_postgres::", "redis::", "clap::",
+    "std::fs", "std::net", "std::env", "std::process", "ring::rand", "println!",
 ];
 const NO_DATABASE: &[&str] = &["rusqlite::", "tokio_postgres::", "redis::", "println!"];
 const NO_HTTP_NO_DATABASE: &[&str] = &["hyper::", "rusqlite::", "tokio_postgres::", "redis::", "clap::", "println!"];
@@ -146,30 +133,10 @@ const BATCHES: &[&str] = &["src/membership/confirm/batch.rs", "src/membership/si
 /// Who may name the store: whoever has a part of it for its own, and in `cli` the files that open it, close it, or work on a
 /// database as a whole. Other commands ask the layer that owns the part.
 const NAMES_STORE: &[&str] = &[
-    "src/app.rs",
-    "src/campaigns/",
-    "src/cli/backup/",
-    "src/cli/demo/",
-    "src/cli/doctor/records.rs",
-    "src/cli/mcp/",
-    "src/cli/mod.rs",
-    "src/cli/remedy.rs",
-    "src/cli/sandbox_records.rs",
-    "src/cli/serve/",
-    "src/cli/transfer.rs",
-    "src/config/",
-    "src/demonstration.rs",
-    "src/figures/",
-    "src/installation.rs",
-    "src/keys/",
-    "src/lease_queue.rs",
-    "src/mail/",
-    "src/membership/",
-    "src/operator/",
-    "src/partners/",
-    "src/people/",
-    "src/rewards/",
-    "src/sandbox/",
+    "src/app.rs", "src/campaigns/", "src/cli/backup/", "src/cli/demo/", "src/cli/doctor/records.rs", "src/cli/mcp/",
+    "src/cli/mod.rs", "src/cli/remedy.rs", "src/cli/sandbox_records.rs", "src/cli/serve/", "src/cli/transfer.rs",
+    "src/config/", "src/demonstration.rs", "src/figures/", "src/installation.rs", "src/keys/", "src/lease_queue.rs",
+    "src/mail/", "src/membership/", "src/operator/", "src/partners/", "src/people/", "src/rewards/", "src/sandbox/",
     "src/store/",
 ];
 
@@ -281,13 +248,9 @@ fn no_layer_uses_what_it_must_not() {
             ),
         ],
         &[
-            "src/domain/a.rs says std::fs",
-            "src/domain/b.rs says async",
-            "src/metrics.rs says Mutex",
-            "src/new.rs: the layer new is not in the table",
-            "src/operations/a.rs uses http",
-            "src/operations/a.rs uses store",
-            "src/site/a.rs names limiter::memory::f",
+            "src/domain/a.rs says std::fs", "src/domain/b.rs says async", "src/metrics.rs says Mutex",
+            "src/new.rs: the layer new is not in the table", "src/operations/a.rs uses http",
+            "src/operations/a.rs uses store", "src/site/a.rs names limiter::memory::f",
         ],
     );
 }
@@ -397,8 +360,7 @@ fn the_store_is_private() {
             ("src/partners/mod.rs", "use crate::store::Store; pub fn new(store: Store) -> Self {}"),
         ],
         &[
-            "src/cli/mail.rs names the store",
-            "src/keys/mod.rs has a store as a public field",
+            "src/cli/mail.rs names the store", "src/keys/mod.rs has a store as a public field",
             "src/membership/mod.rs hands a store on",
         ],
     );
@@ -483,10 +445,8 @@ fn no_files_form_a_circle() {
         ],
         &[
             "a::batch comes back to itself through a::batch_statement",
-            "a::batch_statement comes back to itself through a::batch",
-            "b comes back to itself through f",
-            "c::d comes back to itself through b",
-            "f comes back to itself through c::d",
+            "a::batch_statement comes back to itself through a::batch", "b comes back to itself through f",
+            "c::d comes back to itself through b", "f comes back to itself through c::d",
         ],
     );
 }

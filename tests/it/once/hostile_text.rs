@@ -506,10 +506,10 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
         }
         "/operator/mail/test" => vec![here(), post(&[("to", &text)])],
         "/operator/mail/previews" => vec![here()],
-        "/operator/mail/previews/{mail}" => {
+        "/operator/mail/previews/{name}" => {
             vec![get("/operator/mail/previews/confirm.en".to_owned()), get(format!("/operator/mail/previews/{path}"))]
         }
-        "/operator/mail/previews/{mail}/html" => vec![get(format!("/operator/mail/previews/{path}/html"))],
+        "/operator/mail/previews/{name}/html" => vec![get(format!("/operator/mail/previews/{path}/html"))],
         "/operator/backup" => vec![here(), post(&[("x", &text)])],
         "/operator/people/export" => vec![post(&[("email", &text)])],
         "/operator/people/leave" | "/operator/people/unsuppress" | "/operator/people/retry" => {

@@ -12,15 +12,16 @@ use crate::site::operator::form::{Form, FormField, FormMistake, FormPage, FormPa
 use crate::site::operator::session::OperatorVisit;
 use crate::site::{PageResult, Visit};
 
-fn form(typed: Typed) -> Form {
+fn form(typed: Typed, name: &str) -> Form {
     let fields = vec![
         FormField::line("contact", "Contact (optional)")
             .hint("An email address: who is written to when a webhook endpoint of theirs fails, or something is changed with their key")
             .wide(),
         FormField::number("mails", "Mails a day (optional)", Reads::Whole)
-            .hint("Up to 1,000,000, whatever its reputation. Empty: the general limit and its reputation decide"),
+            .hint("Up to 1,000,000, whatever its reputation. Empty: the general limit and its reputation decide")
+            .wide(),
     ];
-    Form::new(vec![FormPart::new("", "Contact and mail budget", "", fields)], typed, "")
+    Form::new(vec![FormPart::new("", name, "", fields)], typed, "")
 }
 
 fn form_page(found: &OperatorVisit<'_>, partner: &PartnerRecord, form: &Form, was: [&str; 2]) -> Answer {
@@ -28,7 +29,7 @@ fn form_page(found: &OperatorVisit<'_>, partner: &PartnerRecord, form: &Form, wa
     let [contact, mails] = was;
     FormPage {
         frame: found.frame(),
-        title: name,
+        title: "Contact and mail budget",
         back: (&back, name),
         says: &[],
         form,
@@ -47,7 +48,7 @@ pub async fn show_settings(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
     let mut typed = Typed::default();
     typed.set("contact", contact);
     typed.set("mails", mails.as_str());
-    Ok(form_page(&found, &partner, &form(typed), [contact, &mails]))
+    Ok(form_page(&found, &partner, &form(typed, &partner.name), [contact, &mails]))
 }
 
 /// Saves what the form changed. What somebody else changed meanwhile, and this form did not, stays.
@@ -72,7 +73,7 @@ pub async fn save_settings(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
     });
     if !mistakes.is_empty() {
         let was = [typed.get("was-contact").to_owned(), typed.get("was-mails").to_owned()];
-        let mut form = form(typed);
+        let mut form = form(typed, &partner.name);
         form.mistakes = mistakes;
         return Ok(form_page(&found, &partner, &form, was.each_ref().map(String::as_str)));
     }

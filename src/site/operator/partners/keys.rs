@@ -82,15 +82,17 @@ async fn note_test(found: &OperatorVisit<'_>, mode: Mode, command: &'static str,
     noted.err().map(|error| format!("The audit log on this page does not have it: {error}."))
 }
 
-/// The key that the sent form makes; or why it makes none.
-async fn key_of(found: &OperatorVisit<'_>, operator: &Operator, fields: &[u8]) -> PageResult<ApiKey> {
-    let form = field(fields, "form").unwrap_or_default();
-    let Some(key) = found.access.key_of_form(&form, operator.mode) else {
-        return Err(found.refuse("A part of the form is missing. Load the page again.").into());
-    };
-    match found.stored(operator.ask(FindKey(key.id())).await)? {
-        None => Ok(key),
-        Some(_) => Err(was_used(found, key.id()).into()),
+/// The key that the sent form makes.
+fn key_of(found: &OperatorVisit<'_>, fields: &[u8], mode: Mode) -> PageResult<ApiKey> {
+    let key = found.access.key_of_form(&field(fields, "form").unwrap_or_default(), mode);
+    key.ok_or_else(|| found.refuse("A part of the form is missing. Load the page again.").into())
+}
+
+/// Ends the visit if the form was sent before.
+async fn require_unused(found: &OperatorVisit<'_>, operator: &Operator, key: KeyId) -> PageResult<()> {
+    match found.stored(operator.ask(FindKey(key)).await)? {
+        None => Ok(()),
+        Some(_) => Err(was_used(found, key).into()),
     }
 }
 
@@ -211,8 +213,9 @@ pub async fn issue(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
             return Ok(key_page(&found, &form, &form_name));
         }
     };
+    let key = key_of(&found, &fields, mode)?;
     let operator = records(&found, mode, true).await?;
-    let key = key_of(&found, &operator, &fields).await?;
+    require_unused(&found, &operator, key.id()).await?;
     let name = new.partner;
     let known = match found.stored(operator.find_key_partner(&name).await)? {
         KeyPartner::Known(partner) if partner.suspended_at.is_some() => {
@@ -386,7 +389,8 @@ pub async fn rotate(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     let Some((_, _, grace)) = GRACES.iter().find(|(value, ..)| *value == grace) else {
         return Ok(found.refuse("The form does not say how long the old key still works. Load the page again."));
     };
-    let key = key_of(&found, &operator, &fields).await?;
+    let key = key_of(&found, &fields, mode)?;
+    require_unused(&found, &operator, key.id()).await?;
     let about = format!("key {id} by {}", key.id());
     let act = found.who.act("keys rotate", about.clone(), visit.now.time);
     let rotated = match operator.audited(act).keys().rotate(id, &key, *grace, None, false, visit.now.time).await {
