@@ -11,15 +11,15 @@ use super::{ListArgs, TryLater, ask, change, print_json, print_line, print_table
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
-use crate::domain::email::EmailAddress;
 use crate::domain::mail::report::{ReportKind, ReportOutcome};
 use crate::domain::mail::{HeldMail, MailId, WaitingMail};
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::time::Timestamp;
 use crate::mail::outbox;
-use crate::mail::outbox::{DropHeld, ReleaseHeld, RetryFailed};
+use crate::mail::outbox::{DropHeld, ReleaseHeld};
 use crate::mail::report::mime;
 use crate::membership::mail_report::NoteReport;
+use crate::operator::mail::{read_domain, retried};
 use crate::operator::partner;
 
 #[derive(Subcommand)]
@@ -85,7 +85,7 @@ pub(super) struct RetryMail {
     #[arg(long)]
     all: bool,
     /// Only what goes to addresses at this domain, such as example.com.
-    #[arg(long, value_name = "DOMAIN", value_parser = domain)]
+    #[arg(long, value_name = "DOMAIN", value_parser = read_domain)]
     to: Option<String>,
     #[command(flatten)]
     store: StoreSettings,
@@ -94,13 +94,6 @@ pub(super) struct RetryMail {
 fn number(text: &str) -> Result<i64, &'static str> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or("write a mail's number, such as 17; `unionhall mail list` shows them")
-}
-
-/// The part of an address after the @.
-fn domain(text: &str) -> Result<String, String> {
-    let domain = text.trim_start_matches('@');
-    let is_domain = EmailAddress::parse(&format!("someone@{domain}")).is_ok();
-    is_domain.then(|| domain.to_owned()).ok_or_else(|| "write a domain such as example.com".to_owned())
 }
 
 #[derive(Args)]
@@ -160,24 +153,11 @@ fn retry(task: &RetryMail) -> anyhow::Result<()> {
 }
 
 fn retry_failed(task: &RetryMail, now: Timestamp) -> anyhow::Result<()> {
-    let about = task.to.as_ref().map_or_else(|| "all that failed".to_owned(), |domain| format!("mail to {domain}"));
-    let act = act("mail retry", about, now);
+    let act = |about| act("mail retry", about, now);
     let count = with_live_records(&task.store, async |operator| {
-        // Written down once, however many steps there are.
-        let mut step =
-            operator.audited(act).run(RetryFailed { after: MailId(0), domain: task.to.clone(), now }).await?;
-        let mut count = step.count;
-        while let Some(after) = step.next {
-            step = operator.run_unaudited(RetryFailed { after, domain: task.to.clone(), now }).await?;
-            count += step.count;
-        }
-        Ok(count)
+        Ok(operator.retry_failed_mail(act, task.to.clone(), now).await?)
     })?;
-    print_line(&match count {
-        0 => "No such mail has failed.".to_owned(),
-        1 => "1 mail is due again within a minute.".to_owned(),
-        _ => format!("{count} mails are due again within a minute."),
-    })
+    print_line(&retried(count))
 }
 
 fn release(task: &HeldChoice) -> anyhow::Result<()> {

@@ -46,6 +46,7 @@ pub use self::command_line::variables;
 use self::settings::secret_flags;
 use self::terminal::{print_aside, print_json, print_line, print_lines, print_row, print_table};
 use crate::cli::sandbox_records::{SandboxRecords, find_sandbox, make_sandbox};
+use crate::cli::serve::OfOtherCommands;
 use crate::config::{Records, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::api_key::Mode;
 use crate::operator::{Act, Operator};
@@ -253,8 +254,8 @@ pub fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let done = match line.command {
-        Command::Serve(settings) => serve::run(&settings, doctor::of_this_machine),
-        Command::Demo(settings) => demo::run(&settings, doctor::of_this_machine),
+        Command::Serve(settings) => serve::run(&settings, OF_OTHER_COMMANDS),
+        Command::Demo(settings) => demo::run(&settings, OF_OTHER_COMMANDS),
         Command::Doctor(settings) => doctor::run(&settings),
         Command::Health(settings) => health::run(&settings),
         Command::Settings(task) => settings::run(&task, &matches),
@@ -319,6 +320,8 @@ impl TryLater {
 struct AlreadyPrinted;
 
 /// Opens the records; `batch` is how many writes may share a commit.
+const OF_OTHER_COMMANDS: OfOtherCommands = OfOtherCommands { look: doctor::of_this_machine, backups: backup::maker };
+
 async fn open_store(settings: &StoreSettings, prepare: Prepare, batch: usize) -> anyhow::Result<Store> {
     open_records(&settings.records()?, &settings.data, prepare, batch).await
 }

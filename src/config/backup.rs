@@ -1,4 +1,4 @@
-//! How often backups are made: what monitoring, `doctor` and the operator's page expect.
+//! How often backups are made, which monitoring, `doctor` and the operator's page expect, and whom the page's own are encrypted for.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::domain::time::parse_span;
 
-/// How old the last backup may be.
+/// How old the last backup may be, and who can open what the page makes.
 #[derive(Clone, Args)]
 #[command(next_help_heading = "Backups")]
 pub struct BackupInterval {
@@ -16,6 +16,13 @@ pub struct BackupInterval {
     /// twice that. The metrics have it as `unionhall_backup_interval_seconds`.
     #[arg(long, env = "UNIONHALL_BACKUP_EVERY", value_name = "TIME", default_value = "1d", value_parser = interval)]
     pub backup_every: Duration,
+
+    /// Whom the backups that the operator's page makes are encrypted for, age1…, with commas between them [default: nobody].
+    ///
+    /// `unionhall backup` reads the same variable. `age-keygen -o identity.txt`, on another machine, makes an identity and prints its
+    /// recipient. The identity alone opens the file: keep it elsewhere.
+    #[arg(long, env = "UNIONHALL_BACKUP_RECIPIENT", value_name = "RECIPIENT", value_delimiter = ',')]
+    pub backup_recipient: Vec<String>,
 }
 
 const SHORTEST: Duration = Duration::from_secs(1);

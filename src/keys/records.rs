@@ -69,6 +69,23 @@ impl Unit for ListKeysOf {
     }
 }
 
+/// The newest keys of all partners, with the same figures.
+pub struct ListNewestKeys(pub u32);
+
+impl Unit for ListNewestKeys {
+    type Done = Vec<(KeyRecord, KeyFigures)>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let list = concat!(
+            "SELECT ",
+            columns!(),
+            ", signed_up, confirmed FROM api_keys ORDER BY created_at DESC, id DESC LIMIT $1"
+        );
+        sql.rows(list, values![self.0], |row| Ok((record(row)?, figures(row)?))).await
+    }
+}
+
 /// Adds a key, and its partner if that has no record yet.
 pub struct IssueKey(pub IssuedKey);
 

@@ -10,6 +10,7 @@ mod message;
 mod operator;
 pub mod outbox;
 mod partner;
+pub mod preview;
 pub mod report;
 pub mod smtp;
 mod smtp_address;

@@ -1,9 +1,10 @@
-//! Mail to a partner's contact: something was changed with a key of theirs, or an endpoint of theirs is disabled. Plain text, in
-//! English as the reference is.
+//! Mail to a partner's contact: something was changed with a key of theirs, or an endpoint of theirs is disabled; and an operator's test
+//! mail. Plain text, in English as the reference is.
 
 use super::compose::Composer;
 use super::{OutgoingMail, SendError};
 use crate::domain::api_key::Mode;
+use crate::domain::email::EmailAddress;
 use crate::domain::partner::change::{ChangeKind, MadeChange};
 use crate::domain::partner::endpoint::EndpointRecord;
 use crate::domain::time::Timestamp;
@@ -100,6 +101,18 @@ impl Composer {
         let name = self.tokens.change_mail_id(change.id, at.as_millis());
         let subject = format!("{union}: {}{what}", tag(mode));
         self.plain_text(&change.contact, (Some(change.partner_id), format!("change-{name}")), (subject, text), *at)
+    }
+
+    /// A mail to try the way out with. `unique` gives it an id that no other mail has.
+    pub fn test_mail(&self, to: &EmailAddress, unique: u64, now: Timestamp) -> Result<OutgoingMail, SendError> {
+        let (union, base) = (&self.union.name, &self.union.base_url);
+        let subject = format!("{union}: a test mail");
+        let text = format!(
+            "An operator of {union} sent this to see whether mail arrives. There is nothing to do.\n\n\
+             From: {from}\nSent: {now}\nBy: {base}\n",
+            from = self.from
+        );
+        self.plain_text(to.as_typed(), (None, format!("test-{unique:016x}")), (subject, text), now)
     }
 
     fn write_to_operator(&self) -> String {

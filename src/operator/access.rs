@@ -8,15 +8,17 @@ use tokio::sync::Mutex;
 
 use super::overview::{KeptOverview, Overview};
 use super::running::RunningFindings;
+use super::service::ServiceParts;
 use super::shared_read::SharedRead;
 use super::{Act, Operator};
 use crate::clock::Moment;
-use crate::domain::api_key::{ApiKey, KeyId};
+use crate::domain::api_key::{ApiKey, KeyId, Mode};
 use crate::domain::email::EmailAddress;
 use crate::domain::operator::{
     AddedOperator, LINK_FOR, LinkState, MailedOperator, OPERATOR_SESSION_FOR, OperatorLink, OperatorName, Role, Roles,
     SECOND_FACTOR_WITHIN,
 };
+use crate::domain::partner::endpoint::EndpointId;
 use crate::domain::remedy::WriteRemedy;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::operator::{FormOwner, FormToken, OperatorProofs, token_hash};
@@ -31,7 +33,8 @@ use crate::operator::accounts::{
     ForgetMailedLink, FoundSession, LinkOperator, ListMailedOperators, ListOperatorLinks, MailLink, NewLink,
     UseOperatorLink,
 };
-use crate::partners::worker::ContactMail;
+use crate::outbound::OutboundAnswer;
+use crate::partners::webhooks::{EndpointProblem, Webhooks};
 use crate::people::People;
 use crate::people::erasures::{ErasureLog, NotNoted};
 use crate::store::StoreError;
@@ -113,8 +116,7 @@ pub struct AccessParts {
     pub erasures: ErasureLog,
     pub findings: RunningFindings,
     pub write_remedy: WriteRemedy,
-    /// What mails links; none where this node sends no mail.
-    pub mail: Option<ContactMail>,
+    pub service: ServiceParts,
     pub require_second_factor: bool,
     /// Whether a proxy says who may do what, so that nobody has to be added.
     pub has_groups: bool,
@@ -131,6 +133,7 @@ pub struct OperatorAccess {
     pub require_second_factor: bool,
     pub two_people: bool,
     has_groups: bool,
+    pub service: ServiceParts,
     proofs: OperatorProofs,
     /// Seals second factors, in the records and in the form that sets one up.
     pub(super) factors: Sealer,
@@ -139,7 +142,6 @@ pub struct OperatorAccess {
     overview: KeptOverview,
     links: SharedRead<(String, OperatorLink)>,
     mailed: SharedRead<MailedOperator>,
-    mail: Option<ContactMail>,
     /// To whom a link is on its way: one at a time for each.
     mailing: SyncMutex<HashSet<OperatorName>>,
     /// Whether there are operators, and when that was read.
@@ -148,12 +150,13 @@ pub struct OperatorAccess {
 
 impl OperatorAccess {
     pub fn new(parts: AccessParts) -> Self {
-        let AccessParts { operator, secret, erasures, findings, write_remedy, mail, .. } = parts;
+        let AccessParts { operator, secret, erasures, findings, write_remedy, service, .. } = parts;
         let AccessParts { require_second_factor, has_groups, two_people, .. } = parts;
         Self {
             operator,
             findings,
             write_remedy,
+            service,
             require_second_factor,
             two_people,
             has_groups,
@@ -164,7 +167,6 @@ impl OperatorAccess {
             overview: KeptOverview::default(),
             links: SharedRead::default(),
             mailed: SharedRead::default(),
-            mail,
             mailing: SyncMutex::default(),
             is_on: Mutex::default(),
         }
@@ -191,8 +193,25 @@ impl OperatorAccess {
     }
 
     /// The key that such a form makes. Sending the form again gives the same key, which is issued once.
-    pub fn key_of_form(&self, form: &str) -> Option<ApiKey> {
-        Some(ApiKey::from_random(&self.proofs.key_bytes(&Nonce::read(form)?)))
+    pub fn key_of_form(&self, form: &str, mode: Mode) -> Option<ApiKey> {
+        Some(ApiKey::of_mode(mode, &self.proofs.key_bytes(&Nonce::read(form)?)))
+    }
+
+    /// Webhook endpoints, with the audit log recording every change as this act.
+    pub fn webhooks(&self, act: Act) -> Webhooks {
+        self.operator.audited(act).webhooks(self.secret.clone(), Arc::clone(&self.service.client))
+    }
+
+    /// Sends a test message to an endpoint.
+    pub async fn test_endpoint(
+        &self,
+        act: Act,
+        id: EndpointId,
+        now: Timestamp,
+    ) -> Result<OutboundAnswer, EndpointProblem> {
+        self.operator.note(act.clone()).await?;
+        let unique = i64::from_be_bytes(random::bytes().map_err(StoreError::from)?);
+        self.webhooks(act).test(id, unique, now).await
     }
 
     /// The figures on the page, less than a minute old.
@@ -202,7 +221,7 @@ impl OperatorAccess {
 
     /// Whether this node mails links.
     pub fn mails_links(&self) -> bool {
-        self.mail.is_some()
+        self.service.transport.is_some()
     }
 
     /// Whether any operator was added, or a proxy says who is one. If the store fails, the last answer stands.
@@ -239,7 +258,7 @@ impl OperatorAccess {
         let all = self.mailed.rows(&self.operator.store, ListMailedOperators).await?;
         let normalized = email.normalized();
         let due = |operator: &&MailedOperator| operator.email.normalized() == normalized && operator.may_be_mailed(now);
-        let Some(operator) = all.iter().find(due).filter(|_| self.mail.is_some()).cloned() else { return Ok(()) };
+        let Some(operator) = all.iter().find(due).filter(|_| self.mails_links()).cloned() else { return Ok(()) };
         let mailing =
             |access: &Self| access.mailing.lock().unwrap_or_else(PoisonError::into_inner).insert(operator.name.clone());
         if mailing(self) {
@@ -256,7 +275,7 @@ impl OperatorAccess {
     }
 
     async fn mail_link(&self, operator: MailedOperator, now: Timestamp) -> Result<(), String> {
-        let Some(ContactMail { composer, transport }) = &self.mail else { return Ok(()) };
+        let (composer, Some(transport)) = (&self.service.composer, &self.service.transport) else { return Ok(()) };
         let token = new_token().map_err(|error| error.to_string())?;
         let (link, hash) = (NewLink::of(&token, now), token_hash(&token));
         let kept = self.operator.store.run(MailLink(operator.clone(), link, now)).await;

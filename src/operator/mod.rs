@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod demand;
 pub mod findings;
 pub mod lost_secret;
+pub mod mail;
 pub mod notify;
 pub mod overview;
 pub mod partner;
@@ -16,6 +17,7 @@ pub mod resume;
 pub mod review;
 pub mod running;
 pub mod second_factor;
+pub mod service;
 mod shared_read;
 pub mod tax;
 pub mod void;
@@ -109,8 +111,8 @@ impl Operator {
         Partners::new(self.store.clone())
     }
 
-    pub fn webhooks(&self, secret: Secret, client: GuardedClient) -> Webhooks {
-        Webhooks::new(self.store.clone(), secret, Arc::new(client), self.mode)
+    pub fn webhooks(&self, secret: Secret, client: Arc<GuardedClient>) -> Webhooks {
+        Webhooks::new(self.store.clone(), secret, client, self.mode)
     }
 
     pub fn campaigns(&self) -> CampaignAdmin {

@@ -9,7 +9,7 @@ use crate::domain::figure::{counted, grouped, money};
 use crate::domain::mail::budget::source_name;
 use crate::domain::mail::{MailKind, WaitingMail};
 use crate::domain::person::{
-    Erased, KeptEvidence, NO_TIME, PersonDetails, PersonRecord, PersonState, SignUpEntry, Waiver,
+    Erased, KeptEvidence, Leaving, Lifted, NO_TIME, PersonDetails, PersonRecord, PersonState, SignUpEntry, Waiver,
 };
 use crate::domain::remedy::{Remedy, WriteRemedy};
 use crate::domain::reward::ledger::{CampaignStanding, RewardStanding};
@@ -113,6 +113,41 @@ impl ErasedPerson {
         lines.push(format!("Backups made before now still contain them: {again}."));
         lines
     }
+}
+
+/// The outcome of ending a membership; none if nobody has the address.
+pub fn left(leaving: &Leaving) -> Option<Vec<String>> {
+    match leaving {
+        Leaving::Unknown => None,
+        Leaving::NotAMember(state) => {
+            Some(vec![format!("They are not a member ({}); nothing was changed.", state.name())])
+        }
+        Leaving::Left { withdrawn } => {
+            let mut lines = vec!["They are no longer a member, and the member count went down by one.".to_owned()];
+            if *withdrawn > 0 {
+                lines.push(format!("{withdrawn} of their sign-ups were waiting to be confirmed and have lapsed."));
+            }
+            lines.push("They keep their referral code. To come back, they sign up again.".to_owned());
+            Some(lines)
+        }
+    }
+}
+
+/// The outcome of letting mail reach somebody again.
+pub fn lifted(lifted: Lifted) -> Vec<String> {
+    let Lifted { suppression, complaint, undeliverable, partners } = lifted;
+    let was = [
+        (suppression, "Someone who uses that mailbox had asked for no mail, or was erased; that is lifted."),
+        (complaint, "Its owner had reported our mail as spam; that is lifted."),
+        (undeliverable, "Mail to it had bounced; that is cleared."),
+        (partners, "Mail that some partners ask for was stopped; that is lifted."),
+    ];
+    let mut lines: Vec<_> = was.into_iter().filter(|(was, _)| *was).map(|(_, what)| what.to_owned()).collect();
+    lines.push(match lines.is_empty() {
+        true => "Nothing kept mail from that address.".to_owned(),
+        false => "Mail that was dropped in the meantime is not sent: the person has to sign up again.".to_owned(),
+    });
+    lines
 }
 
 /// Why no mail goes to this person now, no matter what is requested, each with a fix.

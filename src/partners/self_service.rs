@@ -35,7 +35,7 @@ use crate::store::{Store, StoreError};
 const MAX_DIALING_EACH: u32 = 2;
 const MAX_DIALING: u32 = 16;
 
-const MAX_BATCHES: u32 = 20;
+pub const MAX_BATCHES: u32 = 20;
 pub const MAX_RECOVERED: u32 = MAX_BATCHES * DELIVERY_BATCH;
 
 pub const MAX_LISTED_KEYS: u32 = 100;

@@ -47,6 +47,7 @@ mod operator_page;
 mod operator_rewards;
 mod operator_roles;
 mod operator_sign_in;
+mod operator_week;
 mod own_page;
 mod pages;
 mod partners;

@@ -463,7 +463,7 @@ async fn a_form_that_a_proxys_operator_left_open_for_long_is_shown_again_as_it_w
 
 /// The key that a page shows.
 #[track_caller]
-fn key_on(html: &str) -> String {
+pub(crate) fn key_on(html: &str) -> String {
     html.split("<code>uh_").nth(1).map(|rest| format!("uh_{}", rest.split('<').next().unwrap())).expect(html)
 }
 
@@ -498,7 +498,7 @@ async fn keys_and_partners_are_issued_rotated_revoked_and_suspended() {
         page(
             &act(&mut ana, "/operator/partners/issue", &[("name", bad), ("form", &hidden(&list, "form"))]).await,
             400,
-            "No key was issued",
+            "Nothing was saved",
         );
     }
     page(&act(&mut ana, "/operator/partners/issue", &[("name", "New")]).await, 400, "A part of the form is missing");

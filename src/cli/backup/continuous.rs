@@ -22,7 +22,7 @@ use crate::domain::time::{Timestamp, show_span};
 use crate::installation::NoteBackup;
 use crate::private_files::folder_of;
 
-#[derive(Args)]
+#[derive(Default, Args)]
 pub(super) struct ContinuousSettings {
     /// The folder of the copies, where a new one is written again and again, each under the time it was made at.
     ///
@@ -57,7 +57,7 @@ type Last = ((PathBuf, u64), Manifest);
 /// erased would stay for as long as nothing happens.
 const UNCHANGED_FOR: Duration = Duration::from_secs(86_400);
 
-const GB: u64 = 1_000_000_000;
+pub(super) const GB: u64 = 1_000_000_000;
 
 pub(super) fn run(task: &BackupSettings, folder: &Path, every: Duration) -> anyhow::Result<()> {
     let database = find_records(task)?;
@@ -89,7 +89,7 @@ pub(super) fn run(task: &BackupSettings, folder: &Path, every: Duration) -> anyh
 
 /// Where the records are copied to before they are encrypted: beside the database, and not into the folder, which may be carried away as
 /// it is. The same after every start, for what one that was killed left.
-fn in_clear(database: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn in_clear(database: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     let of = sum(folder.canonicalize()?.as_os_str().as_encoded_bytes());
     let mut name = database.as_os_str().to_owned();
     name.push(format!(".part-{}-records", hex(&of[..8])));
@@ -142,7 +142,7 @@ fn turn(
 }
 
 /// The name of a copy: in the order of the names they are in the order of time. No colon, which other machines take for a host's name.
-fn name_of(now: Timestamp) -> String {
+pub(super) fn name_of(now: Timestamp) -> String {
     let time = now.to_string().replace([':', 'Z'], "");
     format!("unionhall-{time}.{:03}Z.backup", now.as_millis().rem_euclid(1000))
 }
@@ -173,7 +173,7 @@ fn copies(folder: &Path, now: Timestamp) -> anyhow::Result<Vec<(PathBuf, u64)>> 
 }
 
 /// Deletes the oldest copies past what is kept. Says how many stay.
-fn thin(folder: &Path, now: Timestamp, most: u32, most_bytes: u64) -> anyhow::Result<u64> {
+pub(super) fn thin(folder: &Path, now: Timestamp, most: u32, most_bytes: u64) -> anyhow::Result<u64> {
     let (mut kept, mut bytes) = (0, 0_u64);
     for (path, size) in copies(folder, now)?.into_iter().rev() {
         bytes = bytes.saturating_add(size);
@@ -189,7 +189,7 @@ fn thin(folder: &Path, now: Timestamp, most: u32, most_bytes: u64) -> anyhow::Re
 }
 
 /// Refuses to fill the disk: on the service's own, sign-ups would fail.
-fn check_room(folder: &Path, database: &Path) -> anyhow::Result<()> {
+pub(super) fn check_room(folder: &Path, database: &Path) -> anyhow::Result<()> {
     let mut size = std::fs::metadata(database)?.len();
     let mut log = database.as_os_str().to_owned();
     log.push("-wal");

@@ -3,6 +3,7 @@
 mod continuous;
 mod encrypted;
 mod erased;
+mod for_page;
 mod format;
 mod gap;
 mod restore;
@@ -33,6 +34,7 @@ use crate::domain::figure::counted;
 use crate::domain::time::Timestamp;
 use crate::store::sqlite::{Examined, SqliteSnapshot};
 
+pub(super) use self::for_page::maker;
 pub(super) use self::restore::{RestoreSettings, run as restore};
 pub(super) use self::resume::{ResumeSettings, run as resume};
 use crate::installation::NoteBackup;

@@ -14,15 +14,22 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
+    /// For a process that does more than this, and handles its signals itself.
+    pub(super) fn unwatched(paths: [PathBuf; 2]) -> Self {
+        // Left by one that was killed.
+        remove(&paths);
+        Self { paths: Arc::new(paths), is_idle: Arc::default() }
+    }
+
     /// `status` is how the process ends when it is stopped.
     pub(super) fn new(paths: [PathBuf; 2], status: i32) -> anyhow::Result<Self> {
-        let (paths, is_idle) = (Arc::new(paths), Arc::<AtomicBool>::default());
+        let unfinished = Self::unwatched(paths);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let signals = {
             let _entered = runtime.enter();
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
         };
-        let (doomed, idle) = (Arc::clone(&paths), Arc::clone(&is_idle));
+        let (doomed, idle) = (Arc::clone(&unfinished.paths), Arc::clone(&unfinished.is_idle));
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             let (mut terminate, mut interrupt) = signals;
             runtime.block_on(async {
@@ -42,9 +49,7 @@ impl Unfinished {
             }
             std::process::exit(status);
         })?;
-        // Left by one that was killed.
-        remove(&*paths);
-        Ok(Self { paths, is_idle })
+        Ok(unfinished)
     }
 
     pub(super) fn paths(&self) -> [&Path; 2] {

@@ -30,7 +30,7 @@ use self::post::Post;
 use self::printed::Told;
 use self::receiver::Receiver;
 use self::settings::{choose_address, settings, tell_ignored, write_catalog};
-use super::serve::{self, LookAtMachine};
+use super::serve::{self, OfOtherCommands};
 use super::{AlreadyPrinted, ask, block_on, change, files, one_thread, open_store, print_aside, print_line};
 use crate::clock::{self, Clock};
 use crate::config::{Concealed, Records, ServeSettings, listen_address};
@@ -83,7 +83,7 @@ fn span(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write a time such as 1h, 10d or 30d, a year at the most".to_owned())
 }
 
-pub(super) fn run(task: &DemoSettings, look: LookAtMachine) -> anyhow::Result<()> {
+pub(super) fn run(task: &DemoSettings, others: OfOtherCommands) -> anyhow::Result<()> {
     if let Some(DemoCommand::Advance(task)) = &task.command {
         return advance(task);
     }
@@ -115,7 +115,7 @@ pub(super) fn run(task: &DemoSettings, look: LookAtMachine) -> anyhow::Result<()
             never = receiver.run() => match never {},
         }
     };
-    serve::run_beside(&settings, look, Some(text), Box::pin(passing))
+    serve::run_beside(&settings, others, Some(text), Box::pin(passing))
 }
 
 /// Makes the union, if it is not there yet, and the links that are printed.

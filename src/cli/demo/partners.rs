@@ -71,8 +71,8 @@ impl Story<'_> {
 
     async fn add_endpoint(&self, name: &str, url: &str, now: Timestamp) -> anyhow::Result<()> {
         let operator = self.by_ana("webhooks add", name.to_owned(), now);
-        let webhooks =
-            operator.webhooks(self.parts.secret.clone(), self.settings.outbound.client(&self.parts.union.base_url));
+        let webhooks = operator
+            .webhooks(self.parts.secret.clone(), self.settings.outbound.client(&self.parts.union.base_url).into());
         webhooks.add(name, &EndpointUrl::parse(url)?, now).await?;
         Ok(())
     }

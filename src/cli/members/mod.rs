@@ -17,10 +17,10 @@ use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
 use crate::domain::figure::money;
 use crate::domain::mail::budget::source_name;
-use crate::domain::person::{Leaving, Lifted, Waiver};
+use crate::domain::person::Waiver;
 use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
-use crate::operator::Operator;
+use crate::operator::{Operator, person};
 use crate::people::erasures::ErasureLog;
 use crate::people::records::ListSignUpsOf;
 use crate::people::{NotErased, People, records};
@@ -262,19 +262,7 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
     let left = with_live_records(&task.store, async |operator| {
         Ok(operator.audited(act("members leave", String::new(), now)).leave(&email, now).await?)
     })?;
-    match left {
-        Leaving::Unknown => Err(no_such_person()),
-        Leaving::NotAMember(state) => {
-            print_line(&format!("They are not a member ({}); nothing was changed.", state.name()))
-        }
-        Leaving::Left { withdrawn } => {
-            print_line("They are no longer a member, and the member count went down by one.")?;
-            if withdrawn > 0 {
-                print_line(&format!("{withdrawn} of their sign-ups were waiting to be confirmed and have lapsed."))?;
-            }
-            print_line("They keep their referral code. To come back, they sign up again.")
-        }
-    }
+    print_lines(&person::left(&left).ok_or_else(no_such_person)?)
 }
 
 fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
@@ -305,20 +293,5 @@ fn unsuppress(task: &NamedPerson, now: Timestamp) -> anyhow::Result<()> {
         let operator = operator.audited(act("members unsuppress", String::new(), now));
         Ok(task.people(&operator).await?.unsuppress(&email).await?)
     })?;
-    let Some(lifted) = lifted else { return Err(no_such_person()) };
-    let Lifted { suppression, complaint, undeliverable, partners } = lifted;
-    for (was, what) in [
-        (suppression, "Someone who uses that mailbox had asked for no mail, or was erased; that is lifted."),
-        (complaint, "Its owner had reported our mail as spam; that is lifted."),
-        (undeliverable, "Mail to it had bounced; that is cleared."),
-        (partners, "Mail that some partners ask for was stopped; that is lifted."),
-    ] {
-        if was {
-            print_line(what)?;
-        }
-    }
-    match lifted == Lifted::default() {
-        true => print_line("Nothing kept mail from that address."),
-        false => print_line("Mail that was dropped in the meantime is not sent: the person has to sign up again."),
-    }
+    print_lines(&person::lifted(lifted.ok_or_else(no_such_person)?))
 }

@@ -9,6 +9,7 @@ use crate::cli::{print_aside, print_line, print_lines, remedy, with_live_records
 use crate::clock::Clock;
 use crate::config::{StoreSettings, quoted};
 use crate::domain::api_key::Mode;
+use crate::domain::partner::MAX_MAILS_A_DAY;
 use crate::domain::remedy::Remedy;
 use crate::domain::time::Timestamp;
 use crate::operator::partner;
@@ -40,14 +41,10 @@ pub(in crate::cli) struct WithdrawOfPartner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MailsADay(Option<u32>);
 
-impl MailsADay {
-    const MOST: u32 = 1_000_000;
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write a number from 1 to {}, or default; `unionhall partners suspend` stops all mail of a partner",
-    MailsADay::MOST
+    MAX_MAILS_A_DAY
 )]
 struct NotMailsADay;
 
@@ -58,7 +55,7 @@ impl std::str::FromStr for MailsADay {
         match text {
             "default" => Ok(Self(None)),
             text => match text.parse() {
-                Ok(mails @ 1..=Self::MOST) => Ok(Self(Some(mails))),
+                Ok(mails @ 1..=MAX_MAILS_A_DAY) => Ok(Self(Some(mails))),
                 _ => Err(NotMailsADay),
             },
         }

@@ -1,5 +1,7 @@
 //! `unionhall webhooks`
 
+use std::sync::Arc;
+
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -128,7 +130,7 @@ fn with_webhooks<T>(
         let only_this_machine = demo::folder::is_marked(&records.data);
         let outbound = OutboundSettings { only_this_machine, ..settings.outbound.clone() };
         let here = if only_this_machine { "http://127.0.0.1" } else { "" };
-        let client = outbound.client(settings.base_url.as_deref().unwrap_or(here));
+        let client = Arc::new(outbound.client(settings.base_url.as_deref().unwrap_or(here)));
         let webhooks = match act {
             Some(act) => operator.audited(act).webhooks(secret, client),
             None => operator.webhooks(secret, client),

@@ -92,10 +92,14 @@ impl Post {
         Some(Composer { union, catalog, from: from.clone(), bounces: bounces.clone(), tokens })
     }
 
+    /// What mail leaves by, where it leaves from here.
+    pub(super) fn transport(&self) -> Option<Arc<dyn Transport>> {
+        self.sending.as_ref().map(|sending| Arc::clone(&sending.transport))
+    }
+
     /// How the contacts of partners are written to.
     pub(super) fn contact_mail(&self, composer: Composer) -> Option<ContactMail> {
-        let transport = Arc::clone(&self.sending.as_ref()?.transport);
-        Some(ContactMail { composer, transport })
+        Some(ContactMail { composer, transport: self.transport()? })
     }
 
     /// Lets the worker begin, where there is mail for it to send.

@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use self::greeting::Greeter;
 use self::limits::make_limiter;
 use self::mail::Post;
-pub(super) use self::operator_page::LookAtMachine;
+pub(super) use self::operator_page::OfOtherCommands;
 use self::sandbox::{SandboxRuntime, SharedParts};
 use super::demo::folder;
 use super::secret::watch::SecretWatch;
@@ -76,9 +76,9 @@ const LAST_COUNTS_TIMEOUT: Duration = Duration::from_millis(200);
 /// And, last, for threads that nobody waits for any more.
 const LAST_THREADS_TIMEOUT: Duration = Duration::from_millis(500);
 
-pub(super) fn run(settings: &ServeSettings, look: LookAtMachine) -> anyhow::Result<()> {
+pub(super) fn run(settings: &ServeSettings, others: OfOtherCommands) -> anyhow::Result<()> {
     folder::refuse(&settings.store.data)?;
-    run_beside(settings, look, None, Box::pin(std::future::pending()))
+    run_beside(settings, others, None, Box::pin(std::future::pending()))
 }
 
 /// What else the process does until it ends.
@@ -87,7 +87,7 @@ pub(super) type Beside<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Infallib
 /// Serves with `beside` at its side; `text` is what a demonstration says once it is ready, in place of the greeting.
 pub(super) fn run_beside(
     settings: &ServeSettings,
-    look: LookAtMachine,
+    others: OfOtherCommands,
     text: Option<String>,
     beside: Beside<'_>,
 ) -> anyhow::Result<()> {
@@ -97,7 +97,7 @@ pub(super) fn run_beside(
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = block_on(&runtime, async {
         tokio::select! {
-            done = serve(settings, look, text, clock, &log) => done,
+            done = serve(settings, others, text, clock, &log) => done,
             failed = beside => failed.map(|never| match never {}),
         }
     });
@@ -117,12 +117,13 @@ pub(super) fn run_beside(
 
 async fn serve(
     settings: &ServeSettings,
-    look: LookAtMachine,
+    others: OfOtherCommands,
     text: Option<String>,
     clock: Clock,
     log: &Log,
 ) -> anyhow::Result<()> {
     let checked = Checked::read(settings)?;
+    let backups = (others.backups)(settings)?.map(Arc::new);
     let listeners = Listeners::open(settings, checked.tls.is_some())?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(listeners.listening, listeners.scheme))?);
     let branding = Arc::new(settings.union.branding()?);
@@ -177,7 +178,6 @@ async fn serve(
         mode: Mode::Live,
         name: post.worker_name()?,
     };
-    let operator_mail = composer.clone().and_then(|composer| post.contact_mail(composer));
     let webhook_task = spawn_vital("the webhooks", webhook_worker.run(clock, work_stops.clone()));
     let core = Arc::clone(app.core());
     spawn_vital("the counts of requests", process::write_uses(Arc::clone(&core), clock, work_stops.clone()));
@@ -240,7 +240,20 @@ async fn serve(
                 reload_failed: Arc::clone(&reload_failed),
             }),
             sandbox: Some(Arc::clone(&sandbox) as _),
-            operator: operator_page::make(settings, look, operator, &secret, (&checked.mail, operator_mail)),
+            operator: operator_page::make(
+                settings,
+                others.look,
+                operator,
+                operator_page::Shared {
+                    secret: &secret,
+                    union: &union,
+                    catalog: &catalog,
+                    mail: &checked.mail,
+                    transport: post.transport(),
+                    sandbox: Arc::clone(&sandbox) as _,
+                    backups,
+                },
+            )?,
             in_flight: settings.in_flight,
         },
     );

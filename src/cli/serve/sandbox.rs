@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::process;
 use crate::app::{App, Parts};
-use crate::cli::sandbox_records::{SandboxRecords, find_sandbox};
+use crate::cli::sandbox_records::{SandboxRecords, find_sandbox, make_sandbox};
 use crate::cli::{open_records, remedy};
 use crate::clock::Clock;
 use crate::config::{Records, ServeSettings};
@@ -33,6 +33,8 @@ use crate::mail::compose::Composer;
 use crate::mail::worker::Outbox;
 use crate::mail::{Delivery, MailNotifier};
 use crate::membership::Membership;
+use crate::operator::Operator;
+use crate::operator::service::{NoTestRecords, OpensTestRecords};
 use crate::partners::worker::{ContactMail, WebhookNotifier, WebhookWorker};
 use crate::people::erasures::ErasureLog;
 use crate::people::retention;
@@ -116,16 +118,18 @@ impl SandboxRuntime {
         }
     }
 
-    async fn find_or_open(&self) -> Result<Option<Arc<App>>, NoSandbox> {
+    /// Opens it unless it is open. Where there are no records, `makes` makes them.
+    async fn find_or_open(&self, makes: bool) -> Result<Option<(Arc<App>, Store)>, NoSandbox> {
         let mut opened = self.opened.lock().await;
-        if let Some(OpenedSandbox { app, .. }) = &*opened {
-            return Ok(Some(Arc::clone(app)));
+        if let Some(OpenedSandbox { app, store, .. }) = &*opened {
+            return Ok(Some((Arc::clone(app), store.clone())));
         }
-        match self.open().await {
+        match self.open(makes).await {
             Ok(Some(sandbox)) => {
                 self.last_logged.lock().unwrap_or_else(PoisonError::into_inner).take();
                 self.log.note("the sandbox is open: test keys work");
-                Ok(Some(Arc::clone(&opened.insert(sandbox).app)))
+                let OpenedSandbox { app, store, .. } = opened.insert(sandbox);
+                Ok(Some((Arc::clone(app), store.clone())))
             }
             Ok(None) => Ok(None),
             Err(error) => {
@@ -144,11 +148,12 @@ impl SandboxRuntime {
         }
     }
 
-    async fn open(&self) -> anyhow::Result<Option<OpenedSandbox>> {
-        let SandboxRecords { records, are_there } = find_sandbox(&self.live).await?;
-        if !are_there {
-            return Ok(None);
-        }
+    async fn open(&self, makes: bool) -> anyhow::Result<Option<OpenedSandbox>> {
+        let records = match find_sandbox(&self.live).await? {
+            SandboxRecords { records, are_there: true } => records,
+            _ if makes => make_sandbox(&self.live).await?,
+            _ => return Ok(None),
+        };
         let (data, batch) = (self.settings.store.data.clone(), self.settings.write_batch.get());
         // SQLite opens on the thread that asks, and may have its tables to bring up to date: no request waits behind that.
         let runtime = tokio::runtime::Handle::current();
@@ -244,6 +249,15 @@ impl SandboxRuntime {
 
 impl FindsSandbox for SandboxRuntime {
     fn find(&self) -> Reply<'_, Result<Option<Arc<App>>, NoSandbox>> {
-        Reply::later(self.find_or_open())
+        Reply::later(async { Ok(self.find_or_open(false).await?.map(|(app, _)| app)) })
+    }
+}
+
+impl OpensTestRecords for SandboxRuntime {
+    fn open(&self, makes: bool) -> Reply<'_, Result<Option<Operator>, NoTestRecords>> {
+        Reply::later(async move {
+            let opened = self.find_or_open(makes).await.map_err(|NoSandbox| NoTestRecords)?;
+            Ok(opened.map(|(_, store)| Operator::new(store, Mode::Test)))
+        })
     }
 }

@@ -30,6 +30,9 @@ pub struct PartnerRecord {
     pub endpoints: u64,
 }
 
+/// The largest mail budget that a partner may have of its own.
+pub const MAX_MAILS_A_DAY: u32 = 1_000_000;
+
 /// How long a sign-up can become `confirmed` for the partner that asked for it; from then on it is `closed` for good.
 pub const CLOSES_AFTER: Duration = super::sign_up::PENDING_FOR;
 

@@ -114,6 +114,19 @@ impl Unit for ListMail {
     }
 }
 
+/// Some of the outbox after a mail, oldest first, without addresses.
+pub struct ListMailAfter(pub MailId, pub u32);
+
+impl Unit for ListMailAfter {
+    type Done = Vec<WaitingMail>;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Vec<WaitingMail>, Failure> {
+        let list = concat!("SELECT ", waiting_columns!(), " FROM outbox o WHERE o.id > $1 ORDER BY o.id LIMIT $2");
+        sql.rows(list, values![self.0.0, self.1], waiting).await
+    }
+}
+
 /// Makes a mail due now, even one that was given up or whose mailbox has had its share; false if there is no such mail.
 pub struct RetryMail(pub MailId, pub Timestamp);
 

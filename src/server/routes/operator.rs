@@ -3,7 +3,8 @@
 use super::{Handler, Route, get};
 use crate::domain::operator::Role;
 use crate::site::operator::{
-    account, accounts, audit, campaigns, mail, overview, partners, people, review, rewards, sign_in, style, tax, void,
+    account, accounts, audit, backup, campaigns, mail, outbox, overview, partners, people, person, previews, review,
+    rewards, sign_in, style, tax, test_mail, void,
 };
 
 /// Those of every page below `/operator`. While the page is off none of them is there.
@@ -21,10 +22,26 @@ pub(super) fn routes() -> impl Iterator<Item = Route> {
         get("/operator/sign-out", page!(sign_in::home)).posted(page!(sign_in::sign_out)).for_roles(Look, Look),
         get("/operator/audit", page!(audit::show)).for_roles(Look, Look),
         get("/operator/mail", page!(mail::show)).posted(page!(mail::decide)).for_roles(Look, Support),
+        get("/operator/mail/outbox", page!(outbox::show)).posted(page!(outbox::retry)).for_roles(Look, Support),
+        get("/operator/mail/test", page!(test_mail::show)).posted(page!(test_mail::send)).for_roles(Support, Support),
+        get("/operator/mail/previews", page!(previews::list)).for_roles(Look, Look),
+        get("/operator/mail/previews/{name}", page!(previews::show)).for_roles(Look, Look),
+        get("/operator/mail/previews/{name}/html", page!(previews::show_html)).for_roles(Look, Look),
+        get("/operator/backup", page!(backup::show)).posted(page!(backup::make)).for_roles(Look, All),
         get("/operator/people", page!(people::show)).posted(page!(people::look_up)).for_roles(Support, Support),
         get("/operator/people/erase", page!(people::show)).posted(page!(people::erase)).for_roles(Support, Support),
+        get("/operator/people/export", page!(people::show)).posted(page!(person::export)).for_roles(Support, Support),
+        get("/operator/people/leave", page!(people::show)).posted(page!(person::leave)).for_roles(Support, Support),
+        get("/operator/people/unsuppress", page!(people::show))
+            .posted(page!(person::unsuppress))
+            .for_roles(Support, Support),
+        get("/operator/people/retry", page!(people::show))
+            .posted(page!(person::retry_mail))
+            .for_roles(Support, Support),
         get("/operator/partners", page!(partners::list)).for_roles(Look, Look),
-        get("/operator/partners/issue", page!(partners::list)).posted(page!(partners::issue)).for_roles(Look, Support),
+        get("/operator/partners/issue", page!(partners::show_issue))
+            .posted(page!(partners::issue))
+            .for_roles(Support, Support),
         get("/operator/partners/rotate", page!(partners::list))
             .posted(page!(partners::rotate))
             .for_roles(Look, Support),
@@ -34,7 +51,17 @@ pub(super) fn routes() -> impl Iterator<Item = Route> {
         get("/operator/partners/suspend", page!(partners::list))
             .posted(page!(partners::suspend))
             .for_roles(Look, Support),
+        get("/operator/partners/withdraw", page!(partners::list))
+            .posted(page!(partners::withdraw))
+            .for_roles(Look, Support),
+        get("/operator/partners/test-keys", page!(partners::list_test_keys)).for_roles(Look, Look),
         get("/operator/partners/{partner}", page!(partners::show)).for_roles(Look, Look),
+        get("/operator/partners/{partner}/settings", page!(partners::show_settings))
+            .posted(page!(partners::save_settings))
+            .for_roles(Support, Support),
+        get("/operator/partners/{partner}/webhooks", page!(partners::show_webhooks))
+            .posted(page!(partners::change_webhooks))
+            .for_roles(Support, Support),
         get("/operator/campaigns", page!(campaigns::list)).for_roles(Look, Look),
         get("/operator/campaigns/{slug}", page!(campaigns::show)).posted(page!(campaigns::step)).for_roles(Look, All),
         get("/operator/new-campaign", page!(campaigns::show_new)).posted(page!(campaigns::make)).for_roles(All, All),

@@ -7,20 +7,25 @@
 pub mod account;
 pub mod accounts;
 pub mod audit;
+pub mod backup;
 pub mod campaigns;
 mod file_form;
 mod filter;
 mod form;
 pub(in crate::site) mod frame;
 pub mod mail;
+pub mod outbox;
 pub mod overview;
 pub mod partners;
 pub mod people;
+pub mod person;
+pub mod previews;
 pub mod review;
 pub mod rewards;
 pub(in crate::site) mod session;
 pub mod sign_in;
 pub mod tax;
+pub mod test_mail;
 pub mod void;
 
 use hyper::Request;

@@ -1,4 +1,4 @@
-//! `/operator/people`: looks somebody up, which is audited, and erases them. Addresses are sent by POST alone: no address of a page
+//! `/operator/people`: looks somebody up, which is audited, and erases them; `person.rs` has what else is done for them. Addresses are sent by POST alone: no address of a page
 //! holds one.
 
 use askama::Template;
@@ -8,6 +8,7 @@ use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, is_sure};
 use crate::domain::email::EmailAddress;
 use crate::domain::figure::money;
+use crate::domain::mail::MailId;
 use crate::domain::person::{PersonDetails, PersonState, Waiver};
 use crate::domain::referral::ReferralCode;
 use crate::http::request::body::SentBody;
@@ -33,6 +34,9 @@ struct PeoplePage<'a> {
 struct ShownPerson {
     /// Their address; empty once they are erased.
     email: String,
+    is_member: bool,
+    /// Whether mail of theirs was given up.
+    has_given_up: bool,
     /// Headings, each with its lines.
     parts: Vec<(String, Vec<PersonLine>)>,
 }
@@ -56,7 +60,12 @@ impl ShownPerson {
                 _ => parts.push((line, Vec::new())),
             }
         }
-        Self { email: file.person.email.clone(), parts }
+        Self {
+            email: file.person.email.clone(),
+            is_member: file.person.state == PersonState::Member,
+            has_given_up: given_up(file).next().is_some(),
+            parts,
+        }
     }
 }
 
@@ -85,18 +94,28 @@ pub async fn look_up(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
         return again("Type an address, a referral code or its link, or an account of the audit log.");
     }
     let Some(email) = address_of(&found, &typed).await? else { return again(NOBODY) };
-    match look_at(&found, &email).await? {
+    match look_at(&found, "members show", &email).await? {
         Some(file) => Ok(people_page(&found, StatusCode::OK, "", None, Some(ShownPerson::of(&file, &found)))),
         None => again(NOBODY),
     }
 }
 
 /// What is kept of somebody. The audit log has that it was looked at, also where there is nobody.
-async fn look_at(found: &OperatorVisit<'_>, email: &EmailAddress) -> PageResult<Option<PersonDetails>> {
+pub(super) async fn look_at(
+    found: &OperatorVisit<'_>,
+    command: &'static str,
+    email: &EmailAddress,
+) -> PageResult<Option<PersonDetails>> {
     let now = found.visit.now.time;
-    let act = found.who.act("members show", String::new(), now);
+    let act = found.who.act(command, String::new(), now);
     let people = found.access.people(act.clone());
     found.stored(found.operator().look_up(&people, act, email, now).await)
+}
+
+/// Their mail that was tried for a day and not sent.
+pub(super) fn given_up(file: &PersonDetails) -> impl Iterator<Item = MailId> {
+    let mails = file.sign_ups.iter().filter_map(|sign_up| sign_up.mail.as_ref());
+    mails.filter(|mail| mail.given_up_at.is_some()).map(|mail| mail.id)
 }
 
 /// The address of whoever is meant; none if nobody is.
@@ -133,7 +152,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     let file = found.stored(found.operator().ask(FindPersonBriefly(email.normalized(), now)).await)?;
     // Whatever this page says of somebody is looked at, unless they are erased by it, which the log has then.
     if file.is_none() || !is_sure(&fields) || !is_typed {
-        look_at(&found, &email).await?;
+        look_at(&found, "members show", &email).await?;
     }
     let Some(file) = file else { return Ok(nobody()) };
     // What a full group has earned them is due, whether the worker has come to it or not.
@@ -156,7 +175,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         Ok(Some(erased)) => Ok(found.done("Erased", &erased.lines(found.access.write_remedy))),
         Ok(None) => Ok(nobody()),
         Err(NotErased::RewardsDue(_)) => {
-            look_at(&found, &email).await?;
+            look_at(&found, "members show", &email).await?;
             let file =
                 found.stored(found.operator().ask(FindPersonBriefly(email.normalized(), now)).await)?.unwrap_or(file);
             let problem =

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use askama::Template;
 use hyper::header::{HeaderValue, LOCATION};
@@ -439,6 +440,25 @@ impl<'a> OperatorVisit<'a> {
         Err(answer(status, render(&page)).into())
     }
 
+    /// What came of work within three seconds. It goes on when nobody waits for it any more; what goes wrong is in the log.
+    pub(in crate::site) async fn work<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Worked<T> {
+        let app = Arc::clone(self.visit.app().core());
+        let work =
+            tokio::spawn(
+                async move { work.await.inspect_err(|error| app.report_store(None, &format!("{what}: {error}"))) },
+            );
+        match tokio::time::timeout(WORK_WAITED_FOR, work).await {
+            Ok(Ok(Ok(done))) => Worked::Done(done),
+            Ok(Ok(Err(error))) => Worked::Failed(error.to_string()),
+            Ok(Err(_panicked)) => Worked::Failed("it ended because of a bug in the program".to_owned()),
+            Err(_late) => Worked::GoesOn,
+        }
+    }
+
     /// What the store did, or the page that says that it could not and why.
     pub(in crate::site) fn stored<T>(&self, done: Result<T, StoreError>) -> PageResult<T> {
         done.map_err(|error| {
@@ -448,6 +468,16 @@ impl<'a> OperatorVisit<'a> {
             self.message(StatusCode::SERVICE_UNAVAILABLE, title, &says).into()
         })
     }
+}
+
+/// How long a page waits for work that may take long.
+const WORK_WAITED_FOR: Duration = Duration::from_secs(3);
+
+pub(in crate::site) enum Worked<T> {
+    Done(T),
+    /// Why, without an address.
+    Failed(String),
+    GoesOn,
 }
 
 /// Asks before something is done that is not easily undone. The form sends the same fields again, and that the operator is sure.

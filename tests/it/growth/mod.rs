@@ -195,7 +195,9 @@ async fn operators(server: &Server, turn: u8) {
     for path in [
         "/operator", "/operator/mail", "/operator/audit", "/operator/audit?what=nothing", "/operator/people",
         "/operator/partners", "/operator/partners/1", "/operator/campaigns", "/operator/campaigns/gathers",
-        "/operator/campaigns/runs", "/operator/rewards",
+        "/operator/campaigns/runs", "/operator/rewards", "/operator/mail/outbox", "/operator/mail/outbox?after=7",
+        "/operator/mail/previews/confirm.en", "/operator/backup", "/operator/partners/1/webhooks",
+        "/operator/partners/1/settings", "/operator/partners/test-keys",
     ] {
         let answer = operator.get(path).await;
         assert!([200, 404].contains(&answer.status.as_u16()), "{path}: {answer:?}");
@@ -211,6 +213,10 @@ async fn operators(server: &Server, turn: u8) {
     asking.post("/operator/sign-in", &[("email", "nobody@union.example")]).await;
     for who in ["ana@gmail.com", "r7@example.com", "100000000001", "aaaaaaaaaaaaaaaa"] {
         assert_eq!(operator_page::act(&mut operator, "/operator/people", &[("text", who)]).await.status, 200);
+    }
+    for path in ["/operator/people/export", "/operator/people/unsuppress", "/operator/people/retry"] {
+        let fields = [("email", "r7@example.com"), ("sure", "yes")];
+        assert_eq!(operator_page::act(&mut operator, path, &fields).await.status, 200, "{path}");
     }
 }
 

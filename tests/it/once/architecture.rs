@@ -73,7 +73,7 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "operator",
-        "campaigns clock domain figures installation keys log mail membership outbound partners people random \
+        "campaigns clock domain figures installation keys log mail membership outbound partners people random reply \
          rewards store supervise",
         NO_HTTP_NO_DATABASE,
     ),

@@ -522,6 +522,20 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
             post(&[("source", &text), ("act", "drop")]),
             post(&[("source", "Acme Assistant"), ("act", "drop")]),
         ],
+        "/operator/mail/outbox" => {
+            vec![here(), get(format!("{route}?after={path}")), post(&[("mail", &text)]), post(&[("domain", &text)])]
+        }
+        "/operator/mail/test" => vec![here(), post(&[("to", &text)])],
+        "/operator/mail/previews" => vec![here()],
+        "/operator/mail/previews/{name}" => {
+            vec![get("/operator/mail/previews/confirm.en".to_owned()), get(format!("/operator/mail/previews/{path}"))]
+        }
+        "/operator/mail/previews/{name}/html" => vec![get(format!("/operator/mail/previews/{path}/html"))],
+        "/operator/backup" => vec![here(), post(&[("x", &text)])],
+        "/operator/people/export" => vec![post(&[("email", &text)])],
+        "/operator/people/leave" | "/operator/people/unsuppress" | "/operator/people/retry" => {
+            vec![post(&[("email", &text)]), post(&[("email", &format!("rest{n}@example.com")), ("asked", &text)])]
+        }
         "/operator/people" => ["rest", "form", "mcp", "key"]
             .iter()
             .map(|by| post(&[("text", &format!("{by}{n}@example.com"))]))
@@ -535,7 +549,31 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
         "/operator/partners/issue" => vec![
             post(&[("name", &text), ("form", "00000000000000000000000000")]),
             post(&[("name", &text), ("form", &text)]),
+            post(&[("name", &text), ("per-minute", &text), ("expires", &text), ("test", &text), ("form", &text)]),
+            get(format!("{route}?name={path}&test={path}")),
         ],
+        "/operator/partners/test-keys" => vec![here()],
+        "/operator/partners/withdraw" => vec![post(&[("partner", &text)]), post(&[("partner", "1")])],
+        "/operator/partners/{partner}/settings" => {
+            let at = "/operator/partners/1/settings".to_owned();
+            let fields = ["contact", "mails", "was-contact", "was-mails"].map(|name| (name, text.as_str()));
+            vec![
+                get(at.clone()),
+                (at.clone(), post(&fields[..2]).1),
+                (at, post(&fields).1),
+                get(format!("/operator/partners/{path}/settings")),
+            ]
+        }
+        "/operator/partners/{partner}/webhooks" => {
+            let at = "/operator/partners/1/webhooks".to_owned();
+            vec![
+                get(at.clone()),
+                (at.clone(), post(&[("endpoint", &text), ("act", &text)]).1),
+                (at.clone(), post(&[("endpoint", "1"), ("act", &text)]).1),
+                (at, post(&[("endpoint", "1"), ("act", "recover"), ("since", &text)]).1),
+                get(format!("/operator/partners/{path}/webhooks")),
+            ]
+        }
         "/operator/partners/rotate" | "/operator/partners/revoke" => {
             vec![post(&[("key", &text)]), post(&[("key", &text), ("sure", "yes"), ("grace", &text), ("form", &text)])]
         }

@@ -6,6 +6,7 @@ use unionhall::domain::partner::endpoint::EndpointId;
 use unionhall::domain::webhook::signature::WebhookSecret;
 
 use super::{ask, invite};
+use crate::operator_page::{act, audit, signed_in};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
@@ -169,6 +170,60 @@ pub(super) fn is_signed(message: &Message, secret: &str) -> bool {
     let secret = WebhookSecret::from_shown(secret).unwrap();
     let signature = secret.signature(id, seconds, message.body.as_bytes());
     message.headers["webhook-signature"].split(' ').any(|one| one == signature)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_tests_enables_and_recovers_an_endpoint_on_the_page() {
+    let ((server, key), receiver) = (Server::with_key(&[]), Receiver::start().await);
+    let secret = add(&server, &receiver, "/ok");
+    add_for(&server, "Acme Assistant", &receiver.url("/moved"));
+    confirmed(&server, &key, "one").await;
+    wait_for!(async || receiver.at("/ok").len() == 1).await;
+    let mut ana = signed_in(&server, "ana", 1).await;
+    let partner = server.number("SELECT id FROM partners");
+    let path = format!("/operator/partners/{partner}/webhooks");
+    let html = page(&ana.get(&path).await, 200, "Endpoint 1");
+    assert!(html.contains(&receiver.url("/ok")) && !html.contains("Enable it"), "{html}");
+    let fields = |act, id| [("act", act), ("endpoint", id)];
+    page(&act(&mut ana, &path, &fields("test", "1")).await, 200, "Endpoint 1 took the test message: it answered 200");
+    let ping = receiver.at("/ok").pop().unwrap();
+    assert!(is_signed(&ping, &secret) && ping.body.contains("ping"), "{ping:?}");
+    page(&act(&mut ana, &path, &fields("test", "2")).await, 200, "Anything but 2xx is a failure");
+    server.execute("UPDATE webhook_endpoints SET disabled_at = 1, disabled_reason = '<b>gone</b>' WHERE id = 1");
+    let html = page(&ana.get(&path).await, 200, "Enable it");
+    assert!(html.contains("&#60;b&#62;gone") && !html.contains("<b>gone"), "{html}");
+    for _ in 0..2 {
+        page(&act(&mut ana, &path, &fields("enable", "1")).await, 200, "Endpoint 1 is enabled");
+    }
+    assert_eq!(server.number("SELECT count(*) FROM webhook_endpoints WHERE disabled_at IS NOT NULL"), 0);
+    let since = |text| [("act", "recover"), ("endpoint", "1"), ("since", text)];
+    for wrong in ["", "yesterday", "<b>"] {
+        let html = page(&act(&mut ana, &path, &since(wrong)).await, 400, "Write a day, such as 2027-01-31");
+        assert!(!html.contains("<b>"));
+    }
+    let before = receiver.at("/ok").len();
+    page(&act(&mut ana, &path, &since("2020-01-01")).await, 200, "each with the same id: 1 event.");
+    wait_for!(async || receiver.at("/ok").len() > before).await;
+    // Another partner's, one that is none, and an act that is none.
+    server.run(&["keys", "issue", "Other"]);
+    let others = format!("/operator/partners/{}/webhooks", server.number("SELECT max(id) FROM partners"));
+    page(&ana.get(&others).await, 200, "None.");
+    for (path, fields) in
+        [(&others, fields("enable", "1")), (&path, fields("enable", "99")), (&path, fields("test", "x"))]
+    {
+        page(&act(&mut ana, path, &fields).await, 400, "no such endpoint");
+    }
+    page(&act(&mut ana, &path, &fields("remove", "1")).await, 400, "neither test nor enable nor recover");
+    let acts: Vec<_> = audit(&server).into_iter().filter(|(who, ..)| who == "ana (page)").skip(1).collect();
+    let expected = [
+        ("webhooks test", "endpoint 1"),
+        ("webhooks test", "endpoint 2"),
+        ("webhooks enable", "endpoint 1"),
+        ("webhooks enable", "endpoint 1"),
+        ("webhooks recover", "endpoint 1 since 2020-01-01T00:00:00Z"),
+    ];
+    let expected = expected.map(|(command, about)| ("ana (page)".to_owned(), command.to_owned(), about.to_owned()));
+    assert_eq!(acts, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

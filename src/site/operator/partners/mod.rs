@@ -1,21 +1,24 @@
-//! `/operator/partners`: the partners, one with its keys and endpoints, and what is done to them. The sandbox's are the commands' alone.
+//! `/operator/partners`: the partners, one with its keys and endpoints, and what is done to them. Of the sandbox's it has the keys alone.
 
+mod contact;
 mod keys;
-
-use std::time::Duration;
+mod webhooks;
 
 use askama::Template;
 use hyper::{Request, StatusCode};
 
-pub use self::keys::{issue, revoke, rotate};
+pub use self::contact::{save_settings, show_settings};
+pub use self::keys::{issue, list_test_keys, revoke, rotate, show_issue};
+pub use self::webhooks::{change_webhooks, show_webhooks};
 use super::frame::{OperatorFrame, OperatorSection, render};
-use super::session::{OperatorVisit, Question};
+use super::session::{OperatorVisit, Question, Worked};
 use crate::domain::api_key::{KeyRecord, KeyStatus, Mode};
 use crate::domain::figure::{capped, grouped};
 use crate::domain::mail::budget::day_of;
 use crate::domain::partner::PartnerRecord;
 use crate::domain::partner::endpoint::ListedEndpoint;
 use crate::domain::partner::name::PartnerId;
+use crate::domain::share::encoded;
 use crate::domain::time::Timestamp;
 use crate::figures::ListSources;
 use crate::http::request::body::SentBody;
@@ -35,9 +38,6 @@ const PARTNERS_SHOWN: usize = 500;
 const KEYS_SHOWN: u32 = 100;
 
 const RATE_DAYS: i64 = 30;
-
-/// How long a page waits for mail that goes again; the rest goes without it.
-const MAIL_WAITED_FOR: Duration = Duration::from_secs(3);
 
 struct ShownRates {
     signed_up: String,
@@ -175,23 +175,56 @@ pub async fn suspend(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
             let mut says = vec![partner::resumed(&name, found.stored(resumed)?, Mode::Live)];
             // Also where it was lifted before: the mail of one that was interrupted is still held. However much there is, it goes on
             // when nobody waits for it any more.
-            let (partners, app) = (found.operator().partners(), std::sync::Arc::clone(visit.app().core()));
-            let release = tokio::spawn(async move {
-                let released = partners.release_suspended(partner.id, now).await;
-                released.map_err(|error| {
-                    app.report_store(None, &format!("mail of a resumed partner is still held: {error}"));
-                })
-            });
-            match tokio::time::timeout(MAIL_WAITED_FOR, release).await {
-                Ok(Ok(Ok(mails))) => says.extend(waits_again(mails)),
-                Ok(_) => says.push("Not all mail that was held for it could be let go. Resume it again.".to_owned()),
-                Err(_late) => says.push("Mail that was held for it is let go bit by bit.".to_owned()),
+            let partners = found.operator().partners();
+            let release = async move { partners.release_suspended(partner.id, now).await };
+            match found.work("mail of a resumed partner is still held", release).await {
+                Worked::Done(mails) => says.extend(waits_again(mails)),
+                Worked::Failed(_) => {
+                    says.push("Not all mail that was held for it could be let go. Resume it again.".to_owned());
+                }
+                Worked::GoesOn => says.push("Mail that was held for it is let go bit by bit.".to_owned()),
             }
             found.access.findings.forget().await;
             Ok(found.done_at(&path(&partner), "Resumed", &says))
         }
         _ => Ok(found.refuse("The form says neither suspend nor resume.")),
     }
+}
+
+/// Ends what waits to be confirmed of a suspended partner, once the operator is sure.
+pub async fn withdraw(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (found, fields) = OperatorVisit::take(visit, request, HERE).await?;
+    let partner = find(&found, &field(&fields, "partner").unwrap_or_default()).await?;
+    if partner.suspended_at.is_none() {
+        return Ok(found.refuse(&format!(
+            "{} is not suspended and would sign up more people, so nothing was cancelled. Suspend it first.",
+            partner.name
+        )));
+    }
+    let id = partner.id.to_string();
+    let says = [
+        "Their links stop working, and their mail that has not left is deleted. Nobody is notified.".to_owned(),
+        "Members stay members. It cannot be undone: the people have to sign up again.".to_owned(),
+    ];
+    let question = Question {
+        title: &format!("Cancel all unconfirmed sign-ups of {}?", partner.name),
+        says: &says,
+        action: "/operator/partners/withdraw",
+        fields: &[("partner", &id)],
+        button: "Cancel them",
+        ..Question::default()
+    };
+    found.require_sure(&question, &fields)?;
+    let (acting, now) = (found.acting("partners withdraw", partner.name.clone()), visit.now.time);
+    let (id, always) = (partner.id, Timestamp::from_millis(0));
+    let ending = async move { acting.withdraw_sign_ups_of_partner(id, always, now).await };
+    let says = match found.work("not all sign-ups of a partner were cancelled", ending).await {
+        Worked::Done(Some(ended)) => partner::withdrawn(ended),
+        Worked::Done(None) => return Ok(found.refuse("One of its keys works again, so nothing was cancelled.")),
+        Worked::Failed(why) => format!("Not all of them could be cancelled: {why}. Cancel them again."),
+        Worked::GoesOn => "They are being cancelled, 500 at a time.".to_owned(),
+    };
+    Ok(found.done_at(&path(&partner), "Cancelled", &[says]))
 }
 
 fn require_sure_to_suspend(found: &OperatorVisit<'_>, partner: &PartnerRecord, fields: &[u8]) -> PageResult<()> {

@@ -233,6 +233,9 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
     assert_eq!(sent, ["again@example.com", "form@example.com", "other@example.com"], "nobody else is mailed");
     let acme = fixture.run(ListSources(0)).await.into_iter().find(|(source, _)| source == "Acme").unwrap().1;
     assert_eq!(acme.lapsed, 1100);
+    let all = SignUpsOf::Partner(fixture.partner.id);
+    assert_eq!(withdraw_sign_ups(&audited, all, NOW, after(HOUR)).await.unwrap(), 2, "with whichever key");
+    assert_eq!((state(1, NOW).await, state(2, NOW).await), (SignUpState::Expired, SignUpState::Pending));
     let file = fixture.file("user7@example.com").await.unwrap();
     assert_eq!(file.sign_ups[0].evidence.decided_how.as_deref(), Some("operator"));
 }
