@@ -156,6 +156,7 @@ const REASONS: &[(&str, &str)] = &[
     ("of partners; nobody is in it", "partner_changes.*"),
     ("the sandbox's; empty among live records", "inbox.*"),
     ("who runs the installation", "operators.* operator_sessions.*"),
+    ("what needs the operator's attention; nobody is in it", "told_findings.*"),
 ];
 
 /// Each column and its place.

@@ -18,7 +18,7 @@ use crate::operator::notify::{Notifier, NotifyChannel};
 use crate::server::HttpService;
 
 /// How often it looks.
-const LOOK_INTERVAL: Duration = Duration::from_secs(20);
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How often it is logged that something could not be told.
 const ALARM_INTERVAL: Duration = Duration::from_secs(300);

@@ -103,8 +103,7 @@ mod tests {
         let source = |name: &str, signed_up, mailed, confirmed, declined| {
             (name.to_owned(), Funnel { signed_up, mailed, confirmed, declined, ..Funnel::default() })
         };
-        let reputation =
-            Reputation { asked: 900, bounced: 12, complained: 2, declined: 9, ..Reputation::default() };
+        let reputation = Reputation { asked: 900, bounced: 12, complained: 2, declined: 9, ..Reputation::default() };
         Overview {
             members: 27_110,
             days: (0..=365).map(day).collect(),
