@@ -43,8 +43,9 @@ use crate::{random, supervise};
 /// How long the answer to "are there operators?" is kept. Anybody can ask, so the store is asked only once in this time.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
-/// How long after one try to mail a link the next one is made.
-const MAIL_AGAIN_AFTER: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
+/// How long after one try to mail a link the next one is made, and how long all of them may take.
+const MAIL_AGAIN_AFTER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(20)];
+const MAIL_WITHIN: Duration = Duration::from_secs(60);
 
 impl NewLink {
     fn of(token: &Nonce, now: Timestamp) -> Self {
@@ -277,27 +278,36 @@ impl OperatorAccess {
     async fn mail_link(&self, operator: MailedOperator, now: Timestamp) -> Result<(), String> {
         let (composer, Some(transport)) = (&self.service.composer, &self.service.transport) else { return Ok(()) };
         let token = new_token().map_err(|error| error.to_string())?;
+        let [wait] = random::bytes::<1>().map_err(|error| error.to_string())?;
+        // Whoever asked cannot time what happens now.
+        tokio::time::sleep(Duration::from_millis(250 + 4 * u64::from(wait))).await;
         let (link, hash) = (NewLink::of(&token, now), token_hash(&token));
         let kept = self.operator.store.run(MailLink(operator.clone(), link, now)).await;
         if !kept.map_err(|error| error.to_string())? {
             return Ok(());
         }
-        let mut waits = MAIL_AGAIN_AFTER.iter();
-        let cause = loop {
-            let sent = match composer.operator_link(&operator, token.as_str(), &hash, now) {
-                Ok(mail) => transport.send(mail).await,
-                Err(error) => Err(error),
-            };
-            match (sent, waits.next()) {
-                // It may be there: another would only follow when it is asked for.
-                (Ok(()) | Err(SendError::Unknown(_)), _) => return Ok(()),
-                (Err(SendError::Later(_) | SendError::NotBefore(_)), Some(wait)) => tokio::time::sleep(*wait).await,
-                (Err(error), _) => break format!("{error:?}"),
+        let tries = async {
+            let mut waits = MAIL_AGAIN_AFTER.iter();
+            loop {
+                let sent = match composer.operator_link(&operator, token.as_str(), &hash, now) {
+                    Ok(mail) => transport.send(mail).await,
+                    Err(error) => Err(error),
+                };
+                match (sent, waits.next()) {
+                    (Err(SendError::Later(_) | SendError::NotBefore(_)), Some(wait)) => tokio::time::sleep(*wait).await,
+                    (sent, _) => break sent,
+                }
             }
         };
-        let forgotten = self.operator.store.run(ForgetMailedLink(operator.name, hash)).await;
-        forgotten.map_err(|error| format!("{cause}; {error}"))?;
-        Err(cause)
+        let late = |_| Err(SendError::Later("the mail server did not answer in time".to_owned()));
+        let error = match tokio::time::timeout(MAIL_WITHIN, tries).await.unwrap_or_else(late) {
+            // It may be there: another would only follow when it is asked for.
+            Ok(()) | Err(SendError::Unknown(_)) => return Ok(()),
+            Err(error) => error,
+        };
+        let may_again = error != SendError::Rejected;
+        let forgotten = self.operator.store.run(ForgetMailedLink { name: operator.name, hash, may_again }).await;
+        Err(forgotten.map_or_else(|lost| format!("{error:?}; {lost}"), |()| format!("{error:?}")))
     }
 
     pub(super) fn cookie(&self, session: &Nonce) -> String {

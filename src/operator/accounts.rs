@@ -126,8 +126,13 @@ impl Unit for ChangeOperator {
             sql.execute("UPDATE operators SET role = $2 WHERE id = $1", values![id, role.name()]).await?;
         }
         if let Some(email) = email {
-            // What was mailed to the address before opens nothing anymore.
-            sql.execute("DELETE FROM operator_links WHERE operator_id = $1", values![id]).await?;
+            // What was mailed to the address before opens nothing anymore, and nobody stays signed in by it.
+            for open in [
+                "DELETE FROM operator_sessions WHERE operator_id = $1",
+                "DELETE FROM operator_links WHERE operator_id = $1",
+            ] {
+                sql.execute(open, values![id]).await?;
+            }
             let change = "UPDATE operators SET email = $2, email_normalized = $3, mailed_at = NULL WHERE id = $1";
             sql.execute(change, values![id, email.as_typed(), &email.normalized()]).await?;
         }
@@ -195,7 +200,7 @@ impl Unit for MailLink {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Self(operator, link, now) = self;
-        let note = "UPDATE operators SET mailed_at = $3 WHERE name = $1 AND email = $2 AND (mailed_at IS NULL OR mailed_at <= $4) RETURNING id";
+        let note = "UPDATE operators SET mailed_at = $3 WHERE name = $1 AND email = $2 AND (mailed_at IS NULL OR mailed_at <= $4 OR mailed_at > $3) RETURNING id";
         let values = values![operator.name.as_str(), operator.email.as_typed(), *now, now.minus(MAILED_LINK_INTERVAL)];
         let Some(id) = sql.value::<i64>(note, values).await? else { return Ok(false) };
         link.add(sql, id).await?;
@@ -203,17 +208,21 @@ impl Unit for MailLink {
     }
 }
 
-/// The mail with a link did not go: another may.
-pub struct ForgetMailedLink(pub OperatorName, pub String);
+/// The mail with a link did not go: another may, unless there is no such mailbox.
+pub struct ForgetMailedLink {
+    pub name: OperatorName,
+    pub hash: String,
+    pub may_again: bool,
+}
 
 impl Unit for ForgetMailedLink {
     type Done = ();
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
-        sql.execute("DELETE FROM operator_links WHERE hash = $1", values![&self.1]).await?;
-        let forget = "UPDATE operators SET mailed_at = NULL WHERE name = $1";
-        sql.execute(forget, values![self.0.as_str()]).await.map(|_| ())
+        sql.execute("DELETE FROM operator_links WHERE hash = $1", values![&self.hash]).await?;
+        let forget = "UPDATE operators SET mailed_at = NULL WHERE name = $1 AND $2";
+        sql.execute(forget, values![self.name.as_str(), self.may_again]).await.map(|_| ())
     }
 }
 
@@ -357,12 +366,15 @@ impl Unit for EndSessionsOf {
     }
 }
 
-/// Deletes all expired sessions, and one operator's oldest sessions beyond the maximum.
-async fn forget_old(sql: &mut dyn Sql, operator: i64, now: Timestamp) -> Result<(), Failure> {
+/// Deletes all expired sessions, and one operator's oldest sessions beyond the maximum. Those that wait for a code end none that is signed in.
+pub(super) async fn forget_old(sql: &mut dyn Sql, operator: i64, now: Timestamp) -> Result<(), Failure> {
     sql.execute("DELETE FROM operator_sessions WHERE expires_at <= $1", values![now]).await?;
-    let oldest = "DELETE FROM operator_sessions WHERE operator_id = $1 AND id NOT IN
-                      (SELECT id FROM operator_sessions WHERE operator_id = $1 ORDER BY id DESC LIMIT $2)";
-    sql.execute(oldest, values![operator, MAX_SESSIONS_PER_OPERATOR]).await.map(|_| ())
+    let oldest = "DELETE FROM operator_sessions WHERE operator_id = $1 AND waits_for_code = $3 AND id NOT IN
+                      (SELECT id FROM operator_sessions WHERE operator_id = $1 AND waits_for_code = $3 ORDER BY id DESC LIMIT $2)";
+    for waits in [false, true] {
+        sql.execute(oldest, values![operator, MAX_SESSIONS_PER_OPERATOR, waits]).await?;
+    }
+    Ok(())
 }
 
 fn name(row: &Row<'_>) -> Result<OperatorName, Failure> {

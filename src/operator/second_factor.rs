@@ -2,7 +2,7 @@
 
 use super::AuditedOperator;
 use super::access::{OperatorAccess, SignedInOperator, new_token};
-use super::accounts::{ChangedOperator, note_sign_in};
+use super::accounts::{ChangedOperator, forget_old, note_sign_in};
 use crate::domain::mail::budget::day_of;
 use crate::domain::operator::second_factor::{
     FactorSecret, RECOVERY_CODE, RECOVERY_CODES, RecoveryCode, SECRET, TRIES, WRONG_CODES_A_DAY,
@@ -16,7 +16,8 @@ use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
 
 /// What a typed code may do next.
 pub enum TypedCode {
-    Right,
+    /// Of the factor that was set up at that time.
+    Right(Timestamp),
     /// Neither the app's nor a recovery code, or one that was used.
     Wrong,
     /// This sign-in has had its tries.
@@ -65,9 +66,8 @@ impl OperatorAccess {
         let Some(session) = who.session_hash() else { return Ok(TypedCode::SignInEnded) };
         let recovery = RecoveryCode::from_typed(typed);
         let tried = TryFactor { session_hash: session.clone(), is_recovery: recovery.is_some(), now };
-        let (kept, may) = match self.operator.run_unaudited(tried).await? {
-            Some(tried) => tried,
-            None => return Ok(TypedCode::SignInEnded),
+        let Some(TriedFactor { sealed: kept, since, may }) = self.operator.run_unaudited(tried).await? else {
+            return Ok(TypedCode::SignInEnded);
         };
         let proof = match recovery {
             Some(code) => Proof::Recovery(code),
@@ -81,8 +81,8 @@ impl OperatorAccess {
                 Proof::Step(step, self.factors.seal(&factor.shown(), now))
             }
         };
-        let proves = UseCode { session_hash: session, proof, now };
-        Ok(if self.operator.run_unaudited(proves).await? { TypedCode::Right } else { TypedCode::Wrong })
+        let proves = UseCode { session_hash: session, proof, since, now };
+        Ok(if self.operator.run_unaudited(proves).await? { TypedCode::Right(since) } else { TypedCode::Wrong })
     }
 
     /// Signs somebody in whose code was right. Returns the cookie of their session, which is another than the one that waited.
@@ -93,13 +93,13 @@ impl OperatorAccess {
         Ok(self.operator.audited(act).run(pass).await?.then(|| self.cookie(&session)))
     }
 
-    /// Asks for this factor from now on. Other browsers are signed out. Returns the recovery codes, which are shown this once; none
-    /// if the first code is wrong.
+    /// Asks for this factor from now on, in place of the one that was proved. Other browsers are signed out. Returns the recovery codes, which
+    /// are shown this once; none if the first code is wrong.
     pub async fn set_up(
         &self,
         who: &SignedInOperator,
-        factor: &FactorSecret,
-        first_code: &str,
+        proved: Option<Timestamp>,
+        (factor, first_code): (&FactorSecret, &str),
         now: Timestamp,
     ) -> Result<Option<Vec<RecoveryCode>>, StoreError> {
         let (Some(session_hash), Some(step)) = (who.session_hash(), factor.step_of(first_code, now)) else {
@@ -108,19 +108,25 @@ impl OperatorAccess {
         let codes = recovery_codes()?;
         let set = SetFactor {
             session_hash,
+            proved,
             factor: Some((self.factors.seal(&factor.shown(), now), step)),
             recovery: codes.iter().map(RecoveryCode::hash).collect(),
             now,
         };
-        let about = if who.has_factor { "replaced" } else { "set up" };
+        let about = if proved.is_some() { "replaced" } else { "set up" };
         let act = who.act("operator second-factor", about.to_owned(), now);
         Ok(self.operator.audited(act).run(set).await?.then_some(codes))
     }
 
-    pub async fn turn_off(&self, who: &SignedInOperator, now: Timestamp) -> Result<bool, StoreError> {
+    pub async fn turn_off(
+        &self,
+        who: &SignedInOperator,
+        proved: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
         let Some(session_hash) = who.session_hash() else { return Ok(false) };
         let act = who.act("operator second-factor", "turned off".to_owned(), now);
-        let off = SetFactor { session_hash, factor: None, recovery: Vec::new(), now };
+        let off = SetFactor { session_hash, proved: Some(proved), factor: None, recovery: Vec::new(), now };
         self.operator.audited(act).run(off).await
     }
 
@@ -128,12 +134,13 @@ impl OperatorAccess {
     pub async fn renew_recovery_codes(
         &self,
         who: &SignedInOperator,
+        proved: Timestamp,
         now: Timestamp,
     ) -> Result<Option<Vec<RecoveryCode>>, StoreError> {
         let Some(session_hash) = who.session_hash() else { return Ok(None) };
         let codes = recovery_codes()?;
         let act = who.act("operator second-factor", "new recovery codes".to_owned(), now);
-        let renew = RenewCodes { session_hash, recovery: codes.iter().map(RecoveryCode::hash).collect(), now };
+        let renew = RenewCodes { session_hash, proved, recovery: codes.iter().map(RecoveryCode::hash).collect(), now };
         Ok(self.operator.audited(act).run(renew).await?.then_some(codes))
     }
 }
@@ -151,15 +158,22 @@ impl AuditedOperator {
 }
 
 /// A code is about to be compared. Counts the try, which is taken for wrong until it proves right. None if the session has had its tries or
-/// its operator has no factor; else the sealed factor, and whether the app's codes may still be tried today.
+/// its operator has no factor.
 struct TryFactor {
     session_hash: String,
     is_recovery: bool,
     now: Timestamp,
 }
 
+struct TriedFactor {
+    sealed: String,
+    since: Timestamp,
+    /// Whether the app's codes may still be tried today.
+    may: bool,
+}
+
 impl Unit for TryFactor {
-    type Done = Option<(String, bool)>;
+    type Done = Option<TriedFactor>;
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
@@ -167,20 +181,20 @@ impl Unit for TryFactor {
         let count = "UPDATE operator_sessions SET tries = tries + 1
                      WHERE hash = $1 AND expires_at > $2 AND tries < $3 RETURNING operator_id";
         let Some(id) = sql.value::<i64>(count, values![session_hash, *now, TRIES]).await? else { return Ok(None) };
-        let kept = "SELECT factor, wrong_codes_day <> $2 OR wrong_codes < $3 AS may FROM operators
-                    WHERE id = $1 AND factor IS NOT NULL FOR UPDATE";
+        let kept = "SELECT factor, factor_since, wrong_codes_day < $2 OR wrong_codes < $3 AS may FROM operators
+                    WHERE id = $1 AND factor IS NOT NULL AND factor_since IS NOT NULL FOR UPDATE";
         let today = day_of(*now);
-        let read = |row: &Row<'_>| Ok((row.get::<String>("factor")?, row.get::<bool>("may")?));
-        let Some((factor, may)) = sql.row(kept, values![id, today, WRONG_CODES_A_DAY], read).await? else {
-            return Ok(None);
+        let read = |row: &Row<'_>| {
+            Ok(TriedFactor { sealed: row.get("factor")?, since: row.get("factor_since")?, may: row.get("may")? })
         };
-        if may && !is_recovery {
+        let Some(tried) = sql.row(kept, values![id, today, WRONG_CODES_A_DAY], read).await? else { return Ok(None) };
+        if tried.may && !is_recovery {
             let wrong =
-                "UPDATE operators SET wrong_codes = CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END + 1,
-                             wrong_codes_day = $2 WHERE id = $1";
+                "UPDATE operators SET wrong_codes = CASE WHEN wrong_codes_day < $2 THEN 0 ELSE wrong_codes END + 1,
+                     wrong_codes_day = CASE WHEN wrong_codes_day < $2 THEN $2 ELSE wrong_codes_day END WHERE id = $1";
             sql.execute(wrong, values![id, today]).await?;
         }
-        Ok(Some((factor, may)))
+        Ok(Some(tried))
     }
 }
 
@@ -188,6 +202,8 @@ impl Unit for TryFactor {
 struct UseCode {
     session_hash: String,
     proof: Proof,
+    /// Of the factor that it is compared with.
+    since: Timestamp,
     now: Timestamp,
 }
 
@@ -196,11 +212,15 @@ impl Unit for UseCode {
     const HOW: How = How::Transaction;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        let Some(id) = operator_of(sql, &self.session_hash, self.now).await? else { return Ok(false) };
+        let find = "SELECT operator_id FROM operator_sessions WHERE hash = $1 AND expires_at > $2 FOR UPDATE";
+        let Some(id) = sql.value::<i64>(find, values![&self.session_hash, self.now]).await? else { return Ok(false) };
+        if !has_factor_of(sql, id, Some(self.since)).await? {
+            return Ok(false);
+        }
         let is_used = match &self.proof {
             Proof::Step(step, sealed) => {
                 let once = "UPDATE operators SET factor_step = $2, factor = $3, wrong_codes = wrong_codes - 1
-                            WHERE id = $1 AND factor_step < $2 AND factor IS NOT NULL";
+                            WHERE id = $1 AND factor_step < $2";
                 sql.execute(once, values![id, *step, sealed]).await? == 1
             }
             Proof::Recovery(code) => {
@@ -215,9 +235,10 @@ impl Unit for UseCode {
     }
 }
 
-async fn operator_of(sql: &mut dyn Sql, session_hash: &str, now: Timestamp) -> Result<Option<i64>, Failure> {
-    let find = "SELECT operator_id FROM operator_sessions WHERE hash = $1 AND expires_at > $2 FOR UPDATE";
-    sql.value(find, values![session_hash, now]).await
+/// Whether an operator's factor is the one that was set up at that time, or there is none.
+async fn has_factor_of(sql: &mut dyn Sql, operator: i64, since: Option<Timestamp>) -> Result<bool, Failure> {
+    let kept = "SELECT factor_since FROM operators WHERE id = $1 FOR UPDATE";
+    Ok(sql.value::<Option<Timestamp>>(kept, values![operator]).await? == Some(since))
 }
 
 /// A session that waited becomes one that is signed in, under another name.
@@ -237,6 +258,7 @@ impl Unit for PassFactor {
         let values = values![&self.waiting, &self.session_hash, self.now, self.now.plus(OPERATOR_SESSION_FOR)];
         let Some(id) = sql.value::<i64>(pass, values).await? else { return Ok(false) };
         note_sign_in(sql, id, self.now).await?;
+        forget_old(sql, id, self.now).await?;
         Ok(true)
     }
 }
@@ -244,6 +266,8 @@ impl Unit for PassFactor {
 /// Sets a factor, or turns it off, by somebody who is signed in. Their other browsers are signed out.
 struct SetFactor {
     session_hash: String,
+    /// When the factor was set up that a code proved; none where there is none.
+    proved: Option<Timestamp>,
     /// Sealed, and the step of its first code.
     factor: Option<(String, i64)>,
     recovery: Vec<String>,
@@ -256,9 +280,14 @@ impl Unit for SetFactor {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Some(id) = signed_in(sql, &self.session_hash, self.now).await? else { return Ok(false) };
+        if !has_factor_of(sql, id, self.proved).await? {
+            return Ok(false);
+        }
         let (sealed, step) = self.factor.as_ref().map_or((None, 0), |(sealed, step)| (Some(sealed), *step));
         let since = sealed.map(|_| self.now);
-        let set = "UPDATE operators SET factor = $2, factor_step = $3, factor_since = $4 WHERE id = $1";
+        // No code that was used works again, also where the same app is set up again.
+        let set = "UPDATE operators SET factor = $2, factor_since = $4,
+                       factor_step = CASE WHEN factor_step < $3 THEN $3 ELSE factor_step END WHERE id = $1";
         sql.execute(set, values![id, sealed, step, since]).await?;
         let others = "DELETE FROM operator_sessions WHERE operator_id = $1 AND hash <> $2";
         sql.execute(others, values![id, &self.session_hash]).await?;
@@ -269,6 +298,7 @@ impl Unit for SetFactor {
 
 struct RenewCodes {
     session_hash: String,
+    proved: Timestamp,
     recovery: Vec<String>,
     now: Timestamp,
 }
@@ -279,6 +309,9 @@ impl Unit for RenewCodes {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Some(id) = signed_in(sql, &self.session_hash, self.now).await? else { return Ok(false) };
+        if !has_factor_of(sql, id, Some(self.proved)).await? {
+            return Ok(false);
+        }
         replace_codes(sql, id, &self.recovery).await?;
         Ok(true)
     }
@@ -333,7 +366,12 @@ impl Unit for ResetFactor {
         let Some(id) = sql.value::<i64>(reset, values![self.0.as_str()]).await? else {
             return Ok(ChangedOperator::Unknown);
         };
-        sql.execute("DELETE FROM operator_sessions WHERE operator_id = $1", values![id]).await?;
+        for open in [
+            "DELETE FROM operator_sessions WHERE operator_id = $1",
+            "DELETE FROM operator_links WHERE operator_id = $1",
+        ] {
+            sql.execute(open, values![id]).await?;
+        }
         replace_codes(sql, id, &[]).await?;
         Ok(ChangedOperator::Done)
     }

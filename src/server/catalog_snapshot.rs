@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::routes;
 use crate::app::App;
 use crate::documents::Documents;
 use crate::domain::catalog::Catalog;
@@ -43,14 +42,7 @@ impl CatalogSnapshot {
         Self {
             documents: OnceLock::new(),
             mcp: McpEndpoint::new(Arc::clone(&dispatcher), origins.clone(), mcp_origins.clone()),
-            site: Site::new(
-                Arc::clone(&app),
-                Arc::clone(&branding),
-                origins,
-                mailbox.clone(),
-                operator.clone(),
-                routes::roles_of,
-            ),
+            site: Site::new(Arc::clone(&app), Arc::clone(&branding), origins, mailbox.clone(), operator.clone()),
             tags: ALL.iter().map(|_| EntityTag::default()).collect(),
             dispatcher,
             app,

@@ -156,7 +156,7 @@ impl HttpService {
                 settings.branding,
                 settings.mcp_origins,
                 settings.mailbox,
-                settings.operator,
+                OperatorParts { roles_of: Some(routes::roles_of), ..settings.operator },
             ))),
             clock,
             ids,

@@ -66,7 +66,9 @@ pub async fn pass(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     // A month ends every session, and whoever let it pass in the operator's page still wants to see that page.
     let cookie = SiteCookie::Operator.read(&head.headers, visit.site.secure);
     let operator = match (&visit.site.operator, cookie) {
-        (Some(access), Some(cookie)) => visit.stored(access.of_cookie(cookie, visit.now.time).await)?,
+        (Some(access), Some(cookie)) => {
+            visit.stored(access.of_cookie(cookie, visit.now.time).await)?.filter(|who| !who.waits_for_code)
+        }
         _ => None,
     };
     let calendar = &visit.app().demonstration;

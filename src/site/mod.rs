@@ -106,8 +106,7 @@ pub struct Site {
     operator: Option<Arc<OperatorAccess>>,
     operator_header: Option<IdentityHeader>,
     operator_groups: Vec<(String, Role)>,
-    /// What an operator needs to see the page of a path, and to send its form; none where it is not the operator's.
-    roles_of: fn(&str) -> Option<(Role, Role)>,
+    operator_roles_of: Option<fn(&str) -> Option<(Role, Role)>>,
     pub operator_style: Document,
 }
 
@@ -119,6 +118,8 @@ pub struct OperatorParts {
     pub header: Option<IdentityHeader>,
     /// What each group that the proxy names may do.
     pub groups: Vec<(String, Role)>,
+    /// What an operator needs to see the page of a path, and to send its form; none where it is not the operator's.
+    pub roles_of: Option<fn(&str) -> Option<(Role, Role)>>,
 }
 
 impl Site {
@@ -128,10 +129,9 @@ impl Site {
         origins: Origins,
         mailbox: Option<(MailboxFolder, String)>,
         operator: OperatorParts,
-        roles_of: fn(&str) -> Option<(Role, Role)>,
     ) -> Self {
         Self {
-            roles_of,
+            operator_roles_of: operator.roles_of,
             operator: operator.access,
             operator_header: operator.header,
             operator_groups: operator.groups,

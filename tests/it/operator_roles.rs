@@ -127,7 +127,9 @@ async fn each_role_does_what_it_names_and_nothing_else() {
                 let needed = needed_for(&action);
                 assert!(may(has, needed), "{} is offered {action} on {here}", has.name());
             }
-            let Some(needed) = act_of.filter(|_| here != "/operator/sign-out") else { continue };
+            // One ends the session, and the other asks nothing, so whoever may press it has done it.
+            let is_done_at_once = here == "/operator/sign-out" || here == "/operator/backup" && has == All;
+            let Some(needed) = act_of.filter(|_| !is_done_at_once) else { continue };
             // By the form, with nothing in it: whoever may is told what is missing, or is asked.
             let sent = act(&mut browser, &here, &[]).await;
             assert_eq!(is_refused(&sent), !may(has, needed), "{} sends {here}: {sent:?}", has.name());

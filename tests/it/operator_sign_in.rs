@@ -390,6 +390,103 @@ async fn a_second_factor_is_replaced_and_turned_off_with_a_code_of_it() {
     page(&ben.get("/operator").await, 200, "Overview");
 }
 
+/// A form whose head is sent, and whose end comes later.
+async fn held(server: &Server, browser: &Browser<'_>, path: &str, body: &str) -> (TcpStream, String) {
+    let mut stream = server.dial(Ipv4Addr::new(127, 0, 7, 90)).await;
+    let cookies: Vec<_> = browser.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {}\r\nSec-Fetch-Site: same-origin\r\nCookie: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        server.address,
+        cookies.join("; "),
+        body.len()
+    );
+    let (first, rest) = body.split_at(3);
+    stream.write_all(format!("{head}{first}").as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    (stream, rest.to_owned())
+}
+
+async fn sent_on((mut stream, rest): (TcpStream, String)) -> String {
+    stream.write_all(rest.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// Who may act is asked again once a form has arrived: its end may come ten seconds after its head.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_arrives_slowly_is_of_who_somebody_is_by_then() {
+    let server = Server::start_with(&["--mail", "hold"]);
+    let mut ana = signed_in(&server, "ana", 1).await;
+    let mut ben = signed_in(&server, "ben", 2).await;
+    let token =
+        async |browser: &mut Browser<'_>| hidden(&page(&browser.get("/operator").await, 200, "Overview"), "token");
+    let bens = token(&mut ben).await;
+    let pause = format!("token={bens}&sign-ups=pause");
+    let (lesser, removed) = (
+        held(&server, &ben, "/operator/sign-ups", &pause).await,
+        held(&server, &ben, "/operator/sign-ups", &pause).await,
+    );
+    server.run(&["operator", "change", "ben", "--role", "look"]);
+    assert!(sent_on(lesser).await.contains("Not for your role"));
+    server.run(&["operator", "remove", "ben"]);
+    assert!(sent_on(removed).await.contains("You are not signed in"));
+    // Somebody with a copy of the cookie begins before there is a factor, and ends once there is one.
+    let mine = token(&mut ana).await;
+    let html = page(&ana.get(&format!("{ACCOUNT}?set-up")).await, 200, "Set up a second factor");
+    let theirs = Phone::of(&html);
+    let sealed = hidden(&html, "factor");
+    let take_over = format!("token={mine}&act=set-up&factor={sealed}&new-code={}", theirs.code());
+    let mut slow = Vec::new();
+    for body in [format!("token={mine}&act=new-codes"), format!("token={mine}&act=turn-off"), take_over] {
+        slow.push(held(&server, &ana, ACCOUNT, &body).await);
+    }
+    let (phone, _) = set_up(&mut ana).await;
+    for form in slow {
+        let answer = sent_on(form).await;
+        assert!(answer.starts_with("HTTP/1.1 400") && !answer.contains("Your recovery codes"), "{answer}");
+    }
+    another_code(&server);
+    let mut browser = opened(&server, 3).await;
+    page(&types(&mut browser, &theirs.code()).await, 400, "That code is not right");
+    leads(&types(&mut browser, &phone.code()).await, "/operator");
+    // A code that was used works no more, also where the same app is set up again.
+    let html = page(&browser.get(&format!("{ACCOUNT}?set-up")).await, 200, "A code of the old app");
+    let (again, sealed) = (Phone::of(&html), hidden(&html, "factor"));
+    let early = again.0.code_at(Timestamp::from_millis(Clock::start().now().time.as_millis() - 30_000));
+    let step = server.number("SELECT factor_step FROM operators WHERE name = 'ana'");
+    another_code(&server);
+    let fields = [("act", "set-up"), ("factor", &sealed), ("new-code", &early), ("code", &phone.code())];
+    page(&act(&mut browser, ACCOUNT, &fields).await, 200, "Your recovery codes");
+    assert!(server.number("SELECT factor_step FROM operators WHERE name = 'ana'") >= step);
+}
+
+/// Somebody reads her mail and has no phone.
+#[tokio::test(flavor = "multi_thread")]
+async fn sign_ins_that_wait_for_a_code_end_none_that_does_not() {
+    let server = Server::start_with(&["--mail", "hold"]);
+    let mut ana = signed_in(&server, "ana", 1).await;
+    let (phone, _) = set_up(&mut ana).await;
+    let mut waiting = Vec::new();
+    for n in 0..7 {
+        waiting.push(opened(&server, 10 + n).await);
+    }
+    page(&ana.get("/operator").await, 200, "Overview");
+    page(&waiting[0].get("/operator").await, 403, "You are not signed in");
+    another_code(&server);
+    leads(&types(&mut waiting[6], &phone.code()).await, "/operator");
+    // Without a factor there are no codes to make anew.
+    let mut ben = signed_in(&server, "ben", 30).await;
+    page(&act(&mut ben, ACCOUNT, &[("act", "new-codes"), ("code", "x")]).await, 400, "or there is none");
+    assert_eq!(server.number("SELECT count(*) FROM operator_recovery_codes"), 10);
+    // What was open is not afterwards: links where a factor was lost, sessions where a mailbox was.
+    let link = path_of(&server.run(&["operator", "link", "ana"]));
+    server.run(&["operator", "reset-second-factor", "ana"]);
+    page(&Browser::new(&server, 31).get(&link).await, 404, "This link does not work");
+    server.run(&["operator", "change", "ben", "--email", "ben@union.example"]);
+    page(&ben.get("/operator").await, 403, "You are not signed in");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_factor_can_be_a_must() {
     let server = Server::start_with(&["--mail", "hold", "--require-second-factor"]);

@@ -43,7 +43,7 @@ async fn a_key_is_issued_with_its_own_limit_and_day_and_all_mistakes_are_shown_a
     let right = [form, ("name", "Acme"), ("per-minute", "1,000"), ("expires", "2099-12-31")];
     let html = page(&act(&mut ana, ISSUE, &right).await, 200, "1,000 agent actions a minute");
     let key = key_on(&html);
-    holds(&html, &["It works until 2099-12-31T00:00:00Z"]);
+    holds(&html, &["It works until <time datetime=\"2099-12-31T00:00:00Z\">Dec 31, 2099, 12:00 AM UTC</time>"]);
     server.post("/v1/invite", &key, sign_up("a@example.com")).await.good();
     let kept = server.rows("SELECT per_minute, expires_at FROM api_keys");
     assert_eq!(kept, [["1000", "4102358400000"]]);
@@ -161,7 +161,7 @@ async fn what_a_suspended_partner_signed_up_is_cancelled() {
     assert_eq!(server.number("SELECT count(*) FROM sign_ups WHERE state = 'pending'"), 2, "only asked so far");
     let sure = [("partner", &*id), ("sure", "yes")];
     page(&act(&mut ana, path, &sure).await, 200, "2 sign-ups were ended");
-    page(&act(&mut ana, path, &sure).await, 200, "No sign-up waits");
+    page(&act(&mut ana, path, &sure).await, 200, "No sign-up of it waits");
     let states = server.rows("SELECT state, count(*) FROM sign_ups GROUP BY state ORDER BY state");
     assert_eq!(states, [["confirmed", "1"], ["expired", "2"]]);
     assert_eq!(server.number("SELECT count(*) FROM outbox"), 0);

@@ -75,6 +75,7 @@ pub(super) fn make(
         access: Some(Arc::new(OperatorAccess::new(parts))),
         header: operator_header.map(|name| IdentityHeader::new(name, from, operator_groups_header)),
         groups: operator_groups,
+        roles_of: None,
     })
 }
 

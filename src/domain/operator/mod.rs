@@ -172,7 +172,8 @@ pub struct MailedOperator {
 
 impl MailedOperator {
     pub fn may_be_mailed(&self, now: Timestamp) -> bool {
-        self.mailed_at.is_none_or(|at| now.since(at) >= MAILED_LINK_INTERVAL)
+        // A clock that was set back does not count.
+        self.mailed_at.is_none_or(|at| at > now || now.since(at) >= MAILED_LINK_INTERVAL)
     }
 }
 

@@ -7,6 +7,7 @@ use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{OperatorVisit, sign_in_page};
 use crate::domain::operator::OPERATOR_SESSION_FOR;
 use crate::domain::operator::second_factor::{FactorSecret, RecoveryCode};
+use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::operator::second_factor::{FactorState, FindFactorState, TypedCode};
 use crate::site::cookie::SiteCookie;
@@ -75,8 +76,8 @@ pub async fn enter_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Pag
     if !found.who.waits_for_code {
         return Ok(found.redirect("/operator"));
     }
-    if let Err(problem) = check(&found, &fields).await? {
-        return Ok(match problem {
+    if let Err(refused) = check(&found, &fields).await? {
+        return Ok(match refused {
             Refused::Again(why) => found.ask_for_code(StatusCode::BAD_REQUEST, Some(why)),
             Refused::SignIn => ended(&found).await?,
         });
@@ -104,17 +105,21 @@ enum Refused {
     SignIn,
 }
 
-async fn check(found: &OperatorVisit<'_>, fields: &[u8]) -> PageResult<Result<(), Refused>> {
+/// When the factor was set up whose code was typed.
+async fn check(found: &OperatorVisit<'_>, fields: &[u8]) -> PageResult<Result<Timestamp, Refused>> {
     let typed = field(fields, "code").unwrap_or_default();
     let now = found.visit.now.time;
     let checked = found.stored(found.access.check_code(&found.who, &typed, now).await)?;
     Ok(Err(match checked {
-        TypedCode::Right => return Ok(Ok(())),
+        TypedCode::Right(since) => return Ok(Ok(since)),
         TypedCode::Wrong => Refused::Again("That code is not right, or was used before. Wait for the next one."),
-        TypedCode::OnlyRecovery => Refused::Again(
-            "Too many codes were wrong today, so codes of the app work again tomorrow (UTC). Type a recovery code. If you have none: \
+        TypedCode::OnlyRecovery => {
+            found.visit.report(&format!("too many codes of the operator {} were wrong today", found.who.name));
+            Refused::Again(
+                "Too many codes were wrong today, so codes of the app work again tomorrow (UTC). Type a recovery code. If you have none: \
              unionhall operator reset-second-factor NAME",
-        ),
+            )
+        }
         TypedCode::Unreadable => Refused::Again(
             "The service can no longer read your second factor. Type a recovery code. If you have none: unionhall operator \
              reset-second-factor NAME",
@@ -164,35 +169,34 @@ pub async fn change(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
             "That is not the code that the app shows now. Wait for the next one. If it goes on, set the phone's clock.";
         return account(&found, StatusCode::BAD_REQUEST, again, Some(why)).await;
     }
-    if found.who.has_factor
-        && let Err(refused) = check(&found, &fields).await?
-    {
-        return match refused {
-            Refused::Again(why) => {
+    let proved = match found.who.has_factor {
+        false => None,
+        true => match check(&found, &fields).await? {
+            Ok(since) => Some(since),
+            Err(Refused::Again(why)) => {
                 let again = factor.map(|factor| (factor, sealed));
-                account(&found, StatusCode::BAD_REQUEST, again, Some(why)).await
+                return account(&found, StatusCode::BAD_REQUEST, again, Some(why)).await;
             }
-            Refused::SignIn => ended(&found).await,
-        };
-    }
-    let gone = || found.refuse("Your session ended meanwhile. Sign in again.");
-    let (codes, says) = match factor {
-        Some(factor) => (
-            found.stored(found.access.set_up(&found.who, &factor, &new_code, now).await)?,
+            Err(Refused::SignIn) => return ended(&found).await,
+        },
+    };
+    let changed =
+        || found.refuse("Your second factor changed meanwhile, or there is none. Look at your account again.");
+    let (codes, says) = match (factor, proved) {
+        (Some(factor), proved) => (
+            found.stored(found.access.set_up(&found.who, proved, (&factor, &new_code), now).await)?,
             "The second factor is on. Your other browsers are signed out.",
         ),
-        None if act == "new-codes" => {
-            (found.stored(found.access.renew_recovery_codes(&found.who, now).await)?, "These are new.")
+        (None, Some(proved)) if act == "new-codes" => {
+            (found.stored(found.access.renew_recovery_codes(&found.who, proved, now).await)?, "These are new.")
         }
-        None => {
-            return Ok(match found.stored(found.access.turn_off(&found.who, now).await)? {
-                true => found.done("Second factor", &["It is off. A link alone signs you in.".to_owned()]),
-                false => gone(),
-            });
+        (None, Some(proved)) if found.stored(found.access.turn_off(&found.who, proved, now).await)? => {
+            return Ok(found.done("Second factor", &["It is off. A link alone signs you in.".to_owned()]));
         }
+        (None, _) => return Ok(changed()),
     };
     Ok(match codes {
         Some(codes) => found.page(render(&RecoveryCodesPage { frame: found.frame(), says, codes: &codes })),
-        None => gone(),
+        None => changed(),
     })
 }

@@ -197,7 +197,7 @@ impl<'a> OperatorVisit<'a> {
         require_own(visit, &head)?;
         let found = Self::find(visit, &head.uri, &head.headers, section).await?;
         let fields = body.read(FORM_BYTES).await?.to_vec();
-        found.require_token(fields)
+        found.still_there(&head).await?.require_token(fields)
     }
 
     /// Who is signed in, also where the code of a second factor is missing.
@@ -259,9 +259,19 @@ impl<'a> OperatorVisit<'a> {
         request: Request<SentBody<'_>>,
         section: OperatorSection,
     ) -> PageResult<(Self, Vec<u8>)> {
-        let (found, _, body) = Self::sender(visit, request, section).await?;
+        let (found, head, body) = Self::sender(visit, request, section).await?;
         let fields = body.read(FORM_BYTES).await?.to_vec();
-        found.require_token(fields)
+        found.still_there(&head).await?.may_act()?.require_token(fields)
+    }
+
+    /// The same visit, of who it is now: a body may take its time, and they may have been removed or signed out meanwhile.
+    async fn still_there(self, head: &Parts) -> PageResult<Self> {
+        Self::find(self.visit, &head.uri, &head.headers, self.section).await
+    }
+
+    fn may_act(self) -> PageResult<Self> {
+        let needed = self.visit.roles.map_or(Role::All, |(_, act)| act);
+        self.require_role(needed)
     }
 
     /// Who sent a form, from our own page, before anything of it is read.
@@ -273,8 +283,7 @@ impl<'a> OperatorVisit<'a> {
         let (head, body) = request.into_parts();
         require_own(visit, &head)?;
         let found = Self::find(visit, &head.uri, &head.headers, section).await?;
-        let needed = visit.roles.map_or(Role::All, |(_, act)| act);
-        Ok((found.require_role(needed)?, head, body))
+        Ok((found.may_act()?, head, body))
     }
 
     /// The same of a form that may hold a file of up to [`LARGEST_FILE`], whose text is a field like the others. Its route takes a file.
@@ -296,7 +305,7 @@ impl<'a> OperatorVisit<'a> {
             Some(Err(bad)) => Err(format!("The form cannot be read, because {}. Send it again.", bad.why())),
         };
         let fields = fields.map_err(|why| found.refuse(&why))?;
-        found.require_token(fields)
+        found.still_there(&head).await?.may_act()?.require_token(fields)
     }
 
     /// The text of a file that was chosen, or what was pasted of it instead; `whose` it is.
@@ -366,7 +375,7 @@ impl<'a> OperatorVisit<'a> {
             return answer(status, html);
         }
         let lacking = |path: &str, sent: bool| {
-            let (see, act) = (self.visit.site.roles_of)(path)?;
+            let (see, act) = self.visit.site.operator_roles_of.and_then(|of| of(path))?;
             Some(if sent { act } else { see }).filter(|needed| !roles.may(*needed))
         };
         answer(status, offered(&html, lacking))

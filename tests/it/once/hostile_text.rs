@@ -680,6 +680,14 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
                 post(&[member, campaign, ("reason", &text), ("sure", "yes"), ("asked", &text)]),
             ]
         }
+        "/operator/account" => vec![
+            here(),
+            post(&[("act", &text)]),
+            post(&[("act", "set-up"), ("factor", &text), ("new-code", &text), ("code", &text)]),
+            post(&[("act", "new-codes"), ("code", &text)]),
+        ],
+        "/operator/second-factor" => vec![post(&[("code", &text)])],
+        "/operator/sign-in" => vec![post(&[("email", &text)])],
         "/operator/sign-ups" => vec![post(&[("sign-ups", &text)]), post(&[("sign-ups", "pause"), ("x", &text)])],
         new => panic!("{new} is a page of the operator's: add what it may show of others"),
     }
