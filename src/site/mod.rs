@@ -106,9 +106,12 @@ pub struct Site {
     operator: Option<Arc<OperatorAccess>>,
     operator_header: Option<IdentityHeader>,
     operator_groups: Vec<(String, Role)>,
-    operator_roles_of: Option<fn(&str) -> Option<(Role, Role)>>,
+    operator_roles_of: Option<FindRoles>,
     pub operator_style: Document,
 }
+
+/// What an operator needs to see the page of a path, and to send its form; none where it is not the operator's.
+pub type FindRoles = fn(&str) -> Option<(Role, Role)>;
 
 /// The operator's page, as the start makes it.
 #[derive(Clone, Default)]
@@ -118,8 +121,8 @@ pub struct OperatorParts {
     pub header: Option<IdentityHeader>,
     /// What each group that the proxy names may do.
     pub groups: Vec<(String, Role)>,
-    /// What an operator needs to see the page of a path, and to send its form; none where it is not the operator's.
-    pub roles_of: Option<fn(&str) -> Option<(Role, Role)>>,
+    /// The service sets it.
+    pub roles_of: Option<FindRoles>,
 }
 
 impl Site {
