@@ -155,7 +155,7 @@ const REASONS: &[(&str, &str)] = &[
     ("on its way to a partner; what it says stands under /requests", "webhook_deliveries.*"),
     ("of partners; nobody is in it", "partner_changes.*"),
     ("the sandbox's; empty among live records", "inbox.*"),
-    ("who runs the installation", "operators.* operator_sessions.*"),
+    ("who runs the installation", "operators.* operator_sessions.* operator_links.* operator_recovery_codes.*"),
     ("what needs the operator's attention; nobody is in it", "told_findings.*"),
 ];
 

@@ -268,7 +268,7 @@ async fn one_person_makes_a_draft_of_an_offer_and_another_publishes_it() {
     assert!(String::from_utf8(refused.stderr).unwrap().contains("draft 3 of internet-sample's offer is your own"));
     let third = [("step", "offer"), ("draft", "3"), ("sure", "yes")];
     let found = String::from_utf8(server.try_run(&["doctor"]).stdout).unwrap();
-    assert!(found.contains("a draft of internet-sample's offer waits for you"), "{found}");
+    assert!(found.contains("2 drafts of internet-sample's offer wait for you"), "{found}");
     page(&act(&mut ana, HERE, &third).await, 200, "is published");
 }
 

@@ -58,6 +58,10 @@ fn link_to(remedy: &Remedy) -> Option<(String, &'static str)> {
         Remedy::DecideOnHeldMail | Remedy::DecideOnMailOfSource { .. } | Remedy::DecideOnMailOfKey(_) => {
             here("/operator/mail", "Send or delete held mail")
         }
+        Remedy::ListMail | Remedy::RetryMail(_) => here("/operator/mail/outbox", "See why, and try it again"),
+        Remedy::ReleaseMail(_) => here("/operator/mail", "Send or delete held mail"),
+        Remedy::MakeBackups => here("/operator/backup", "Make a backup now"),
+        Remedy::ListEndpoints | Remedy::RecoverEndpoint(_) => here("/operator/partners", "Open the partner's webhooks"),
         Remedy::ListKeys | Remedy::RevokeKey(_) | Remedy::ListOrMakePartners => {
             here("/operator/partners", "Open the partners")
         }
@@ -76,16 +80,10 @@ fn link_to(remedy: &Remedy) -> Option<(String, &'static str)> {
         | Remedy::RunDoctor
         | Remedy::StartRedis
         | Remedy::ResumeRecords
-        | Remedy::MakeBackups
         | Remedy::EraseAgain
         | Remedy::WithdrawSignUps(_)
         | Remedy::Unsuppress
-        | Remedy::ListMail
-        | Remedy::RetryMail(_)
-        | Remedy::ReleaseMail(_)
-        | Remedy::ListEndpoints
         | Remedy::RemoveEndpoint
-        | Remedy::RecoverEndpoint(_)
         | Remedy::RotateSecretAgain
         // Publishing itself asks for the signature.
         | Remedy::SignOffer { .. } => None,
@@ -158,6 +156,9 @@ mod tests {
             (Remedy::DecideOnHeldMail, "/operator/mail"),
             (Remedy::DecideOnMailOfSource { is_form: true }, "/operator/mail"),
             (Remedy::DecideOnMailOfKey(key()), "/operator/mail"),
+            (Remedy::ListMail, "/operator/mail/outbox"),
+            (Remedy::MakeBackups, "/operator/backup"),
+            (Remedy::ListEndpoints, "/operator/partners"),
             (Remedy::ListKeys, "/operator/partners"),
             (Remedy::RevokeKey(key()), "/operator/partners"),
             (Remedy::ListOrMakePartners, "/operator/partners"),

@@ -245,9 +245,9 @@ async fn what_cannot_begin_says_why() {
         (&["--keep-gb", "3"], "--to <FOLDER>"),
         (&["file", "--to", "copies", "--every", "1h"], "cannot be used with"),
         (&["--to", "copies", "--every", "often"], "write one from 1s to 31d: 15m, 1h, 1d"),
-        (&["--to", "copies", "--every", "1h", "--keep", "0"], "1..=100000"),
+        (&["--to", "copies", "--every", "1h", "--keep", "0"], "write a whole number from 1 to 100000"),
         (&["--to", "copies", "--every", "1h"], "copies is not a folder; make it first: `install -d -m 0700 copies`"),
-        (&["--to", ".", "--every", "1h", "--store", "postgres://u@127.0.0.1:1/d"], "whose own tools back them up"),
+        (&["--to", ".", "--every", "1h", "--store", "postgres://u@127.0.0.1:1/d"], "its own tools back them up"),
     ] {
         let told = refusal(arguments);
         assert!(told.contains(why), "{arguments:?}: {told}");

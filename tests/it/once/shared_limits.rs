@@ -485,7 +485,7 @@ async fn what_only_the_operator_can_mend_is_told_at_the_start() {
         holds(&refusal(&["--limits", url]), &["\"message\":\"Redis refuses us: ", "--limits"]);
     }
     assert!(refusal(&["--limits", "memcached://:hunter2@host"]).contains("write memory:, redis://"));
-    assert!(refusal(&["--limits", "redis://:hunter2@host/first"]).contains("Invalid database number"));
+    assert!(refusal(&["--limits", "redis://:hunter2@host/first"]).contains("number of a database cannot be read"));
     assert!(refusal(&["--limits-file", "nowhere"]).contains("cannot read where requests are counted from nowhere"));
 }
 
