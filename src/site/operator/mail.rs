@@ -4,7 +4,8 @@ use askama::Template;
 use hyper::Request;
 
 use super::frame::{OperatorFrame, OperatorSection, render};
-use super::session::{OperatorVisit, Question};
+use super::question::Question;
+use super::session::OperatorVisit;
 use crate::domain::figure::{counted, grouped};
 use crate::domain::mail::HeldMail;
 use crate::domain::mail::budget::{FORM, Reputation, SourceStatus};

@@ -20,6 +20,7 @@ pub mod partners;
 pub mod people;
 pub mod person;
 pub mod previews;
+pub(in crate::site) mod question;
 pub mod review;
 pub mod rewards;
 pub(in crate::site) mod session;

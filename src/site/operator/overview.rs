@@ -4,7 +4,8 @@ use askama::Template;
 use hyper::Request;
 
 use super::frame::{OperatorFrame, OperatorSection, render};
-use super::session::{OperatorVisit, Question};
+use super::question::Question;
+use super::session::OperatorVisit;
 use crate::app::App;
 use crate::clock::Moment;
 use crate::domain::api_key::Mode;

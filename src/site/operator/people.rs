@@ -5,7 +5,8 @@ use askama::Template;
 use hyper::{Request, StatusCode};
 
 use super::frame::{OperatorFrame, OperatorSection, render};
-use super::session::{OperatorVisit, is_sure};
+use super::question::is_sure;
+use super::session::OperatorVisit;
 use crate::domain::email::EmailAddress;
 use crate::domain::figure::money;
 use crate::domain::mail::MailId;

@@ -5,7 +5,8 @@ use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 
 use super::frame::OperatorSection;
 use super::people::{given_up, look_at};
-use super::session::{OperatorVisit, Question};
+use super::question::Question;
+use super::session::OperatorVisit;
 use crate::domain::email::EmailAddress;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;

@@ -8,7 +8,8 @@ use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 
 use super::frame::{OperatorFrame, OperatorSection, render};
-use super::session::{NEEDS_TWO, OperatorVisit, Question};
+use super::question::Question;
+use super::session::{NEEDS_TWO, OperatorVisit};
 use crate::domain::csv::MOST_MISTAKES;
 use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::settlement::read_answer;

@@ -3,8 +3,9 @@
 use hyper::Request;
 
 use super::frame::OperatorSection;
+use super::question::Question;
 use super::rewards::csv_file;
-use super::session::{OperatorVisit, Question};
+use super::session::OperatorVisit;
 use crate::http::request::body::SentBody;
 use crate::membership::StoreError;
 use crate::operator::tax::{TAX_HEADER, TaxSums, TaxYear};

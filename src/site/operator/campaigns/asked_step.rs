@@ -5,7 +5,8 @@ use crate::campaigns::operator_step::{StepNote, read_note, read_reason};
 use crate::domain::campaign::record::CampaignDetails;
 use crate::domain::campaign::{CampaignState, CampaignStep};
 use crate::domain::language::Language;
-use crate::site::operator::session::{AskedReason, OperatorVisit, Question};
+use crate::site::operator::question::{AskedReason, Question};
+use crate::site::operator::session::OperatorVisit;
 use crate::site::{PageResult, field, field_is};
 
 /// What a form calls the reasons that are signed for an offer.

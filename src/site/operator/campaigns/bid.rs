@@ -16,7 +16,8 @@ use crate::domain::figure::money;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::site::operator::form::{Form, FormField, FormPage, FormPart, Reads, Typed};
-use crate::site::operator::session::{OperatorVisit, Question};
+use crate::site::operator::question::Question;
+use crate::site::operator::session::OperatorVisit;
 use crate::site::view::operator::title;
 use crate::site::{PageResult, Visit, field_is};
 

@@ -14,8 +14,9 @@ use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::{counted, grouped};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
+use crate::site::operator::question::Question;
 use crate::site::operator::rewards::{csv_file, refuse_answer};
-use crate::site::operator::session::{NEEDS_TWO, OperatorVisit, Question};
+use crate::site::operator::session::{NEEDS_TWO, OperatorVisit};
 use crate::site::{PageResult, Visit, field};
 
 /// What the page of a campaign shows of it.

@@ -14,7 +14,8 @@ use crate::domain::campaign::{BadFile, CampaignSlug, contact};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::site::operator::form::{Form, FormField, FormPage, FormPart, Typed};
-use crate::site::operator::session::{AskedReason, OperatorVisit, Question};
+use crate::site::operator::question::{AskedReason, Question};
+use crate::site::operator::session::OperatorVisit;
 use crate::site::view::operator::title;
 use crate::site::{PageResult, Visit, field, field_is};
 

@@ -19,7 +19,8 @@ use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::site::operator::form::{Form, FormField, FormPage, FormPart, Input, Reads, Typed};
-use crate::site::operator::session::{AskedReason, OperatorVisit};
+use crate::site::operator::question::AskedReason;
+use crate::site::operator::session::OperatorVisit;
 use crate::site::view::operator::title;
 use crate::site::{PageResult, Visit, field, field_is};
 

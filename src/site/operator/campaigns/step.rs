@@ -16,7 +16,8 @@ use crate::domain::campaign::record::CampaignDetails;
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
 use crate::domain::language::Language;
 use crate::http::request::body::SentBody;
-use crate::site::operator::session::{AskedReason, OperatorVisit};
+use crate::site::operator::question::AskedReason;
+use crate::site::operator::session::OperatorVisit;
 use crate::site::{PageResult, Visit, field, field_is};
 
 /// The steps that a button asks for; an offer is published from its draft or its bid.

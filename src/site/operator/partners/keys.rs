@@ -19,7 +19,8 @@ use crate::operator::partner::{KeyPartner, NewKey, NotRotated, after_revoking, r
 use crate::operator::service::NoTestRecords;
 use crate::site::operator::form::{Form, FormField, FormMistake, FormPage, FormPart, Reads, Typed};
 use crate::site::operator::frame::{OperatorFrame, render};
-use crate::site::operator::session::{OperatorVisit, Question, is_sure};
+use crate::site::operator::question::{Question, is_sure};
+use crate::site::operator::session::OperatorVisit;
 use crate::site::{PageResult, Visit, field, field_is};
 
 /// How long an old key may still work beside its successor, as the form offers it.
