@@ -23,6 +23,8 @@ const PAGE: u32 = 500;
 pub struct BatchRecord {
     pub id: i64,
     pub created_at: Timestamp,
+    /// Who made it.
+    pub who: String,
     /// Whether its file was ever written.
     pub is_written: bool,
     pub payouts: u64,
@@ -92,13 +94,13 @@ fn payout(row: &Row<'_>) -> Result<PayoutRecord, Failure> {
 macro_rules! batches {
     ($which:literal) => {
         concat!(
-            "SELECT b.id, b.created_at, b.written_at, count(o.id) AS payouts, CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) AS cents,
+            "SELECT b.id, b.created_at, b.who, b.written_at, count(o.id) AS payouts, CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) AS cents,
                     CAST(coalesce(sum(CASE WHEN o.state = 'out' THEN 1 ELSE 0 END), 0) AS BIGINT) AS waiting,
                     CAST(coalesce(sum(CASE WHEN o.state = 'out' THEN o.amount_cents ELSE 0 END), 0) AS BIGINT) AS waiting_cents
-             FROM (SELECT id, created_at, written_at FROM payout_batches ",
+             FROM (SELECT id, created_at, who, written_at FROM payout_batches ",
             $which,
             ") b LEFT JOIN payouts o ON o.batch_id = b.id AND o.state <> 'netted'
-             GROUP BY b.id, b.created_at, b.written_at"
+             GROUP BY b.id, b.created_at, b.who, b.written_at"
         )
     };
 }
@@ -107,6 +109,7 @@ fn batch(row: &Row<'_>) -> Result<BatchRecord, Failure> {
     Ok(BatchRecord {
         id: row.get("id")?,
         created_at: row.get("created_at")?,
+        who: row.get("who")?,
         is_written: row.get::<Option<Timestamp>>("written_at")?.is_some(),
         payouts: row.get("payouts")?,
         cents: row.get("cents")?,

@@ -233,6 +233,9 @@ async fn one_person_makes_a_batch_and_another_releases_it() {
     let server = Server::start_in(home, &["--two-people", "--mail", "hold"]);
     let (mut ana, mut ben) = (signed_in_of(&server, "ana", 1).await, signed_in_of(&server, "ben", 2).await);
     assert_eq!(act(&mut ana, "/operator/rewards/batch", &[("sure", "yes")]).await.status.as_u16(), 303);
+    let html = page(&ana.get("/operator/rewards").await, 200, "You made it: another operator downloads it");
+    assert!(!html.contains("/operator/rewards/batches/1"), "{html}");
+    page(&ben.get("/operator/rewards").await, 200, "/operator/rewards/batches/1");
     for _ in 0..2 {
         let own = act(&mut ana, "/operator/rewards/batches/1", &[("sure", "yes")]).await;
         page(&own, 200, "You made batch 1. Another operator has to download its file.");

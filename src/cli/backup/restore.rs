@@ -297,7 +297,7 @@ impl Restored<'_> {
         if !self.logs.were_found() {
             return print_line(&format!(
                 "NO LOG OF ERASURES WAS FOUND in {}: people who were erased since are in these records again, and no one \
-                 can tell who. If you can get the lost folder's `erasures`, remove {} and restore again with --erasures FILE.",
+                 can tell who. If the old folder never had this file, nobody was erased and no key revoked. If you can get the lost folder's `erasures`, remove {} and restore again with --erasures FILE.",
                 self.logs.here.path().display(),
                 self.database.display()
             ));

@@ -90,7 +90,7 @@ async fn resume(
     if !logs.were_found() {
         print_line(&format!(
             "NO LOG OF ERASURES WAS FOUND in {}: people who were erased since are in these records again, and no one can tell who. \
-             If you can get a node's `erasures`, run this again with --erasures FILE.",
+             If no node ever had this file, nobody was erased and no key revoked. If you can get a node's `erasures`, run this again with --erasures FILE.",
             logs.here.path().display()
         ))?;
     } else {

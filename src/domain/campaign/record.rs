@@ -466,6 +466,10 @@ impl DraftAnswer {
 }
 
 fn seat_words(seat: &str, client: &str) -> String {
+    // An operator's own.
+    if client.is_empty() && !seat.is_empty() {
+        return seat.to_owned();
+    }
     let client = format!("client {} (self-asserted)", quote(client));
     if seat.is_empty() { client } else { format!("{}, {client}", quote(seat)) }
 }

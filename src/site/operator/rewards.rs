@@ -12,6 +12,7 @@ use super::question::Question;
 use super::session::{NEEDS_TWO, OperatorVisit};
 use crate::domain::csv::MOST_MISTAKES;
 use crate::domain::figure::{counted, grouped, money};
+use crate::domain::operator::same_person;
 use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
@@ -34,10 +35,17 @@ const MOST_PAYOUTS: u64 = 20_000;
 #[template(path = "operator/rewards.html")]
 struct RewardsPage<'a> {
     frame: OperatorFrame<'a>,
+    /// Who has to leave the first file of their own batches to another person, if one makes and another releases.
+    maker: Option<String>,
     picture: String,
     read_at: Timestamp,
     batches: &'a [BatchRecord],
     has_more: bool,
+}
+
+/// Whether somebody else has to download the file of a batch for the first time.
+fn is_anothers(batch: &BatchRecord, maker: Option<&String>) -> bool {
+    !batch.is_written && maker.is_some_and(|maker| same_person(&batch.who, maker))
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -46,6 +54,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let (batches, has_more) = found.stored(found.operator().rewards().open_batches().await)?;
     let page = RewardsPage {
         frame: found.frame(),
+        maker: found.access.two_people.then(|| found.who.name.on_the_page()),
         picture: render(&RewardsPart::new(&overview)),
         read_at: overview.read_at,
         batches: &batches,

@@ -208,6 +208,7 @@ mod tests {
     #[test]
     fn deadlines_come_in_their_order_and_what_is_overdue_is_a_finding() {
         let batch = |id, created_at, is_written| BatchRecord {
+            who: "ana (page)".to_owned(),
             id,
             created_at,
             is_written,
