@@ -11,6 +11,7 @@ use super::frame::{OperatorFrame, OperatorSection, render};
 use super::session::{NEEDS_TWO, OperatorVisit, Question};
 use crate::domain::csv::MOST_MISTAKES;
 use crate::domain::figure::{counted, grouped, money};
+use crate::domain::operator::Role;
 use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
