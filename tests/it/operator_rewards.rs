@@ -333,7 +333,7 @@ async fn a_year_is_added_up_and_what_a_spreadsheet_would_run_is_named() {
     let withheld = format!(
         "Of that withheld from the rows, because a spreadsheet would run the address as a formula: 1 account, $100 ({BOB})."
     );
-    holds(&shown, &["In 2026 $300 paid to 2 accounts.", &withheld]);
+    holds(&shown, &["In 2026: $300 paid to 2 accounts.", &withheld]);
     assert!(!shown.contains("=bob@") && !shown.contains("ana@example.com"), "{shown}");
     assert!(audit(&server).iter().all(|(_, command, _)| command != "rewards tax"), "asking shows no address");
     let answer = act(&mut ana, here, &[("year", "2026"), ("sure", "yes")]).await;

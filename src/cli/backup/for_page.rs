@@ -40,7 +40,7 @@ pub(in crate::cli) fn maker(settings: &ServeSettings) -> anyhow::Result<Option<B
     // Whoever reads it does not know where the service was started.
     let folder = std::path::absolute(settings.store.data.join("backups"))?;
     let is_encrypted = match task.recipient.len() as u64 {
-        0 => "It is not encrypted, and the installation's secret is not in it. Set UNIONHALL_BACKUP_RECIPIENT to encrypt it, with the secret in it.".to_owned(),
+        0 => "It is not encrypted, and the installation's secret is not in it. Set `UNIONHALL_BACKUP_RECIPIENT` to encrypt it, with the secret in it.".to_owned(),
         count => format!("It is encrypted for {}, with the installation's secret in it.", counted(count, "recipient")),
     };
     let says = vec![

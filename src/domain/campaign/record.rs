@@ -441,6 +441,10 @@ impl OfferDraft {
 
     /// Who proposed it, for the operator.
     pub fn by(&self) -> String {
+        // A person's draft, which another person publishes, was proposed by no client.
+        if self.client.is_empty() && !self.seat.is_empty() {
+            return self.seat.clone();
+        }
         seat_words(&self.seat, &self.client)
     }
 }

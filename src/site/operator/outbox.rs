@@ -4,6 +4,7 @@ use askama::Template;
 use hyper::Request;
 
 use super::frame::{OperatorFrame, OperatorSection, render};
+use super::previews::called;
 use super::session::{OperatorVisit, Worked};
 use crate::domain::mail::{MailId, WaitingMail};
 use crate::http::request::body::SentBody;

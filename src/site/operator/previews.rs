@@ -36,8 +36,8 @@ struct PreviewsPage<'a> {
     shown: Option<(&'a str, &'a ReadableMail)>,
 }
 
-/// What a kind is called here.
-const fn called(kind: MailKind) -> &'static str {
+/// What a kind is called on these pages.
+pub(super) const fn called(kind: MailKind) -> &'static str {
     match kind {
         MailKind::Confirm => "Please confirm",
         MailKind::AlreadyMember => "You are a member already",

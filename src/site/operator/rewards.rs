@@ -12,7 +12,7 @@ use super::question::Question;
 use super::session::{NEEDS_TWO, OperatorVisit};
 use crate::domain::csv::MOST_MISTAKES;
 use crate::domain::figure::{counted, grouped, money};
-use crate::domain::operator::same_person;
+use crate::domain::operator::{Role, same_person};
 use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;

@@ -105,7 +105,12 @@ async fn over(visit: Visit<'_>, link: Option<&OperatorLink>) -> PageResult {
             "NAME",
         ),
     };
-    Ok(outside(visit, status, title, says, &format!("unionhall operator link {name}")))
+    let (says, command) = ([says.to_owned()], format!("unionhall operator link {name}"));
+    let back = access(visit)?.mails_links().then_some(("/operator", "Sign in by email"));
+    let page = MessagePage { frame: outer_frame(visit), title, says: &says, command: Some(&command), back };
+    let mut answer = Answer::html(status, render(&page));
+    keep_apart(&mut answer);
+    Ok(answer)
 }
 
 fn not_now(visit: Visit<'_>, error: &StoreError) -> Answer {

@@ -39,7 +39,7 @@ pub async fn download(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
     let withheld = sums.withheld_words();
     let withheld = withheld.map(|words| format!("{words} `unionhall members find ACCOUNT` shows the address."));
     let mut says = vec![
-        format!("In {} {}.", year.year, sums.words()),
+        format!("In {}: {}.", year.year, sums.words()),
         "Each row has the member's address. Keep the file as private as a list of members.".to_owned(),
     ];
     says.extend(withheld);

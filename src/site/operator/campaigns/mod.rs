@@ -23,6 +23,7 @@ pub use self::negotiation::{
 pub use self::offer::{publish as publish_offer, show_form as show_offer_form};
 pub use self::step::step;
 use super::frame::{OperatorFrame, OperatorSection, render};
+use super::previews::called;
 use super::session::OperatorVisit;
 use crate::campaigns::bids::ListBids;
 use crate::campaigns::drafts::ListOfferDrafts;
@@ -38,8 +39,10 @@ use crate::domain::campaign::offer::{Offer, Proposal};
 use crate::domain::campaign::record::{
     CampaignDetails, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft, OperatorMessage, Pause,
 };
+use crate::domain::campaign::wording::benchmark_words;
 use crate::domain::campaign::{BadFile, CampaignSlug, CampaignState, CampaignStep};
 use crate::domain::figure::{counted, money};
+use crate::domain::mail::MailKind;
 use crate::domain::operator::same_person;
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
@@ -118,6 +121,8 @@ struct ShownDraft<'a> {
     /// Why it cannot be published now.
     mistakes: Vec<String>,
     can_publish: bool,
+    /// The reader made it, and it takes another person to publish it.
+    is_own: bool,
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -139,7 +144,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         let before = rounds.iter().filter(|round| round.at <= draft.at).count() as u64;
         let is_own = found.access.two_people && same_person(&draft.seat, &found.who.name.on_the_page());
         let can_publish = can_publish && mistakes.is_empty() && draft.answer.is_none() && !is_own;
-        ShownDraft { draft, facts, rounds: counted(before, "round"), mistakes, can_publish }
+        ShownDraft { draft, facts, rounds: counted(before, "round"), mistakes, can_publish, is_own }
     });
     let (steps, in_the_way) = step::steps(&file);
     let handover = handover::shown(&found, campaign).await?;
@@ -188,14 +193,19 @@ fn facts(file: &CampaignDetails) -> Vec<(&'static str, String)> {
         ("Members now", counts.words()),
         ("Published", campaign.published_words()),
     ];
-    let benchmark = campaign.draft.benchmark.as_ref();
-    facts.extend(benchmark.map(|typical| ("Typical price", format!("of {}, as of {}", typical.source, typical.date))));
+    facts.extend(benchmark_words(&campaign.draft).map(|typical| ("Typical price", typical)));
     facts.extend(campaign.draft.mandate.as_ref().map(|mandate| ("Mandate", mandate_words(mandate))));
     facts.extend(
         campaign.draft.reviewed.as_ref().map(|review| ("Reviewed", format!("by {} on {}", review.by, review.on))),
     );
     facts.extend(campaign.terms.map(|terms| ("Referrals", terms_words(&terms))));
     facts
+}
+
+/// How far a mailing is, under the name that its mail has on these pages.
+fn mailing_words(mailing: &MailingEntry) -> String {
+    let name = MailKind::from_name(&mailing.kind).map_or(mailing.kind.as_str(), |kind| called(kind));
+    mailing.words().replacen(&mailing.kind, name, 1)
 }
 
 fn mandate_words(mandate: &Mandate) -> String {
