@@ -290,9 +290,9 @@ async fn accounts_are_listed_some_at_a_time() {
             &shown,
             &[
                 &format!(
-                    "{email}</th><td data-label=\"Account\">{account}</td><td data-label=\"Groups\">{groups}</td>"
+                    "{email}</th><td data-label=\"Account\">{account}</td><td class=\"number\" data-label=\"Groups\">{groups}</td>"
                 ),
-                &format!("<td data-label=\"Due\">{due}</td>"),
+                &format!("<td class=\"number\" data-label=\"Due\">{due}</td>"),
             ],
         );
     }
