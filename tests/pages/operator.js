@@ -133,6 +133,24 @@ export async function operatorWalk(page, tools) {
 
   await operatorFigures(page, tools, open);
 
+  step("the pages of a week");
+  for (const [path, title, name] of [
+    ["/operator/mail/outbox", "Mail that waits", "outbox"],
+    ["/operator/mail/test", "Send a test mail", "test-mail"],
+    ["/operator/mail/previews", "Previews of mail", "previews"],
+    ["/operator/backup", "Backup", "backup"],
+    ["/operator/partners/issue", "Issue a key", "issue"],
+    ["/operator/partners/test-keys", "Test keys", "test-keys"],
+    ["/operator/partners/1/settings", null, "partner-settings"],
+    ["/operator/partners/1/webhooks", null, "webhooks"],
+    ["/operator/account", "Your account", "account"],
+    ["/operator/account?set-up", "Your account", "account-set-up"],
+  ]) {
+    await go(page, path);
+    if (title) await heading(page, title);
+    await look(page, `operator-${name}`);
+  }
+
   step("who did all that");
   await open("Audit");
   await look(page, "operator-audit");

@@ -88,7 +88,8 @@ pub(super) fn run(task: &DemoSettings, others: OfOtherCommands) -> anyhow::Resul
         return advance(task);
     }
     tell_ignored();
-    let listen = choose_address(task.listen)?;
+    let kept = choose_address(task.listen)?;
+    let listen = kept.local_addr()?;
     let folder = DemoFolder::open(task.data.as_deref())?;
     let told = Told::read(&folder.path)?;
     if told.is_none() {
@@ -115,6 +116,8 @@ pub(super) fn run(task: &DemoSettings, others: OfOtherCommands) -> anyhow::Resul
             never = receiver.run() => match never {},
         }
     };
+    // The history took a while, and nobody else was to take the address.
+    drop(kept);
     serve::run_beside(&settings, others, Some(text), Box::pin(passing))
 }
 

@@ -1,6 +1,6 @@
 //! The settings of a demonstration: those of `serve`, of which nothing is taken from variables.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
 use anyhow::{Context, ensure};
@@ -80,8 +80,8 @@ pub(super) fn tell_ignored() {
     }
 }
 
-/// An address of this machine that is free.
-pub(super) fn choose_address(given: Option<SocketAddr>) -> anyhow::Result<SocketAddr> {
+/// An address of this machine that is free, and stays ours while its listener is kept.
+pub(super) fn choose_address(given: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
     if let Some(address) = given {
         ensure!(
             address.ip().is_loopback(),
@@ -91,12 +91,11 @@ pub(super) fn choose_address(given: Option<SocketAddr>) -> anyhow::Result<Socket
         );
     }
     let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, USUAL_PORT));
-    let free = |address: SocketAddr| std::net::TcpListener::bind(address).and_then(|listener| listener.local_addr());
     match given {
-        Some(address) => free(address).map_err(|error| serve::unusable(address, "--listen", &error)),
-        None => {
-            free(usual).or_else(|_| free((Ipv4Addr::LOCALHOST, 0).into())).context("no port of this machine is free")
-        }
+        Some(address) => TcpListener::bind(address).map_err(|error| serve::unusable(address, "--listen", &error)),
+        None => TcpListener::bind(usual)
+            .or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+            .context("no port of this machine is free"),
     }
 }
 

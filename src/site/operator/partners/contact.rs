@@ -31,7 +31,10 @@ fn form_page(found: &OperatorVisit<'_>, partner: &PartnerRecord, form: &Form, wa
         frame: found.frame(),
         title: "Contact and mail budget",
         back: (&back, name),
-        says: &[],
+        says: &[
+            "We write to the contact when something is changed with a key of theirs, and when an endpoint is disabled."
+                .to_owned(),
+        ],
         form,
         action: &format!("{back}/settings"),
         hidden: &[("was-contact", contact), ("was-mails", mails)],
