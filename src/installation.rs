@@ -157,8 +157,12 @@ impl Unit for AddGeneration {
     }
 }
 
-/// Keeps what a start of the service says of itself. Returns what was kept before; none at the first start.
-pub struct KeepServiceFacts(pub ServiceFacts);
+/// Keeps what a start of the service says of itself, and whether one person makes a batch or an offer and another releases it. Returns what
+/// was kept before; none at the first start.
+pub struct KeepServiceFacts {
+    pub facts: ServiceFacts,
+    pub two_people: bool,
+}
 
 impl Unit for KeepServiceFacts {
     type Done = Option<ServiceFacts>;
@@ -168,11 +172,13 @@ impl Unit for KeepServiceFacts {
         // Of two nodes that start at once, the later finds what the earlier says.
         sql.lock("service facts").await?;
         let before = service_facts(sql).await?;
-        if before.as_ref() != Some(&self.0) {
-            let ServiceFacts { name, base_url, join_site, contact_email } = &self.0;
+        if before.as_ref() != Some(&self.facts) {
+            let ServiceFacts { name, base_url, join_site, contact_email } = &self.facts;
             let keep = "UPDATE installation SET union_name = $1, base_url = $2, join_site = $3, contact_email = $4 WHERE id = 1";
             sql.execute(keep, values![name, base_url, join_site, contact_email.as_deref()]).await?;
         }
+        let two_people = "UPDATE installation SET two_people = $1 WHERE two_people <> $1";
+        sql.execute(two_people, values![self.two_people]).await?;
         Ok(before)
     }
 }
@@ -203,24 +209,25 @@ async fn service_facts(sql: &mut dyn Sql) -> Result<Option<ServiceFacts>, Failur
     sql.row(find, values![], read).await
 }
 
-/// Keeps whether one person makes a batch or an offer and another releases it, for commands beside the service.
-pub struct KeepTwoPeople(pub bool);
+/// Whether somebody else than who made a batch has to write its file for the first time. The statement gives who made it while no file was
+/// begun.
+pub(crate) struct NeedsAnother {
+    pub maker: &'static str,
+    pub batch: i64,
+    pub who: String,
+}
 
-impl Unit for KeepTwoPeople {
-    type Done = ();
-    const HOW: How = How::Write;
+impl Unit for NeedsAnother {
+    type Done = bool;
+    const HOW: How = How::Read;
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
-        let keep = "UPDATE installation SET two_people = $1 WHERE two_people <> $1";
-        sql.execute(keep, values![self.0]).await.map(|_| ())
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let maker = sql.value::<String>(self.maker, values![self.batch]).await?;
+        Ok(maker.is_some_and(|maker| same_person(&maker, &self.who)) && is_two_people(sql).await?)
     }
 }
 
-/// Whether somebody else than who made a thing has to release it.
-pub(crate) async fn needs_another(sql: &mut dyn Sql, maker: &str, who: &str) -> Result<bool, Failure> {
-    Ok(same_person(maker, who) && is_two_people(sql).await?)
-}
-
+/// Whether one person makes a batch or an offer and another releases it.
 pub(crate) async fn is_two_people(sql: &mut dyn Sql) -> Result<bool, Failure> {
     expected(sql.value("SELECT two_people FROM installation WHERE id = 1", values![]).await?)
 }

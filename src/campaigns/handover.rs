@@ -19,7 +19,7 @@ use crate::domain::catalog::CountsOn;
 use crate::domain::csv::{WOULD_RUN, WithheldRows, add_mistake};
 use crate::domain::figure::{counted, grouped};
 use crate::domain::time::Timestamp;
-use crate::installation::needs_another;
+use crate::installation::NeedsAnother;
 use crate::membership::records::{answer_now, joined_by};
 use crate::store::StoreError;
 use crate::store::sql::{Failure, How, Row, Sql, Unit, values};
@@ -163,22 +163,6 @@ impl Unit for FillHandover {
             sql.execute("UPDATE handover_batches SET filled_at = $2 WHERE id = $1", values![*batch, *now]).await?;
         }
         Ok(is_full)
-    }
-}
-
-/// Whether somebody else has to write the file of a batch for the first time, because this person made it.
-struct NeedsAnother(i64, String);
-
-impl Unit for NeedsAnother {
-    type Done = bool;
-    const HOW: How = How::Read;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        let maker = "SELECT who FROM handover_batches WHERE id = $1 AND closed_at IS NULL AND written_at IS NULL";
-        match sql.value::<String>(maker, values![self.0]).await? {
-            Some(maker) => needs_another(sql, &maker, &self.1).await,
-            None => Ok(false),
-        }
     }
 }
 
@@ -522,7 +506,8 @@ impl CampaignAdmin {
     /// Writing the batch's file begins. False where one person makes a batch and another has to release it.
     pub async fn close_handover(&self, batch: &HandoverBatch, who: &str, now: Timestamp) -> Result<bool, StoreError> {
         let quiet = self.store.unaudited();
-        if quiet.ask(NeedsAnother(batch.id, who.to_owned())).await? {
+        let maker = "SELECT who FROM handover_batches WHERE id = $1 AND closed_at IS NULL AND written_at IS NULL";
+        if quiet.ask(NeedsAnother { maker, batch: batch.id, who: who.to_owned() }).await? {
             return Ok(false);
         }
         quiet.run(CloseHandover(batch.campaign.clone(), batch.id, now)).await?;

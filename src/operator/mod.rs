@@ -39,7 +39,7 @@ use crate::figures::worker;
 pub use crate::figures::{Demand, Funnel, SourceDay};
 pub use crate::installation::Claim;
 use crate::keys::Keys;
-use crate::keys::records::ListKeys;
+use crate::keys::records::ListKeysOf;
 use crate::membership::withdraw;
 use crate::outbound::GuardedClient;
 use crate::partners::Partners;
@@ -147,8 +147,8 @@ impl Operator {
         since: Timestamp,
         now: Timestamp,
     ) -> Result<Option<u64>, StoreError> {
-        let keys = self.ask(ListKeys).await?;
-        if keys.iter().any(|(key, _)| key.partner_id == partner && key.status(now) == KeyStatus::Valid) {
+        let keys = self.ask(ListKeysOf(partner, u32::MAX)).await?;
+        if keys.iter().any(|(key, _)| key.status(now) == KeyStatus::Valid) {
             return Ok(None);
         }
         withdraw::withdraw_sign_ups(&self.store, SignUpsOf::Partner(partner), since, now).await.map(Some)

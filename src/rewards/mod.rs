@@ -25,15 +25,14 @@ use crate::domain::reward::report::CampaignRewards;
 use crate::domain::reward::settlement::{ProviderAnswer, Settlement};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
+use crate::installation::NeedsAnother;
 use crate::membership::tombstones;
 use crate::random;
 use crate::rewards::ended::EndNoted;
 pub use crate::rewards::group::Voided;
 use crate::rewards::group::{StepReferrer, VoidPerson};
 pub use crate::rewards::payout::{BatchRecord, NextBatch, PayoutPage, WhichBatch};
-use crate::rewards::payout::{
-    BeginBatch, CloseBatch, FillBatch, FindBatch, FindGeneration, FindPayouts, NeedsAnother, NoteWritten,
-};
+use crate::rewards::payout::{BeginBatch, CloseBatch, FillBatch, FindBatch, FindGeneration, FindPayouts, NoteWritten};
 use crate::rewards::report::AddUpCampaign;
 use crate::rewards::settle::SettlePayouts;
 pub use crate::rewards::settle::SettledPayouts;
@@ -140,7 +139,8 @@ impl RewardAdmin {
     /// Writing the batch's file begins, once whoever ceased to count was taken out of it. False where one person makes a batch and another
     /// has to release it.
     pub async fn close_batch(&self, batch: i64, who: &str, now: Timestamp) -> Result<bool, StoreError> {
-        if self.ask(NeedsAnother(batch, who.to_owned())).await? {
+        let maker = "SELECT who FROM payout_batches WHERE id = $1 AND closed_at IS NULL AND written_at IS NULL";
+        if self.ask(NeedsAnother { maker, batch, who: who.to_owned() }).await? {
             return Ok(false);
         }
         for _ in 0..MOST_LOOKS {

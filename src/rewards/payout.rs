@@ -8,7 +8,6 @@ use crate::domain::person::AccountId;
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::payout::{PayoutGeneration, PayoutRecord, PayoutState, external_id};
 use crate::domain::time::Timestamp;
-use crate::installation::needs_another;
 use crate::rewards::ended::end_noted;
 use crate::rewards::ledger::{LOCK, balance, book};
 use crate::store::sql::{Failure, How, Row, Sql, Unit, expected, values};
@@ -420,22 +419,6 @@ impl Unit for CloseBatch {
         let close = "UPDATE payout_batches SET closed_at = coalesce(closed_at, $2) WHERE id = $1";
         sql.execute(close, values![*batch, *now]).await?;
         Ok(true)
-    }
-}
-
-/// Whether somebody else has to write the file of a batch for the first time, because this person made it.
-pub struct NeedsAnother(pub i64, pub String);
-
-impl Unit for NeedsAnother {
-    type Done = bool;
-    const HOW: How = How::Read;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        let maker = "SELECT who FROM payout_batches WHERE id = $1 AND closed_at IS NULL AND written_at IS NULL";
-        match sql.value::<String>(maker, values![self.0]).await? {
-            Some(maker) => needs_another(sql, &maker, &self.1).await,
-            None => Ok(false),
-        }
     }
 }
 

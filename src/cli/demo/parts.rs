@@ -70,7 +70,7 @@ impl ServiceParts {
         let store = open_store(&settings.store, Prepare::Upgrade, WRITE_BATCH).await?;
         let operator = Operator::new(store.clone(), Mode::Live);
         let secret = secret::claim(&settings.store, None, &operator).await?.secret;
-        store.run(KeepServiceFacts(ServiceFacts::of(&union))).await?;
+        store.run(KeepServiceFacts { facts: ServiceFacts::of(&union), two_people: false }).await?;
         let (webhooks, notifier) = (Arc::<WebhookNotifier>::default(), Arc::<MailNotifier>::default());
         let (catalog, catalogs) = watch::channel(union.catalog.clone());
         let from = Mailbox::new(union.sender.name.clone(), union.sender.address.parse()?);
