@@ -539,7 +539,7 @@ async fn mail_about_campaigns_is_switched_kind_by_kind() {
     }
     assert_eq!(ticked(&mut ana).await, [true, true, false, true]);
     let done = server.send(Request::post(link(CampaignMail::Result, person)), form(&[("lang", "es")])).await;
-    page(&done, 200, "Ya no recibes este tipo de correo");
+    page(&done, 200, "Ya no te escribiremos sobre resultados");
     assert_eq!(ticked(&mut ana).await, [true, true, false, false]);
     let chosen = [("campaigns", "shown"), ("campaign_offer", "true")];
     leads(&ana.act("/me/mail", &chosen).await, "/me?done=mail");

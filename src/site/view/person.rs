@@ -308,7 +308,7 @@ mod tests {
                 && html.contains("<p>By confirming, you join Consumer Union.</p>")
         );
         let own_page = r#"<a href="https://union.example/me">https://union.example/me</a>"#;
-        assert!(html.contains(r#"<ul class="notice"><li>"#) && html.contains(own_page), "{html}");
+        assert!(html.contains(r#"<ul class="rules"><li>"#) && html.contains(own_page), "{html}");
         assert_eq!(html.matches(" checked").count(), 1);
         sign_up.silent_until = Some(Timestamp::from_millis(1_794_743_200_000));
         assert!(declining(&sign_up).contains("until Nov 15, 2026"));
