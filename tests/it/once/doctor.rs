@@ -408,12 +408,10 @@ fn faults_of_a_public_address_are_found() {
     ] {
         patient.set(name, value);
     }
-    std::fs::create_dir(patient.path("pages")).unwrap();
-    ["about.md", "privacy.es.md"]
-        .iter()
-        .for_each(|text| std::fs::write(patient.path("pages").join(text), "x").unwrap());
-    assert_eq!(patient.look().of_check("pages")[0]["message"].as_str().unwrap().rsplit(' ').next(), Some("terms"));
-    std::fs::write(patient.path("pages").join("terms.md"), "x").unwrap();
+    for file in ["pages/about.md", "pages/privacy.es.md", "pages/terms.md", "some/about.md", "some/privacy.es.md"] {
+        std::fs::create_dir_all(patient.path(file).parent().unwrap()).unwrap();
+        std::fs::write(patient.path(file), "x").unwrap();
+    }
     // Without a mail server there is one thing left to warn of, once there is a backup.
     let checks = |patient: &Patient| {
         patient.look().faults().iter().map(|line| line["check"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -445,6 +443,7 @@ fn faults_of_a_public_address_are_found() {
         ),
         ("UNIONHALL_CATALOG", warn("catalog", "no text of yours for run_by, cost, funding", "[union]"), None),
         ("UNIONHALL_PAGES", warn("pages", "no text of yours for about, privacy, terms", "UNIONHALL_PAGES"), None),
+        ("UNIONHALL_PAGES", warn("pages", "no text of yours for terms,", "UNIONHALL_PAGES"), Some("some")),
         ("UNIONHALL_CONTACT_EMAIL", warn("contact", "nobody can write", "UNIONHALL_CONTACT_EMAIL"), None),
         ("UNIONHALL_POSTAL_ADDRESS", warn("postal address", "none is set", "UNIONHALL_POSTAL_ADDRESS"), None),
         ("UNIONHALL_JOIN_SITE", warn("encryption", "unencrypted", "UNIONHALL_JOIN_SITE"), Some("http://192.0.2.1")),
