@@ -161,7 +161,7 @@ impl Site {
                 Some(logo) => Document::new(logo.content_type, logo.bytes.clone()),
                 None => Document::new("image/svg+xml", include_str!("../../templates/icon.svg")),
             },
-            cards: Cards::new(&branding),
+            cards: Cards::new(&branding, &app.union.name),
             export_schema: Document::new("application/schema+json", export::schema().to_string()),
             app,
             branding,

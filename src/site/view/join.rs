@@ -281,6 +281,7 @@ mod tests {
         assert!(html.contains(r#"maxlength="1000""#));
         assert!(!html.contains("aria-invalid") && !html.contains(r#"role="alert""#));
         assert!(html.contains("You've been invited"));
+        assert!(html.contains("a made-up figure") && html.contains("yearly figures are made up"), "the sample's");
     }
 
     #[test]
@@ -301,6 +302,7 @@ mod tests {
         for figure in ["$1,300", "$1,500", "$3,000"] {
             assert!(html.contains(figure), "{figure}");
         }
+        assert!(html.contains("estimates for a year") && !html.contains("made up") && !html.contains("made-up"));
         assert!(!html.contains("refCode"), "nobody invited");
         assert!(!html.contains("more kinds of bills"));
     }
