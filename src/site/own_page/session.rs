@@ -13,7 +13,7 @@ use crate::http::response::answer::Answer;
 use crate::limiter::Class;
 use crate::site::cookie::SiteCookie;
 use crate::site::typed_sign_in::TypedSignIn;
-use crate::site::view::{self, Outcome, SignInView};
+use crate::site::view::{self, Frame, Outcome, SignInView};
 use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field};
 
 /// Somebody who is signed in, and all that is kept of them.
@@ -87,7 +87,10 @@ pub(in crate::site) fn sign_in(
     view: SignInView<'_>,
 ) -> Answer {
     let asked = TypedSignIn::of_browser(visit, headers).is_some_and(|typed| typed.address(visit).is_ok());
-    let mut answer = Answer::html(status, view::sign_in(visit.frame(), SignInView { asked, ..view }));
+    let frame = visit.frame();
+    // Unless it is one that came of joining, whatever cookie they have opens nothing here.
+    let frame = Frame { signed_in: frame.signed_in && !view.wanted.is_empty(), ..frame };
+    let mut answer = Answer::html(status, view::sign_in(frame, SignInView { asked, ..view }));
     keep_apart(&mut answer);
     answer
 }
