@@ -61,10 +61,7 @@ pub(super) fn body(
         (CampaignMail::Offer, Some(offer)) => (
             &mail.campaign_offer_heading,
             mail.campaign_offer_why.as_str().to_owned(),
-            named(
-                OfferView::of(offer, letter.language, (campaign.last_day_to_accept(), None), true),
-                letter.language,
-            ),
+            named(OfferView::of(offer, letter.language, (campaign.last_day_to_accept(), None), true), letter.language),
             mail.campaign_offer_next.as_str().to_owned(),
             &mail.campaign_offer_button,
         ),
@@ -142,7 +139,7 @@ struct ReceiptWords<'a> {
     use_it: String,
     facts: Vec<(&'static Phrase, String)>,
     /// How one changes one's mind, until when, and what that ends.
-    change: String,
+    change: &'static str,
     withdrawing: String,
     page: &'a str,
 }
@@ -170,7 +167,7 @@ pub(super) fn receipt(receipt: &Receipt, facts: &LetterFacts<'_>, page: &str) ->
         code: (label.as_str(), reference),
         use_it,
         facts: facts.unwrap_or_default(),
-        change: mail.receipt_change.put("supplier", supplier).plain(),
+        change: mail.receipt_change.as_str(),
         withdrawing: withdrawing.put("supplier", supplier).plain(),
         page,
     };

@@ -59,12 +59,11 @@ impl OfferFact {
 /// An offer as people compare it: on top what it costs beside what is typical, then the small print.
 pub struct OfferView {
     pub supplier: String,
-    /// What it costs with everything in it; where nobody reckoned, its price.
-    pub cost: OfferFact,
-    pub typical: OfferFact,
-    /// Where the typical price is from, with its day; the link is the typical price's.
+    /// What it costs with everything in it (where nobody reckoned, its price), what is typical, and what one saves.
+    pub compared: [OfferFact; 3],
+    /// Where the typical price is from, with its day.
     pub source: String,
-    pub saving: OfferFact,
+    pub source_url: Option<String>,
     /// Nobody reckoned it.
     pub note: Option<&'static Phrase>,
     pub small_print: Vec<OfferFact>,
@@ -109,10 +108,13 @@ impl OfferView {
         };
         Self {
             supplier: offer.supplier().to_owned(),
-            cost,
-            typical: OfferFact { link: told.typical_url, ..OfferFact::of(&labels.typical_label, told.typical) },
+            compared: [
+                cost,
+                OfferFact::of(&labels.typical_label, told.typical),
+                OfferFact::of(&labels.saving_label, told.saving),
+            ],
             source: told.source,
-            saving: OfferFact::of(&labels.saving_label, told.saving),
+            source_url: told.typical_url,
             note: offer.bid().is_none().then_some(&labels.as_text),
             small_print,
         }
@@ -121,9 +123,10 @@ impl OfferView {
     /// All of it in one list, as mail and commands have it.
     pub fn listed(self, language: Language) -> Vec<OfferFact> {
         let labels = &language.words().deal;
-        let value = labels.sourced.put("price", self.typical.value).put("source", self.source).plain();
-        let typical = OfferFact { value, ..self.typical };
-        [OfferFact::of(&labels.supplier, self.supplier), self.cost, typical, self.saving]
+        let [cost, mut typical, saving] = self.compared;
+        typical.value = labels.sourced.put("price", typical.value).put("source", self.source).plain();
+        typical.link = self.source_url;
+        [OfferFact::of(&labels.supplier, self.supplier), cost, typical, saving]
             .into_iter()
             .chain(self.small_print)
             .collect()
@@ -317,7 +320,7 @@ fn typical(texts: &DealWords, benchmark: &Benchmark, reckoned: Reckoning, househ
 }
 
 fn sourced(words: &Words, source: &str, date: LastDay) -> String {
-    words.deal.source.put("source", source).put("date", words.date(date.begins_at())).plain()
+    format!("{source}, {}", words.date(date.begins_at()))
 }
 
 /// A price with its steps: "$20 a month, $90 a month from month 4".
@@ -481,12 +484,21 @@ mod tests {
         let small = ["Price", "Fees", "Term", "Cancellation fee", "Who pays us", "Decide by the end of", "Open until"];
         let end = ["Complaints about the supplier", "How to get the deal"];
         assert_eq!(labels(of(&offer(), (decide_by, later))), [&head[..], &small, &end].concat());
-        assert_eq!(labels(OfferView::of_result(&offer(), Language::English)), [&head[..], &["Price", "Who pays us"]].concat());
+        assert_eq!(
+            labels(OfferView::of_result(&offer(), Language::English)),
+            [&head[..], &["Price", "Who pays us"]].concat()
+        );
         // Its price is all that is known of one of version 1.0.0, and stands on top.
         let old = of(&Offer::kept(OLD_OFFER).unwrap(), (None, None));
-        assert_eq!((old.cost.label.as_str(), old.cost.value.as_str()), ("Price", "$48 a month"));
+        assert_eq!((old.compared[0].label.as_str(), old.compared[0].value.as_str()), ("Price", "$48 a month"));
         assert!(old.note.is_some() && old.small_print.iter().all(|fact| fact.label.as_str() != "Price"));
-        assert_eq!(saving_in_brief(&offer(), Language::English), "You save about $180 a year. Typical price: $68 a month.");
-        assert_eq!(saving_in_brief(&offer(), Language::Spanish), "Ahorras unos $180 al año. Precio típico: $68 al mes.");
+        assert_eq!(
+            saving_in_brief(&offer(), Language::English),
+            "You save about $180 a year. Typical price: $68 a month."
+        );
+        assert_eq!(
+            saving_in_brief(&offer(), Language::Spanish),
+            "Ahorras unos $180 al año. Precio típico: $68 al mes."
+        );
     }
 }
