@@ -180,11 +180,7 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
             "Order with the code that you are mailed.",
         ],
     );
-    page(
-        &server.get("/campaigns/internet-2099?lang=es").await,
-        200,
-        "$816 al año, a $68 al mes",
-    );
+    page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "$816 al año, a $68 al mes");
     let card = page(&server.get("/campaigns").await, 200, "You save about $240 a year. Typical price: $68 a month.");
     holds(&card, &["Offer published: $48 a month, decide by Mar 15, 2099", "1,230 members in"]);
     step(&server, "internet-2099", "active").await;
@@ -233,7 +229,11 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     assert!(shared.contains(&format!("/campaigns/everywhere/join?ref={code}")), "{shared}");
     // Who switched that mail off is promised none.
     leads(&ana.act("/me/mail", &[("campaigns", "shown")]).await, "/me?done=mail");
-    page(&ana.get("/campaigns/everywhere?done=in").await, 200, "You're in. You'll find the offer here once there is one.");
+    page(
+        &ana.get("/campaigns/everywhere?done=in").await,
+        200,
+        "You're in. You'll find the offer here once there is one.",
+    );
     assert!(shown.contains("Count me out") && !shown.contains("Count me in"));
     assert!(!text(&ana.get("/campaigns/everywhere?done=accept").await).contains("You accepted"), "what is not so");
     page(&ana.act(path, &[("press", "accept")]).await, 409, "There is no offer yet");
@@ -265,10 +265,7 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     // One of version 1.0.0 runs to its end, and says that nobody reckoned it.
     publish(&server, "everywhere", OLD_OFFER).await;
     let shown = page(&ana.get(path).await, 200, "The figures of this offer are its supplier");
-    holds(
-        &shown,
-        &["$48 a month", "None, ever", "about $240 a year", "FCC urban rate survey, Dec 1, 2026"],
-    );
+    holds(&shown, &["$48 a month", "None, ever", "about $240 a year", "FCC urban rate survey, Dec 1, 2026"]);
     let old = &listed(&server).await[0]["offer"];
     assert_eq!(
         (&old["allInCents"], &old["annualSaving"], &old["price"]),
@@ -296,7 +293,9 @@ async fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
     let path = "/campaigns/west";
     let shown = page(&ana.get(path).await, 200, "Choose your state");
     assert!(
-        shown.contains("This campaign is for California and Oregon. Once you're in, your choice is saved with your answers.")
+        shown.contains(
+            "This campaign is for California and Oregon. If you take part, we save your state as your answer."
+        )
     );
     page(&ana.act(path, &[("press", "in"), ("usState", "")]).await, 400, "Choose the state you live in");
     page(&ana.act(path, &[("press", "in"), ("usState", "NY")]).await, 400, "not in New York");
@@ -445,7 +444,9 @@ async fn joining_leads_back_to_the_campaign() {
     let mut ana = Browser::new(&server, 1);
     let shown = page(&ana.get("/campaigns/second/join").await, 200, "you'll come back to “Title of second”");
     assert!(shown.contains("name=\"campaign\" value=\"second\""));
-    let ticked = |html: &str| html.matches(" checked").count() == 1 && html.contains("checked><span class=\"item\"><span>Travel<");
+    let ticked = |html: &str| {
+        html.matches(" checked").count() == 1 && html.contains("checked><span class=\"item\"><span>Travel<")
+    };
     assert!(ticked(&shown), "its bill, and no other: {shown}");
     let mistaken = [("email", "ana"), ("campaign", "second"), ("internet", "true")];
     page(&ana.post("/join", &mistaken).await, 400, "name=\"campaign\" value=\"second\"");

@@ -59,8 +59,10 @@ impl OfferFact {
 /// An offer as people compare it: on top what it costs beside what is typical, then the small print.
 pub struct OfferView {
     pub supplier: String,
-    /// What it costs with everything in it (where nobody reckoned, its price), what is typical, and what one saves.
-    pub compared: [OfferFact; 3],
+    /// What it costs with everything in it (where nobody reckoned, its price), and what is typical.
+    pub compared: [OfferFact; 2],
+    /// For whoever can still accept it, or has.
+    pub saving: Option<OfferFact>,
     /// Where the typical price is from, with its day.
     pub source: String,
     pub source_url: Option<String>,
@@ -108,11 +110,8 @@ impl OfferView {
         };
         Self {
             supplier: offer.supplier().to_owned(),
-            compared: [
-                cost,
-                OfferFact::of(&labels.typical_label, told.typical),
-                OfferFact::of(&labels.saving_label, told.saving),
-            ],
+            compared: [cost, OfferFact::of(&labels.typical_label, told.typical)],
+            saving: Some(OfferFact::of(&labels.saving_label, told.saving)),
             source: told.source,
             source_url: told.typical_url,
             note: offer.bid().is_none().then_some(&labels.as_text),
@@ -123,19 +122,17 @@ impl OfferView {
     /// All of it in one list, as mail and commands have it.
     pub fn listed(self, language: Language) -> Vec<OfferFact> {
         let labels = &language.words().deal;
-        let [cost, mut typical, saving] = self.compared;
+        let [cost, mut typical] = self.compared;
         typical.value = labels.sourced.put("price", typical.value).put("source", self.source).plain();
         typical.link = self.source_url;
-        [OfferFact::of(&labels.supplier, self.supplier), cost, typical, saving]
-            .into_iter()
-            .chain(self.small_print)
-            .collect()
+        let supplier = OfferFact::of(&labels.supplier, self.supplier);
+        [supplier, cost, typical].into_iter().chain(self.saving).chain(self.small_print).collect()
     }
 
     /// What a result says of its deal: nothing is left to be decided.
     pub fn of_result(offer: &Offer, language: Language) -> Self {
         let labels = &language.words().deal;
-        let mut deal = Self::of(offer, language, (None, None), false);
+        let mut deal = Self { saving: None, ..Self::of(offer, language, (None, None), false) };
         let kept = [&labels.price, &labels.commission_label];
         deal.small_print.retain(|fact| kept.iter().any(|label| std::ptr::eq(*label, fact.label)));
         deal
@@ -486,7 +483,7 @@ mod tests {
         assert_eq!(labels(of(&offer(), (decide_by, later))), [&head[..], &small, &end].concat());
         assert_eq!(
             labels(OfferView::of_result(&offer(), Language::English)),
-            [&head[..], &["Price", "Who pays us"]].concat()
+            [&head[..3], &["Price", "Who pays us"]].concat()
         );
         // Its price is all that is known of one of version 1.0.0, and stands on top.
         let old = of(&Offer::kept(OLD_OFFER).unwrap(), (None, None));

@@ -6,8 +6,8 @@ use askama::Template;
 
 pub use self::phrases::refusal;
 use self::phrases::{
-    StepView, code, consent, count, days_left, ended, fits, offer_places, order, places, result, said, short, steps,
-    trouble, withdrawing, withdrawn,
+    MOST_NAMED, StepView, code, consent, count, days_left, ended, fits, offer_places, order, places, places_in_brief,
+    result, said, short, steps, trouble, withdrawing, withdrawn,
 };
 use super::{Frame, rendered};
 use crate::domain::campaign::acceptance::{AcceptanceEntry, Handover};
@@ -129,7 +129,7 @@ impl<'a> CampaignCard<'a> {
             title: text.map_or("", |text| &text.title),
             summary: text.map_or("", |text| &text.summary),
             bill: page.words.category(campaign.draft.category),
-            places: places(page.words, campaign),
+            places: places_in_brief(page.words, campaign),
             count: count(page.words, campaign, page.now),
             shows_count: !matches!(campaign.state, CampaignState::Closed | CampaignState::Cancelled),
             short: short(page.language, campaign, page.now),
@@ -248,6 +248,8 @@ struct CampaignPage<'a> {
     withdrawn: Option<String>,
     /// How far it is; none of one that was cancelled.
     steps: Vec<StepView>,
+    /// Where it is for, if the top of the page has no room for that.
+    states: Option<String>,
     offer: Option<OfferView>,
     is_over: bool,
     part: Option<PartView<'a>>,
@@ -303,6 +305,7 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
             }),
             withdrawn: withdrawn(page.language, campaign).filter(|_| !is_cancelled),
             steps: steps(page.words, campaign, part.and_then(|part| part.state), page.now),
+            states: (campaign.draft.states.len() > MOST_NAMED).then(|| places(page.words, campaign)),
             // Of what was given up only what it was about.
             offer: campaign.offer.as_ref().filter(|_| !is_cancelled).map(|offer| match is_over {
                 true => OfferView::of_result(offer, page.language),
@@ -457,7 +460,7 @@ mod tests {
         // An offer that nobody can accept any more, and no deal yet.
         let late =
             shown_at(&campaign_of("", CampaignState::Offered), stranger, "2027-03-16T10:00:00Z".parse().unwrap());
-        assert_eq!(steps_of(&late)[3], ("now", vec!["Deciding is over. The deal hasn't started yet."]));
+        assert_eq!(steps_of(&late)[3], ("now", vec!["It hasn't started yet."]));
         // One that was withdrawn leaves no day behind.
         let mut again = campaign_of("", CampaignState::Negotiating);
         (again.offered_at, again.negotiating_at) = (Some(NOW), None);
@@ -520,7 +523,11 @@ mod tests {
         for over in [CampaignState::Closed, CampaignState::Cancelled] {
             for reader in [CampaignReader::Stranger, CampaignReader::Left, member(Some(ParticipationState::In))] {
                 let html = shown(&campaign_of("", over), reader);
-                assert!(!html.contains("<form") && gold(&html) == 0 && !html.contains("/join\">"), "{}", over.name());
+                assert!(
+                    !html.contains("<form") && gold(&html) == 0 && !html.contains("/join\">Join"),
+                    "{}",
+                    over.name()
+                );
             }
         }
     }
@@ -538,9 +545,9 @@ mod tests {
             "A410610500",
             "Example Fiber emails you a code",
             "tells us whether you ordered",
-            "The four steps",
             "Everything included",
-            "It didn't work",
+            "The four steps",
+            "value=\"trouble\"",
             "value=\"pass\"",
         ];
         assert!(order.map(at).is_sorted(), "{:?}", order.map(at));
@@ -561,7 +568,7 @@ mod tests {
         assert!(late.contains("too late to accept this offer") && !late.contains("/join\">Join"));
         let html = shown(&closed, CampaignReader::Stranger);
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} in {html}"));
-        assert!(["At least 610 members accepted", "The four steps", "The deal with Example Fiber"].map(at).is_sorted());
+        assert!(["At least 610 members accepted", "The deal with Example Fiber", "The four steps"].map(at).is_sorted());
         assert!(
             html.contains("$636 a year") && html.contains("$816 a year") && html.contains("Closed on Nov 15, 2026")
         );

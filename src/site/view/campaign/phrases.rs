@@ -12,6 +12,9 @@ use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::site::view::MemberPart;
 
+/// States that are named where there is little room.
+pub(super) const MOST_NAMED: usize = 3;
+
 /// A day, as the language writes it.
 fn day(words: &Words, day: LastDay) -> String {
     words.date(day.begins_at())
@@ -21,6 +24,14 @@ fn day(words: &Words, day: LastDay) -> String {
 pub(super) fn places(words: &Words, campaign: &CampaignRecord) -> String {
     let states: Vec<_> = campaign.draft.states.iter().map(|state| words.state(*state)).collect();
     if states.is_empty() { words.campaign.everywhere.to_string() } else { words.list(&states) }
+}
+
+/// The same where there is little room.
+pub(super) fn places_in_brief(words: &Words, campaign: &CampaignRecord) -> String {
+    match campaign.draft.states.len() {
+        0..=MOST_NAMED => places(words, campaign),
+        count => words.campaign.states_count.put("count", count).plain(),
+    }
 }
 
 /// The states that its offer is for.
