@@ -179,7 +179,7 @@ impl OfferWords {
     pub fn of(offer: &Offer, language: Language) -> Self {
         let words = language.words();
         match &offer.deal {
-            Deal::Reckoned(deal) => Self::reckoned(deal, words),
+            Deal::Reckoned(deal) => Self::reckoned(deal, language),
             Deal::AsText(deal) => {
                 let [price, exit_fee, typical] = deal.text(language);
                 Self {
@@ -202,7 +202,8 @@ impl OfferWords {
         }
     }
 
-    fn reckoned(deal: &ReckonedDeal, words: &'static Words) -> Self {
+    fn reckoned(deal: &ReckonedDeal, language: Language) -> Self {
+        let words = language.words();
         let ReckonedDeal { bid, household, benchmark, .. } = deal;
         let (texts, reckoned) = (&words.deal, deal.reckoned());
         let is_by_use = household.is_by_use(benchmark.price);

@@ -224,13 +224,15 @@ pub(super) fn order(words: &'static Words, acceptance: &AcceptanceEntry, offer: 
     let texts = &words.handover;
     let reference = acceptance.reference;
     let of_supplier = |phrase: &'static Phrase| phrase.put("supplier", offer.supplier());
-    let mut lines = vec![match (acceptance.handover, acceptance.handed_over_at) {
-        (Handover::Code, _) => of_supplier(&texts.use_code).plain(),
-        (Handover::Address, None) => of_supplier(&texts.address_waits).put("reference", reference).plain(),
+    let mut lines = Vec::new();
+    lines.extend(match (acceptance.handover, acceptance.handed_over_at) {
+        (Handover::Code, _) if acceptance.report.is_some() => None,
+        (Handover::Code, _) => Some(of_supplier(&texts.use_code).plain()),
+        (Handover::Address, None) => Some(of_supplier(&texts.address_waits).put("reference", reference).plain()),
         (Handover::Address, Some(at)) => {
-            of_supplier(&texts.address_sent).put("reference", reference).put("date", words.date(at)).plain()
+            Some(of_supplier(&texts.address_sent).put("reference", reference).put("date", words.date(at)).plain())
         }
-    }];
+    });
     lines.extend(acceptance.report.map(|SupplierReport { status, on }| {
         let phrase = match status {
             OrderStatus::Ordered => &texts.ordered,
