@@ -31,7 +31,7 @@ pub struct PublicCampaigns {
 
 impl PublicCampaigns {
     fn of(campaigns: Vec<CampaignRecord>) -> Self {
-        let public = campaigns.into_iter().filter(|campaign| campaign.was_public);
+        let public = campaigns.into_iter().filter(CampaignRecord::was_public);
         let (cancelled, mut listed): (Vec<_>, Vec<_>) =
             public.partition(|campaign| campaign.state == CampaignState::Cancelled);
         // Closed campaigns: newest first. All others: earliest deadline first.

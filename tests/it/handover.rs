@@ -96,7 +96,7 @@ async fn a_whole_deal_from_yes_to_its_result() {
     // One withdraws after that.
     let last = reference_of(&server, MEMBERS);
     let withdrawing = said(&mut members[26], &path).await;
-    assert!(withdrawing.contains("If Example Fiber has it already, our next file says so"), "{withdrawing}");
+    assert!(withdrawing.contains("if Example Fiber has it already, we tell them"), "{withdrawing}");
     members[26].act(&path, &[("press", "pass")]).await;
     done(&server, &["campaigns", "handover", CAMPAIGN, "two.csv"]);
     assert_eq!(file(&server, "two.csv"), format!("reference,status\n{last},withdrawn\n"));

@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
+use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
 use crate::campaigns::Pressed;
 use crate::campaigns::public::PublicCampaigns;
-use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::participation::{BadPress, ParticipationEntry, ParticipationState, Press, PressAnswers};
 use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::{CampaignMail, CampaignSlug};
 use crate::domain::language::{Phrase, Words};
 use crate::domain::person::PersonState;
 use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
+use crate::mail::Delivery;
 use crate::site::own_page::session::{Session, keep_apart, look_if_any, sign_in as sign_in_form, take_any};
 use crate::site::view::{self, CampaignReader, CampaignView, JoinForm, MemberPart, Outcome, SignInView};
-use crate::site::{PageResult, Visit, field, join as join_page, said};
+use crate::site::{PageResult, Visit, WITH_OUR_SCRIPT, field, join as join_page, said};
 
 /// What a member presses to say that what they accepted did not work, or works now.
 const TROUBLE: &str = "trouble";
@@ -53,7 +55,12 @@ impl Found {
 }
 
 /// What a page says after a press, by the word in its address; a word that anybody can write is believed as far as it is true.
-fn done_note<'a>(words: &'a Words, word: &str, part: Option<&ParticipationEntry>) -> Option<&'a Phrase> {
+fn done_note<'a>(
+    words: &'a Words,
+    word: &str,
+    part: Option<&ParticipationEntry>,
+    gets_offer: bool,
+) -> Option<&'a Phrase> {
     let state = part.map(|part| part.state);
     let trouble = part.and_then(ParticipationEntry::acceptance).map(|acceptance| acceptance.trouble_at.is_some());
     let words = match (word, trouble) {
@@ -62,6 +69,7 @@ fn done_note<'a>(words: &'a Words, word: &str, part: Option<&ParticipationEntry>
         _ => &words.campaign,
     };
     match (Press::from_name(word)?, state) {
+        (Press::In, Some(ParticipationState::In)) if gets_offer => Some(&words.done_in_mailed),
         (Press::In, Some(ParticipationState::In)) => Some(&words.done_in),
         (Press::Out, None | Some(ParticipationState::Out)) => Some(&words.done_out),
         (Press::Accept, Some(ParticipationState::Accepted)) => Some(&words.done_accept),
@@ -96,7 +104,9 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let visit = visit.who_chose(session.as_ref().and_then(|session| session.file.person.language));
     let (campaign, session) = (found.campaign(visit)?, session.as_ref());
     let done = said(&request, "done").zip(session);
-    let done = done.and_then(|(word, session)| done_note(visit.words(), word, session.part(&found.slug)));
+    let done = done.and_then(|(word, session)| {
+        done_note(visit.words(), word, session.part(&found.slug), gets_offer(visit, session))
+    });
     let refused = said(&request, "refused").zip(session);
     let refused = refused.and_then(|(word, session)| Some((word, refused_note(visit, campaign, word, session)?)));
     // In another language, too, it is told.
@@ -172,7 +182,11 @@ pub async fn sign_in(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
 /// The page to join on; whoever confirms is shown the campaign first.
 pub async fn join(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let found = Found::at(visit).await?;
-    let form = JoinForm { campaign: Some(found.slug), ..JoinForm::default() };
+    let category = found.campaign(visit)?.draft.category;
+    let mut form = JoinForm { campaign: Some(found.slug), ..JoinForm::default() };
+    if !visit.app().union.catalog.left_out().contains(&category) {
+        form.answers.take(category.slug(), "true");
+    }
     let code = visit.invited_by.map(|code| code.to_string()).unwrap_or_default();
     Ok(join_page::page(visit, StatusCode::OK, &code, &form).await)
 }
@@ -195,10 +209,19 @@ fn page(
             session.file.person.hears_of(),
         )),
     };
-    let view = CampaignView { campaign, reader, done, refused };
+    let code = session.map(|session| session.file.person.code);
+    let gets_offer = session.is_some_and(|session| gets_offer(visit, session));
+    let view = CampaignView { campaign, reader, code, gets_offer, done, refused };
     let mut answer = visit.page(view::campaign(visit.frame(), &view));
     if session.is_some() {
+        // The button that copies the link to share is the only thing here that is done by a script.
+        answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
         keep_apart(&mut answer);
     }
     answer
+}
+
+/// Whether the offer is mailed to them once there is one.
+fn gets_offer(visit: Visit<'_>, session: &Session) -> bool {
+    !matches!(visit.app().mail, Delivery::Off) && session.file.is_mailed(CampaignMail::Offer, visit.now.time)
 }

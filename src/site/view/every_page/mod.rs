@@ -5,10 +5,11 @@ pub(super) mod samples;
 #[cfg(test)]
 mod tests {
     use super::super::*;
-    use super::samples::{answers_of, campaign_of, own_file, sign_up_of};
+    use super::samples::{acceptance_of, answers_of, campaign_of, own_file, sign_up_of};
     use crate::config::UnionSettings;
     use crate::domain::answers::{Answers, TypedAnswers};
     use crate::domain::campaign::participation::{BadPress, ParticipationState};
+    use crate::domain::campaign::record::{CampaignRecord, Withdrawal};
     use crate::domain::campaign::{CampaignMail, CampaignState};
     use crate::domain::catalog::category::CategorySet;
     use crate::domain::person::{PersonState, RetentionTimes};
@@ -93,9 +94,25 @@ mod tests {
         let [gathering, negotiating, offered, active, closed, cancelled] = &all[..] else { unreachable!() };
         let part =
             |state| MemberPart { state, ..MemberPart::of("abc", None, Some(UsState::CA), CategorySet::default()) };
+        let acceptance = acceptance_of(now);
+        let accepted = CampaignReader::Member(MemberPart {
+            acceptance: Some(&acceptance),
+            ..part(Some(ParticipationState::Accepted))
+        });
+        let mut too_late = offered.clone();
+        too_late.offer.as_mut().unwrap().terms.decide_by = "2026-01-31".parse().unwrap();
+        let withdrawal = Withdrawal {
+            at: now,
+            supplier: format!("Example Fiber{text}"),
+            reasons: Language::ALL.map(|language| (language, format!("They cannot deliver.{text}"))).into(),
+        };
+        let withdrawn_offer = CampaignRecord { withdrawn: Some(withdrawal), ..negotiating.clone() };
         let nowhere = MemberPart { us_state: None, ..part(None) };
         let member = CampaignReader::Member;
-        let about = |campaign, reader| CampaignView { campaign, reader, done: None, refused: None };
+        let about = |campaign, reader| {
+            let code = Some(sign_up.code).filter(|_| matches!(reader, CampaignReader::Member(_)));
+            CampaignView { campaign, reader, code, gets_offer: true, done: None, refused: None }
+        };
         let shown = |campaign, reader| super::super::campaign(page, &about(campaign, reader));
         let refused_press = refusal(page.words, gathering, BadPress::StateMissing);
         let slug = gathering.slug();
@@ -169,7 +186,10 @@ mod tests {
             ("campaign-left", shown(gathering, CampaignReader::Left)),
             ("campaign-in", {
                 let view = about(gathering, member(part(Some(ParticipationState::In))));
-                super::super::campaign(page, &CampaignView { done: Some(page.words.campaign.done_in.as_str()), ..view })
+                super::super::campaign(
+                    page,
+                    &CampaignView { done: Some(page.words.campaign.done_in_mailed.as_str()), ..view },
+                )
             }),
             ("campaign-refused", {
                 let view = about(gathering, member(nowhere));
@@ -180,8 +200,13 @@ mod tests {
             }),
             ("campaign-offered", shown(offered, member(part(Some(ParticipationState::In))))),
             ("campaign-offered-stranger", shown(offered, CampaignReader::Stranger)),
-            ("campaign-active", shown(active, member(part(Some(ParticipationState::Accepted))))),
-            ("campaign-closed", shown(closed, member(part(Some(ParticipationState::Accepted))))),
+            ("campaign-offered-left", shown(offered, CampaignReader::Left)),
+            ("campaign-accepted", shown(offered, accepted)),
+            ("campaign-passed", shown(active, member(part(Some(ParticipationState::Passed))))),
+            ("campaign-active", shown(active, accepted)),
+            ("campaign-too-late", shown(&too_late, CampaignReader::Stranger)),
+            ("campaign-closed", shown(closed, accepted)),
+            ("campaign-withdrawn", shown(&withdrawn_offer, member(part(Some(ParticipationState::In))))),
             ("campaign-cancelled", shown(cancelled, CampaignReader::Stranger)),
             ("outcome-no-campaign", simple(Outcome::NoCampaign)),
             ("unsubscribe", unsubscribe(page, CampaignMail::Offer, false)),

@@ -2,6 +2,7 @@
 
 use crate::domain::answers::Answers;
 use crate::domain::campaign::CampaignState;
+use crate::domain::campaign::acceptance::{AcceptanceEntry, Handover, Reference};
 use crate::domain::campaign::demand::DemandSheet;
 use crate::domain::campaign::draft::SourceText;
 use crate::domain::campaign::offer::Deal;
@@ -146,8 +147,26 @@ pub(in crate::site::view) fn sign_up_of(text: &str) -> SignUpRecord {
     }
 }
 
+/// That somebody accepted an offer.
+pub(in crate::site::view) fn acceptance_of(at: Timestamp) -> AcceptanceEntry {
+    AcceptanceEntry {
+        reference: Reference::from_random(&[1, 2, 3, 4, 5, 6]),
+        handover: Handover::Code,
+        told: None,
+        made_at: at,
+        accepted_at: at,
+        ended_at: None,
+        ended_why: None,
+        handed_over_at: None,
+        withdrawn_at: None,
+        report: None,
+        reported_at: None,
+        trouble_at: None,
+    }
+}
+
 /// A campaign with an offer, with the operator's own texts.
-pub(super) fn campaign_of(text: &str, state: CampaignState) -> CampaignRecord {
+pub(in crate::site::view) fn campaign_of(text: &str, state: CampaignState) -> CampaignRecord {
     let mut campaign = if state.gathers() { campaign(state) } else { offered(state) };
     campaign.draft.slug = format!("internet-{}", state.name()).parse().unwrap();
     campaign.draft.states = vec![UsState::CA, UsState::OR];
@@ -168,6 +187,10 @@ pub(super) fn campaign_of(text: &str, state: CampaignState) -> CampaignRecord {
         offer.terms.complaints.push_str(text);
     }
     let at = Timestamp::from_millis(1_794_743_200_000);
+    let day = |before: u64| Some(Timestamp::from_millis(at.as_millis() - 86_400_000 * before as i64));
+    (campaign.opened_at, campaign.negotiating_at) = (day(60), day(30).filter(|_| state != CampaignState::Gathering));
+    campaign.offered_at = day(10).filter(|_| !state.gathers());
+    campaign.active_at = day(2).filter(|_| !state.gathers() && state != CampaignState::Offered);
     campaign.closed_at = Some(at);
     campaign.sheet = Some((at, DemandSheet { members_in: 1230, accepted: 610, ..DemandSheet::default() }));
     campaign
