@@ -93,7 +93,7 @@ fn part(server: &Server, slug: &str) -> String {
 async fn everybody_sees_what_is_public_and_nothing_else() {
     let server = Server::start_with(&["--mail", "hold"]);
     page(&server.get("/campaigns").await, 200, "No campaign is open right now");
-    assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""), "no strip without one");
+    assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("id=\"campaigns\""), "nothing without one");
     assert_eq!(server.get("/campaigns.json").await.good(), json!({ "ok": true, "campaigns": [] }));
     open(&server, "internet-2099", "states = [\"CA\", \"OR\"]").await;
     server.execute(
@@ -109,11 +109,11 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
         ],
     );
     assert!(shown.contains("rounded down to a multiple of 5") && shown.contains("/campaigns/internet-2099/sign-in"));
-    let strip = page(&server.get("/join").await, 200, "class=\"strip\"");
+    let joining = page(&server.get("/join").await, 200, "id=\"campaigns\"");
     holds(
-        &strip,
+        &joining,
         &[
-            "Title of internet-2099", "Home Internet · California and Oregon", "Gathering members until Jan 31, 2099",
+            "Title of internet-2099", "Home Internet", "California and Oregon", "Gathering members until Jan 31, 2099",
             "Fewer than 5 at the last count",
         ],
     );
@@ -194,7 +194,10 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
         listed(&server).await[0]["result"],
         json!({ "accepted": 15, "switched": null, "asOf": null, "annualSaving": 3600 })
     );
-    assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""));
+    let joining = page(&server.get("/join").await, 200, "Sign me up");
+    assert!(
+        !joining.contains("id=\"campaigns\"") && joining.contains(">At least 15 members accepted the offer. <a href")
+    );
     // Cancelled after it was seen: at its address alone.
     open(&server, "cancelled-1", "").await;
     step(&server, "cancelled-1", "cancelled").await;
