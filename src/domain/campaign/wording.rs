@@ -129,7 +129,7 @@ impl OfferWords {
     pub fn of(offer: &Offer, language: Language) -> Self {
         let words = language.words();
         match &offer.deal {
-            Deal::Reckoned(deal) => Self::reckoned(deal, words),
+            Deal::Reckoned(deal) => Self::reckoned(deal, language),
             Deal::AsText(deal) => {
                 let [price, exit_fee, typical] = deal.text(language);
                 Self {
@@ -151,7 +151,8 @@ impl OfferWords {
         }
     }
 
-    fn reckoned(deal: &ReckonedDeal, words: &'static Words) -> Self {
+    fn reckoned(deal: &ReckonedDeal, language: Language) -> Self {
+        let words = language.words();
         let ReckonedDeal { bid, household, benchmark, .. } = deal;
         let (texts, reckoned) = (&words.deal, deal.reckoned());
         let is_by_use = household.is_by_use(benchmark.price);
@@ -163,7 +164,7 @@ impl OfferWords {
         let states: Vec<_> = bid.states.iter().map(|state| words.state(*state)).collect();
         Self {
             all_in: Some(all_in(texts, reckoned.all_in_cents, is_by_use)),
-            typical: typical(words, benchmark, reckoned, *household),
+            typical: typical(language, benchmark, reckoned, *household),
             benchmark: one_price(texts, benchmark.price),
             typical_url: Some(benchmark.url.clone()),
             saving: saving(texts, reckoned, is_by_use),
@@ -235,7 +236,7 @@ pub fn benchmark_words(campaign: &CampaignDraft) -> Option<String> {
     let Benchmark { price, source, url, date } = campaign.benchmark.as_ref()?;
     let words = Language::English.words();
     let own = price_words(&words.deal, &[PriceStep { from_month: 1, price: *price }], campaign.household);
-    Some(format!("{}, {url}", sourced(words, &own, (source, *date))))
+    Some(format!("{}, {url}", sourced(words, &own, (source.text(Language::English), *date))))
 }
 
 fn dollars(amount: u64) -> String {
@@ -257,12 +258,13 @@ fn saving(texts: &DealWords, reckoned: Reckoning, is_by_use: bool) -> String {
 }
 
 /// The benchmark as a year's cost, and how it is charged where that says more.
-fn typical(words: &Words, benchmark: &Benchmark, reckoned: Reckoning, household: Household) -> String {
+fn typical(language: Language, benchmark: &Benchmark, reckoned: Reckoning, household: Household) -> String {
+    let words = language.words();
     let texts = &words.deal;
     let cost = all_in(texts, reckoned.typical_cents, household.is_by_use(benchmark.price));
     let own = price_words(texts, &[PriceStep { from_month: 1, price: benchmark.price }], household);
     let cost = if cost == own { cost } else { texts.typical.put("cost", cost).put("price", own).plain() };
-    sourced(words, &cost, (&benchmark.source, benchmark.date))
+    sourced(words, &cost, (benchmark.source.text(language), benchmark.date))
 }
 
 fn sourced(words: &Words, price: &str, (source, date): (&str, LastDay)) -> String {
