@@ -104,7 +104,7 @@ fn drawn(letter: char) -> Option<(usize, &'static [u8])> {
     let mut rest: &[u8] = include_bytes!("../../templates/card/letters.bin");
     while let Some(([high, low, width, length @ ..], after)) = rest.split_first_chunk::<5>() {
         let (runs, after) = after.split_at_checked(u16::from_be_bytes(*length).into())?;
-        if u32::from(letter) == u16::from_be_bytes([*high, *low]).into() {
+        if u32::from(letter) == u32::from(u16::from_be_bytes([*high, *low])) {
             return Some((usize::from(*width), runs));
         }
         rest = after;

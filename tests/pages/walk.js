@@ -156,7 +156,7 @@ async function lookOnSmallPhone(page, name) {
     await page.setViewportSize({ ...sizes.phone, width });
     const faults = await page.evaluate(() => {
       const isWide = (element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== "visible";
-      const scrolls = [...document.querySelectorAll("body *:not(input, select, textarea, .unseen)")].filter(isWide);
+      const scrolls = [...document.querySelectorAll("body *:not(input, select, textarea, .unseen, .elsewhere, .whole)")].filter(isWide);
       const wide = scrolls.filter((element) => !element.matches(".sections ul, thead, .letter, .own-text table, .home > span")).map((element) => element.outerHTML.slice(0, 200));
       if (document.documentElement.scrollWidth > innerWidth) wide.push(`the page is ${document.documentElement.scrollWidth} pixels wide`);
       return wide;
