@@ -84,6 +84,8 @@ if (question) {
       event.preventDefault();
       pressed = event.submitter;
       waiting = true;
+      // Of the two buttons, the one that was pressed is in view.
+      pressed?.after(status);
       status.textContent = status.dataset.working;
     }
   });

@@ -1,4 +1,4 @@
-// Adds up what is ticked as it is ticked; nothing depends on it. As on the server, a bill and its parts are not added up: the larger
+// Adds up what is ticked as it is ticked, and takes a suggestion away once its field was edited; nothing depends on it. As on the server, a bill and its parts are not added up: the larger
 // of the two counts.
 const boxes = [...document.querySelectorAll("input[type=checkbox][data-savings]")];
 const shown = document.getElementById("chosen");
@@ -20,3 +20,6 @@ if (shown && total) {
   // Browsers bring back what was ticked before the reader went away.
   update();
 }
+document.getElementById("email")?.addEventListener("input", () => {
+  document.querySelectorAll(".meant").forEach((suggestion) => (suggestion.hidden = true));
+});

@@ -4,12 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use super::{remedy, variables};
-use crate::config::{MailTransport, Records, ServeSettings, sandbox_file};
+use crate::config::{Records, ServeSettings, sandbox_file};
 use crate::domain::api_key::Mode;
 use crate::domain::union::Union;
 use crate::http::request::host::is_local;
 
-pub(super) use crate::operator::findings::{CATALOG, Finding, Grade, MAIL};
+pub(super) use crate::operator::findings::{CATALOG, Finding, Grade, MAIL, TrialSettings};
 
 /// The checks that more than one place reports under.
 pub(super) const DATA_FOLDER: &str = "data folder";
@@ -75,9 +75,8 @@ pub(super) fn open_files(settings: &ServeSettings) -> Vec<Finding> {
 }
 
 /// What only a trial should have, where the address is public.
-pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec<Finding> {
-    let to_folder = matches!(mail, Some(MailTransport::Mailbox));
-    crate::operator::findings::of_address(union, !is_local(union), to_folder)
+pub(super) fn public_address(union: &Union, trial: &TrialSettings) -> Vec<Finding> {
+    crate::operator::findings::of_address(union, !is_local(union), trial)
 }
 
 /// Variables of this process that look like settings and are none.

@@ -113,19 +113,28 @@ const MAX_ENDPOINTS: usize = 10;
 /// A provider normally answers sooner.
 pub const PAYOUTS_ARE_OLD: Duration = Duration::from_secs(14 * 86_400);
 
+/// What a trial may do without, besides the facts about the union.
+#[derive(Clone, Default)]
+pub struct TrialSettings {
+    pub mail_goes_to_a_folder: bool,
+    /// The pages of trust without a text of the union's own.
+    pub silent_pages: Vec<&'static str>,
+}
+
 /// Trial settings that a public address should not have.
-pub fn of_address(union: &Union, is_public: bool, mail_goes_to_a_folder: bool) -> Vec<Finding> {
+pub fn of_address(union: &Union, is_public: bool, trial: &TrialSettings) -> Vec<Finding> {
     let judge = |check, met: bool, fine: &str, wrong: &str, fix: &str| match is_public && met {
         true => Finding::warn(check, format!("{wrong}, though the base address is public"), fix),
         false => Finding::ok(check, fine),
     };
     let is_sample = union.catalog.is_sample();
     let unanswered = union.catalog.unanswered().join(", ");
+    let silent = trial.silent_pages.join(", ");
     let is_plain = [&union.base_url, &union.join_site].iter().any(|address| address.starts_with("http://"));
     vec![
         judge(
             MAIL,
-            mail_goes_to_a_folder,
+            trial.mail_goes_to_a_folder,
             "it goes into the folder `mailbox`, which is fine on this machine",
             "mail goes into the folder `mailbox` and to nobody's inbox",
             "set UNIONHALL_MAIL to an smtp:// address",
@@ -160,6 +169,13 @@ pub fn of_address(union: &Union, is_public: bool, mail_goes_to_a_folder: bool) -
                 "people will ask who runs the union, what it costs and how it earns: no text of yours for {unanswered}"
             ),
             "write them in the table [union] of your catalog",
+        ),
+        judge(
+            "pages",
+            !silent.is_empty(),
+            if silent.is_empty() { "your own texts" } else { "without texts of yours, which will do on this machine" },
+            &format!("people see only what the program says of itself: no text of yours for {silent}"),
+            "write it in the folder that UNIONHALL_PAGES names",
         ),
         judge(
             "contact",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use super::Operator;
-use super::findings::{self, Finding, Grade};
+use super::findings::{self, Finding, Grade, TrialSettings};
 use crate::clock::Moment;
 use crate::domain::health::{Health, MailState};
 use crate::domain::remedy::Remedy;
@@ -42,14 +42,14 @@ pub struct FoundProblems {
 
 pub struct RunningFindings {
     settings: Arc<LookAtSettings>,
-    mail_goes_to_a_folder: bool,
+    trial: TrialSettings,
     backup_every: Duration,
     known: Mutex<Option<(Tick, FoundProblems)>>,
 }
 
 impl RunningFindings {
-    pub fn new(settings: LookAtSettings, mail_goes_to_a_folder: bool, backup_every: Duration) -> Self {
-        Self { settings: Arc::new(settings), mail_goes_to_a_folder, backup_every, known: Mutex::default() }
+    pub fn new(settings: LookAtSettings, trial: TrialSettings, backup_every: Duration) -> Self {
+        Self { settings: Arc::new(settings), trial, backup_every, known: Mutex::default() }
     }
 
     /// What is wrong. A caller that asks during a check waits for that check.
@@ -79,7 +79,7 @@ impl RunningFindings {
                 vec![Finding::warn("records", "they did not say in time how they are", Remedy::RunDoctor)]
             }
         });
-        findings.extend(findings::of_address(state.union, state.is_public, self.mail_goes_to_a_folder));
+        findings.extend(findings::of_address(state.union, state.is_public, &self.trial));
         let settings = Arc::clone(&self.settings);
         findings.extend(tokio::task::spawn_blocking(move || settings()).await.unwrap_or_default());
         findings.retain(|finding| !finding.is_ok());

@@ -65,7 +65,6 @@ use crate::mail::report::MailHooks;
 use crate::operations::dispatch::CallTrace;
 use crate::site::branding::Branding;
 use crate::site::join;
-use crate::site::reader::Reader;
 pub use crate::site::{FoundProblems, OperatorParts};
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
@@ -185,7 +184,7 @@ impl HttpService {
         let found = routes::find(uri.path());
         // Only where nothing may be found; operations are read by programs.
         let wants_page = found.is_none_or(|found| found.route.is_page()) && prefers_html(&head.headers);
-        let reader = wants_page.then(|| Reader::of(&uri, &head.headers, snapshot.site.secure));
+        let reader = wants_page.then(|| snapshot.site.reader(&uri, &head.headers, now.time));
         let awaits_go_ahead = head.headers.contains_key(EXPECT);
         let client = self.proxies.client(connection.peer, &head.headers);
         let forwarded;

@@ -9,7 +9,6 @@ use crate::domain::operator::Role;
 use crate::http::request::body::{self, SentBody};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
-use crate::site::reader::Reader;
 use crate::site::{EarlyEnd, Home, Visit, invitation};
 
 /// Answers a request at the route that was found.
@@ -70,7 +69,7 @@ impl<'a> Exchange<'a> {
         let Self { snapshot, peer, client, now, id, path, .. } = *self;
         let home = if snapshot.app.is_sandbox() { Home::Sandbox } else { Home::Join };
         let site = &snapshot.site;
-        let reader = Reader::of(request.uri(), request.headers(), site.secure);
+        let reader = site.reader(request.uri(), request.headers(), now.time);
         let invited_by = invitation::handed_on(request.uri());
         let visit = Visit { site, path, reader, invited_by, parameter, roles, client, peer, now, id, home };
         let mut answer = page(visit, request).await.or_else(EarlyEnd::into_answer)?;

@@ -4,8 +4,10 @@ use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
 use super::join_form::SentForm;
+use super::own_page::session::look_if_any;
 use super::view::{self, Frame, InvitedBy, JoinForm, Outcome, ShownAgain};
 use super::{FORM_BYTES, PageResult, Visit, WITH_OUR_SCRIPT};
+use crate::domain::person::PersonState;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::Channel;
 use crate::error::Error;
@@ -20,7 +22,14 @@ use crate::membership::form_throttle::{FormGate, Passage};
 pub(super) const FORMS_A_MINUTE: u32 = 10;
 
 /// A code that is nobody's does no harm: it is told, and the sign-up is not attributed.
-pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    // Where it cannot be told, they are shown what everybody is.
+    let session = look_if_any(visit, request.headers()).await.ok().flatten();
+    if let Some(session) = session.filter(|session| session.file.person.state == PersonState::Member) {
+        let visit = visit.who_chose(session.file.person.language);
+        let campaigns = visit.public_campaigns().await;
+        return Ok(visit.page(view::greeting(visit.frame(), campaigns.listed())));
+    }
     let handed_on = visit.invited_by;
     let code = match (visit.path.starts_with("/joinus"), &handed_on) {
         // The whole link is read: a chat may have put something behind the code. Where `/joinus` is all there is, it was lost.

@@ -30,6 +30,8 @@ pub(super) struct SentForm {
     pub changes: bool,
     /// The address that was asked about before, and is right.
     sure: String,
+    /// The address whose button was pressed after the one that it was asked about was edited.
+    meant: Option<String>,
     /// What people cannot see and leave empty.
     pub website: String,
     /// The question that the form asked while it was throttled, and what the browser answered.
@@ -58,12 +60,13 @@ impl SentForm {
 
     fn of<'a>(fields: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>) -> Self {
         let mut sent = Self::default();
-        let mut instead = None;
+        let (mut instead, mut asked) = (None, None);
         for (name, value) in fields {
             match &*name {
                 "email" => sent.email = value.trim().to_owned(),
                 // The button of the address that was meant.
                 "instead" => instead = Some(value.trim().to_owned()),
+                "asked" => asked = Some(value),
                 "sure" => sent.sure = value.into_owned(),
                 "refCode" => sent.ref_code = value.into_owned(),
                 "campaign" => sent.campaign = value.parse().ok(),
@@ -75,9 +78,13 @@ impl SentForm {
                 answer => sent.answers.take(answer, &value),
             }
         }
-        if let Some(instead) = instead {
-            sent.sure.clone_from(&instead);
-            sent.email = instead;
+        match instead {
+            Some(instead) if asked.is_some_and(|asked| asked != sent.email) => sent.meant = Some(instead),
+            Some(instead) => {
+                sent.sure.clone_from(&instead);
+                sent.email = instead;
+            }
+            None => {}
         }
         sent
     }
@@ -114,7 +121,8 @@ impl SentForm {
             Ok(email) if is_simulators(&email) => Err(words.mistake.email_simulator.to_string()),
             email => email,
         };
-        let meant = if self.sure != self.email { suggestion(&self.email) } else { None };
+        let suggested = || self.meant.clone().or_else(|| suggestion(&self.email));
+        let meant = if self.sure != self.email { suggested() } else { None };
         match (email, self.answers.check(words), meant) {
             (Ok(email), Ok(answers), None) => {
                 Ok(Application { email, answers, ref_code: ReferralCode::from_pasted(&self.ref_code) })
@@ -170,6 +178,14 @@ mod tests {
         assert_eq!(kept.email.as_typed(), "kim@gmial.com");
         let changed = check("email=kim%40gmial.com&instead=kim%40gmail.com").unwrap();
         assert_eq!(changed.email.as_typed(), "kim@gmail.com");
+        let edited = check("email=kim%40example.com&asked=kim%40gmial.com&instead=kim%40gmail.com").unwrap_err();
+        assert_eq!((edited.email.as_str(), edited.suggestion.as_deref()), ("kim@example.com", Some("kim@gmail.com")));
+        let either = "email=kim%40example.com&asked=kim%40example.com";
+        for (pressed, taken) in
+            [("instead=kim%40gmail.com", "kim@gmail.com"), ("sure=kim%40example.com", "kim@example.com")]
+        {
+            assert_eq!(check(&format!("{either}&{pressed}")).unwrap().email.as_typed(), taken);
+        }
         let another = check("email=kim%40yaho.com&sure=kim%40gmial.com").unwrap_err();
         assert_eq!(another.suggestion.as_deref(), Some("kim@yahoo.com"), "another address is asked about anew");
         let half = check("email=maria%40gmail").unwrap_err();

@@ -27,12 +27,13 @@ pub mod view;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, LOCATION, ORIGIN, RETRY_AFTER};
 use hyper::http::request::Parts;
+use hyper::{HeaderMap, StatusCode, Uri};
 
 use self::branding::Branding;
 use self::card::Cards;
+use self::cookie::SiteCookie;
 use self::dev_mailbox::DevMailbox;
 use self::reader::Reader;
 pub use self::view::Home;
@@ -160,7 +161,7 @@ impl Site {
                 Some(logo) => Document::new(logo.content_type, logo.bytes.clone()),
                 None => Document::new("image/svg+xml", include_str!("../../templates/icon.svg")),
             },
-            cards: Cards::new(&branding),
+            cards: Cards::new(&branding, &app.union.name),
             export_schema: Document::new("application/schema+json", export::schema().to_string()),
             app,
             branding,
@@ -180,8 +181,17 @@ impl Site {
         Some(operator::overview::look(self.operator.as_ref()?, &self.app, now).await)
     }
 
+    /// Who asks for a page.
+    pub fn reader(&self, uri: &Uri, headers: &HeaderMap, now: Timestamp) -> Reader {
+        let cookie = SiteCookie::Session.read(headers, self.secure);
+        let mut reader = Reader::of(uri, headers, self.secure);
+        reader.signed_in = cookie.is_some_and(|cookie| self.app.own_pages.session(cookie, now).is_some());
+        reader
+    }
+
     pub fn not_found(&self, reader: Reader, now: Timestamp) -> Answer {
         let frame = Frame::new(&self.app.union, reader.language, "/join", now).branded(&self.branding);
+        let frame = Frame { signed_in: reader.signed_in, ..frame };
         Answer::html(StatusCode::NOT_FOUND, view::outcome(frame, Outcome::NotFound, Home::Join))
     }
 }
@@ -261,7 +271,7 @@ impl<'a> Visit<'a> {
     fn frame(&self) -> Frame<'a> {
         let invited_by = self.invited_by.filter(|_| !self.app().is_sandbox());
         let frame = Frame::new(&self.site.app.union, self.reader.language, self.path, self.now.time);
-        Frame { invited_by, ..frame.branded(&self.site.branding) }
+        Frame { invited_by, signed_in: self.reader.signed_in, ..frame.branded(&self.site.branding) }
     }
 
     /// The texts of its reader's language.

@@ -37,6 +37,12 @@ impl OwnTexts {
         self.0.push((page, language, to_html(markdown)));
     }
 
+    /// The pages without any.
+    pub fn silent(&self) -> Vec<&'static str> {
+        let is_silent = |page: &PolicyPage| self.find(*page, Language::English).is_none();
+        PolicyPage::ALL.into_iter().filter(is_silent).map(PolicyPage::name).collect()
+    }
+
     /// The text of a page in a language, or in another if there is none; and the language that it is in.
     pub fn find(&self, page: PolicyPage, language: Language) -> Option<(Language, &str)> {
         let mut of_page = self.0.iter().filter(|(of, _, _)| *of == page);

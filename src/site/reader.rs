@@ -17,6 +17,8 @@ const REMEMBERED_FOR: Duration = DAY.saturating_mul(365);
 pub struct Reader {
     pub language: Language,
     known_by: KnownBy,
+    /// Whether their browser has a session of ours that has not ended; only the store knows whose.
+    pub(super) signed_in: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,17 +32,17 @@ enum KnownBy {
 }
 
 impl Reader {
-    pub fn of(uri: &Uri, headers: &HeaderMap, secure: bool) -> Self {
+    pub(super) fn of(uri: &Uri, headers: &HeaderMap, secure: bool) -> Self {
         let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
         let asked = query.into_iter().find(|(name, _)| name == "lang").and_then(|(_, code)| Language::from_code(&code));
         if let Some(language) = asked {
-            return Self { language, known_by: KnownBy::Asked };
+            return Self { language, known_by: KnownBy::Asked, signed_in: false };
         }
         if let Some(language) = SiteCookie::Language.read(headers, secure).and_then(Language::from_code) {
-            return Self { language, known_by: KnownBy::Cookie };
+            return Self { language, known_by: KnownBy::Cookie, signed_in: false };
         }
         let liked = headers.get(ACCEPT_LANGUAGE).and_then(|header| header.to_str().ok()).and_then(Language::accepted);
-        Self { language: liked.unwrap_or_default(), known_by: KnownBy::Guess }
+        Self { language: liked.unwrap_or_default(), known_by: KnownBy::Guess, signed_in: false }
     }
 
     /// The same reader, of whom it is known what they chose as a member or when they signed up.

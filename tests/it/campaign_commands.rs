@@ -87,9 +87,11 @@ pub(crate) fn sheet(accepted: u64) -> Value {
 
 /// The sample's benchmark is of the day on which it was printed.
 fn without_benchmark_day(text: &str) -> String {
-    let (first, rest) = text.split_once("urban rate survey, ").unwrap_or((text, ""));
-    let rest = rest.split("urban rate survey, ").map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
-    [first].into_iter().chain(rest).collect()
+    ["urban rate survey, ", "urbanas de la FCC, "].iter().fold(text.to_owned(), |text, source| {
+        let (first, rest) = text.split_once(source).unwrap_or((&text, ""));
+        let rest = rest.split(source).map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
+        [first].into_iter().chain(rest).collect()
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]

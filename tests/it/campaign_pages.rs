@@ -11,7 +11,7 @@ pub(crate) const OFFER: &str = r#"{"number":1,"units":1,"uses_a_year":null,
  "bid":{"supplier":"Example Fiber","steps":[{"from_month":1,"price":{"cents":4800,"per":"month"}}],"fees":[],"term_months":12,
   "exit_fee_cents":0,"states":[],"new_customers_only":false,"needs_members":null,"valid_until":"2099-03-31","commission_cents":2500,
   "evidence":null},
- "benchmark":{"price":{"cents":6800,"per":"month"},"source":"FCC urban rate survey","url":"https://fcc.example/rates","date":"2026-12-01"},
+ "benchmark":{"price":{"cents":6800,"per":"month"},"source":{"en":"FCC urban rate survey","es":"Encuesta de la FCC"},"url":"https://fcc.example/rates","date":"2026-12-01"},
  "decide_by":"2099-03-15","open_until":null,"complaints":"help@fiber.example",
  "text":{"en":{"how":"Order with the code that you are mailed."},"es":{"how":"Haz tu pedido con el código que te llega."}}}"#;
 
@@ -93,7 +93,7 @@ fn part(server: &Server, slug: &str) -> String {
 async fn everybody_sees_what_is_public_and_nothing_else() {
     let server = Server::start_with(&["--mail", "hold"]);
     page(&server.get("/campaigns").await, 200, "No campaign is open right now");
-    assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""), "no strip without one");
+    assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("id=\"campaigns\""), "nothing without one");
     assert_eq!(server.get("/campaigns.json").await.good(), json!({ "ok": true, "campaigns": [] }));
     open(&server, "internet-2099", "states = [\"CA\", \"OR\"]").await;
     server.execute(
@@ -109,11 +109,11 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
         ],
     );
     assert!(shown.contains("rounded down to a multiple of 5") && shown.contains("/campaigns/internet-2099/sign-in"));
-    let strip = page(&server.get("/join").await, 200, "class=\"strip\"");
+    let joining = page(&server.get("/join").await, 200, "id=\"campaigns\"");
     holds(
-        &strip,
+        &joining,
         &[
-            "Title of internet-2099", "Home Internet · California and Oregon", "Gathering members until Jan 31, 2099",
+            "Title of internet-2099", "Home Internet", "California and Oregon", "Gathering members until Jan 31, 2099",
             "Fewer than 5 members at the last count",
         ],
     );
@@ -154,7 +154,7 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
                 "states": [], "newCustomersOnly": false, "needsMembers": null,
                 "exitFee": "Ninguno", "complaints": "help@fiber.example", "decideBy": "2099-03-15",
                 "benchmark": {
-                    "price": "$68 al mes", "allInCents": 81600, "source": "FCC urban rate survey",
+                    "price": "$68 al mes", "allInCents": 81600, "source": "Encuesta de la FCC",
                     "url": "https://fcc.example/rates", "date": "2026-12-01",
                 },
                 "openUntil": null, "details": null, "how": "Haz tu pedido con el código que te llega.", "handover": "code",
@@ -181,6 +181,7 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
         ],
     );
     page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "$816 al año, a $68 al mes");
+    page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "Encuesta de la FCC, 1 de ");
     let card = page(&server.get("/campaigns").await, 200, "You save about $240 a year. Typical price: $68 a month.");
     holds(&card, &["Offer published: $48 a month, decide by Mar 15, 2099", "1,230 members in"]);
     step(&server, "internet-2099", "active").await;
@@ -192,7 +193,10 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
         listed(&server).await[0]["result"],
         json!({ "accepted": 15, "switched": null, "asOf": null, "annualSaving": 3600 })
     );
-    assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""));
+    let joining = page(&server.get("/join").await, 200, "Sign me up");
+    assert!(
+        !joining.contains("id=\"campaigns\"") && joining.contains(">At least 15 members accepted the offer. <a href")
+    );
     // Cancelled after it was seen: at its address alone.
     open(&server, "cancelled-1", "").await;
     step(&server, "cancelled-1", "cancelled").await;
@@ -547,12 +551,12 @@ async fn mail_about_campaigns_is_switched_kind_by_kind() {
     // With one click, as mail programs do it: without a page, a cookie or an origin of ours. Twice is once.
     for _ in 0..2 {
         let done = server.send(Request::post(&offer), "List-Unsubscribe=One-Click").await;
-        page(&done, 200, "You no longer get this kind of email: offers for you to decide on.");
+        page(&done, 200, "We no longer email you about offers for you to decide on.");
         assert!(done.headers.get("set-cookie").is_none(), "nobody is signed in by it");
     }
     assert_eq!(ticked(&mut ana).await, [true, true, false, true]);
     let done = server.send(Request::post(link(CampaignMail::Result, person)), form(&[("lang", "es")])).await;
-    page(&done, 200, "Ya no recibes este tipo de correo");
+    page(&done, 200, "Ya no te escribiremos sobre resultados");
     assert_eq!(ticked(&mut ana).await, [true, true, false, false]);
     let chosen = [("campaigns", "shown"), ("campaign_offer", "true")];
     leads(&ana.act("/me/mail", &chosen).await, "/me?done=mail");

@@ -118,6 +118,7 @@ mod once {
         assert_eq!(level("UNIONHALL_LISTN is not a setting"), "warn");
         assert_eq!(level("the savings and rewards shown are the sample's"), "warn");
         assert_eq!(level("people will ask who runs the union"), "warn");
+        assert_eq!(level("no text of yours for about, privacy, terms"), "warn");
         assert_eq!((level("\"status\":200"), level("\"status\":400")), ("info".into(), "info".into()));
         assert_eq!((level("\"status\":503"), level("to read again")), ("error".into(), "info".into()));
         // A start that fails, at any level; as text it is the one plain line.

@@ -299,6 +299,7 @@ fn campaign_fields<'a>(until: &'a str, today: &'a str) -> Fields<'a> {
         ("benchmark.percent", "21.99"),
         ("benchmark.per", "month"),
         ("benchmark.source", "Survey"),
+        ("benchmark.source.es", "Encuesta"),
         ("benchmark.url", "https://survey.example"),
         ("benchmark.date", today),
         ("mandate.target_cents", "900"),
@@ -329,6 +330,7 @@ async fn a_campaign_is_made_and_changed_by_a_form() {
             ("gather_until", ""),
             ("text.es.title", ""),
             ("benchmark.percent", ""),
+            ("benchmark.source", ""),
             ("benchmark.url", "survey.example"),
             ("mandate.walk_away_cents", "800"),
             ("mandate.longest_term_months", ""),
@@ -342,6 +344,7 @@ async fn a_campaign_is_made_and_changed_by_a_form() {
         "Gathers until: it is missing; write a day",
         "Title (Español): it is missing",
         "Percent: write a percentage up to 100, such as 6.49",
+        "Source: it is missing; write a text of 1 to 200 characters",
         "Where to look it up: write a web address that begins with https://",
         "Walk away above: it must not be below “Target, dollars a year”",
         "Longest term, months: it is missing; write a whole number",
@@ -365,7 +368,13 @@ async fn a_campaign_is_made_and_changed_by_a_form() {
     );
     page(&act(&mut ana, here, &[("step", "open"), ("sure", "yes")]).await, 400, "nobody has signed");
     let form = page(&ana.get(&edit).await, 200, "Change the campaign");
-    holds(&form, &["value=\"21.99\"", "value=\"6000\"", "First Bank\nSecond Bank", "name=\"seen\" value=\"1\""]);
+    holds(
+        &form,
+        &[
+            "value=\"21.99\"", "value=\"6000\"", "value=\"Survey\"", "value=\"Encuesta\"", "First Bank\nSecond Bank",
+            "name=\"seen\" value=\"1\"",
+        ],
+    );
     assert!(!form.contains("name=\"slug\""), "the slug stays");
     let reviewed = with(
         &good,

@@ -731,6 +731,14 @@ async fn evidence_of_consent_is_kept_and_shown() {
     let mut person = Browser::member(&server, 1, "rest@example.com").await;
     let own = page(&person.get("/me").await, 200, "Acme Assistant (through its API)");
     assert!(own.contains(words) && own.contains("with the button behind our emailed link"));
+    // An earlier version wrote it as one paragraph.
+    let site = format!("http://{}/me", server.address);
+    server.execute(&format!(
+        "INSERT INTO notices (hash, text, first_shown_at, names_campaign_mail) VALUES ('older', 'You join. Leave at {site}.', 1, TRUE)"
+    ));
+    server.execute("UPDATE sign_ups SET notice = 'older' WHERE id = 1");
+    let older = format!("<p>You join. Leave at <a href=\"{site}\">{site}</a>.</p>");
+    page(&person.get("/me").await, 200, &older);
 
     server.send(Request::post(server.decline_path(2)), "List-Unsubscribe=One-Click").await;
     assert_eq!(evidence("mcp@example.com")["decidedHow"], "one-click");

@@ -356,7 +356,7 @@ async fn the_sandboxs_pages_say_what_they_are_and_lead_to_no_real_form() {
     ] {
         assert_eq!(server.get(&path).await.status.as_u16(), status, "{path}");
     }
-    assert!(!page(&server.get("/join").await, 200, "Sign up").contains("Sandbox"));
+    assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("Sandbox"));
     assert_eq!(server.get("/join").await.header("x-robots-tag"), "");
 }
 

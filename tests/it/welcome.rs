@@ -1,6 +1,6 @@
 //! After confirming: the press that makes somebody a member signs them in, and what such a session cannot do.
 
-use crate::own_page::{invite, start};
+use crate::own_page::{Browser, invite, join, start};
 use crate::prelude::*;
 
 /// The newest sign-up.
@@ -94,4 +94,39 @@ async fn a_session_that_came_of_joining_cannot_export_leave_or_erase() {
     assert!(!elsewhere.is_signed_in().await);
     ana.sign_in("ana@example.com").await;
     leads(&ana.act("/me/leave", &[]).await, "/me?done=left");
+}
+
+/// Every page leads to their own; only the store knows whether a cookie still opens it, and whoever left is asked to sign up.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_signed_in_is_greeted_and_not_asked_to_sign_up() {
+    let (server, key) = start();
+    let code = join(&server, &key, "ana@example.com", None).await;
+    let sign_in = "<a class=\"own\" href=\"/me\">Sign in</a>";
+    let own_page = "<a class=\"own\" href=\"/me\">Your page</a>";
+    let joining = ["/join".to_owned(), format!("/joinus{code}")];
+    for path in &joining {
+        assert!(page(&server.get(path).await, 200, "name=\"email\"").contains("Sign in</a>"));
+    }
+    let mut ana = Browser::member(&server, 1, "ana@example.com").await;
+    for path in &joining {
+        let greeted = page(&ana.get(path).await, 200, "Welcome back");
+        assert!(!greeted.contains("<form") && !greeted.contains("ana@"), "{greeted}");
+    }
+    page(&ana.get("/join?lang=es").await, 200, "href=\"/me\">Tu página</a>");
+    ana.cookies.remove("union-language");
+    for path in ["/about", "/campaigns", "/me"] {
+        page(&ana.get(path).await, 200, own_page);
+    }
+    page(&server.get("/about").await, 200, sign_in);
+    // Signed out everywhere, by another browser.
+    let kept = ana.cookies.clone();
+    ana.act("/me/sign-out", &[("everywhere", "true")]).await;
+    ana.cookies = kept;
+    page(&ana.get("/join").await, 200, "name=\"email\"");
+    page(&ana.get("/me").await, 200, sign_in);
+    server.execute("UPDATE sign_ins SET created_at = created_at - 3600001");
+    ana.cookies.clear();
+    ana.sign_in("ana@example.com").await;
+    leads(&ana.act("/me/leave", &[]).await, "/me?done=left");
+    page(&ana.get("/join").await, 200, "name=\"email\"");
 }

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { speaker } from "./trust.js";
 
-const slug = "internet-2099";
-const definition = `slug = "${slug}"
+export const slug = "internet-2099";
+export const definition = `slug = "${slug}"
 category = "internet"
 states = ["CA", "OR"]
 gather_until = 2099-01-31
@@ -69,7 +69,7 @@ export async function campaignWalk(page, tools) {
 
   step("no campaign: nothing on the page to join on, and a page that says so");
   await go(page, "/join");
-  assert.equal(await page.locator(".strip").count(), 0);
+  assert.equal(await page.locator(".cards").count(), 0);
   await go(page, () => page.getByRole("contentinfo").getByRole("link", { name: say("site.campaigns"), exact: true }).click());
   await shows(say("campaign.none"));
   await look(page, "campaigns-none");

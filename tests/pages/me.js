@@ -41,7 +41,7 @@ export async function meWalk(page, tools) {
 
   step("find the way in");
   await go(page, "/join");
-  await go(page, () => page.getByRole("link", { name: "Sign in to your page" }).click());
+  await go(page, () => page.getByRole("banner").getByRole("link", { name: "Sign in" }).click());
   await heading(page, "Your page");
   await look(page, "me-sign-in");
   const email = page.getByRole("textbox", { name: "The email address you joined with" });

@@ -155,7 +155,8 @@ export async function trustWalk(page, tools) {
   await heading(page, say("decline.done_heading"));
   assert(!(await button(say("decline.undo_button")).isVisible()), "nobody joins by a stray tap");
   await page.getByText(say("decline.undo")).click();
-  await shows(say("notice.words", { union, own_page: `${base}/me` }));
+  for (const line of ["lead", "point_1", "point_2", "point_3", "point_4"]) await shows(say(`notice.${line}`, { union }));
+  await main.getByRole("link", { name: `${base}/me`, exact: true }).waitFor();
   await go(page, () => button(say("decline.undo_button")).click());
   await heading(page, say("share.heading"));
   assert.equal(await memberCount(), 1);
@@ -246,7 +247,7 @@ export async function trustWalk(page, tools) {
   for (const name of ["about", "privacy", "terms"]) {
     await go(page, () => page.getByRole("contentinfo").getByRole("link", { name: say(`site.${name}`), exact: true }).click());
     assert.equal(new URL(page.url()).pathname, `/${name}`);
-    await shows(say(`${name}.no_text`));
+    await heading(page, say(`${name}.heading`, { union }));
     await look(page, name);
   }
   await go(page, "/privacy");

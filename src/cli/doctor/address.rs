@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::cli::findings::{self, CATALOG, Finding, Grade, MAIL};
+use crate::cli::findings::{self, CATALOG, Finding, Grade, MAIL, TrialSettings};
 use crate::cli::serve::{bind, unusable};
 use crate::config::ServeSettings;
 use crate::domain::union::Union;
@@ -23,12 +23,13 @@ pub(super) const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) async fn examine(
     settings: &ServeSettings,
     union: Option<&Union>,
-    has_catalog: bool,
+    (has_catalog, silent_pages): (bool, Vec<&'static str>),
     mail_waits: bool,
 ) -> Vec<Finding> {
     let mut found = vec![proxies(settings, union)];
     if let Some(union) = union {
-        let mut judged = findings::public_address(None, union);
+        let trial = TrialSettings { silent_pages, ..TrialSettings::default() };
+        let mut judged = findings::public_address(union, &trial);
         judged.retain(|finding| finding.check != MAIL && (has_catalog || finding.check != CATALOG));
         found.extend(judged);
         found.push(match union.postal_address {

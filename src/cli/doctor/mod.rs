@@ -60,7 +60,8 @@ async fn examine(settings: &DoctorSettings) -> anyhow::Result<()> {
     report.add(servers::mail(read.mail.as_ref(), read.union.as_ref()).await)?;
     let has_no_address = read.union.as_ref().is_some_and(|union| union.postal_address.is_none());
     let mail_waits = has_no_address && records::does_campaign_mail_wait(serve).await;
-    report.add(address::examine(serve, read.union.as_ref(), read.has_catalog, mail_waits).await)?;
+    report
+        .add(address::examine(serve, read.union.as_ref(), (read.has_catalog, read.silent_pages), mail_waits).await)?;
     report.add(address::listeners(serve).await)?;
     let said = service::ask(serve, is_public, &report.findings).await;
     report.add(said)?;

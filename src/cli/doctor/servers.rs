@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cli::findings::{self, Finding, Grade, MAIL};
+use crate::cli::findings::{self, Finding, Grade, MAIL, TrialSettings};
 use crate::cli::serve::limits::try_redis;
 use crate::config::{LimitsAddress, MailTransport};
 use crate::domain::health::MailState;
@@ -34,7 +34,8 @@ pub(super) async fn mail(transport: Option<&MailTransport>, union: Option<&Union
     let finding = match transport {
         None => return Vec::new(),
         Some(MailTransport::Mailbox) => {
-            let judged = union.map(|union| findings::public_address(transport, union)).unwrap_or_default();
+            let trial = TrialSettings { mail_goes_to_a_folder: true, ..TrialSettings::default() };
+            let judged = union.map(|union| findings::public_address(union, &trial)).unwrap_or_default();
             return judged.into_iter().filter(|finding| finding.check == MAIL).collect();
         }
         Some(MailTransport::Hold) => return of_mail(MailState::Held, public).into_iter().collect(),

@@ -27,6 +27,8 @@ pub(super) struct ReadSettings {
     pub union: Option<Union>,
     /// Whether the union has its own catalog, or the sample if none is set.
     pub has_catalog: bool,
+    /// The pages of trust without a text of the union's own; none where its texts cannot be read.
+    pub silent_pages: Vec<&'static str>,
 }
 
 impl ReadSettings {
@@ -43,9 +45,7 @@ impl ReadSettings {
         let bare = UnionSettings { figures: CatalogSettings { catalog: None }, ..settings.union.clone() };
         let union = kept(bare.facts(base_url), &mut found);
         // It reads the theme too: whose mistake is found already.
-        if union.is_some() {
-            kept(settings.union.branding(), &mut found);
-        }
+        let branding = union.as_ref().and_then(|_| kept(settings.union.branding(), &mut found));
         let catalog = kept(settings.union.figures.read(), &mut found);
         kept(settings.store.records(), &mut found);
         let read = Self {
@@ -53,6 +53,7 @@ impl ReadSettings {
             mail: kept(settings.mail.transport(), &mut found),
             limits: kept(settings.limits.address(), &mut found),
             has_catalog: catalog.is_some(),
+            silent_pages: branding.map(|branding| branding.texts.silent()).unwrap_or_default(),
             union: union.map(|union| match catalog {
                 Some(catalog) => Union { catalog, ..union },
                 None => union,

@@ -50,6 +50,7 @@ use crate::log::{Format, Log, Severity, json_event};
 use crate::mail::Delivery;
 use crate::mail::report::MailHooks;
 use crate::operator::Operator;
+use crate::operator::findings::TrialSettings;
 use crate::operator::notify::Notifier;
 use crate::partners::worker::{WebhookNotifier, WebhookWorker};
 use crate::people::erasures::ErasureLog;
@@ -127,6 +128,10 @@ async fn serve(
     let listeners = Listeners::open(settings, checked.tls.is_some())?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(listeners.listening, listeners.scheme))?);
     let branding = Arc::new(settings.union.branding()?);
+    let trial = TrialSettings {
+        mail_goes_to_a_folder: matches!(checked.mail, MailTransport::Mailbox),
+        silent_pages: branding.texts.silent(),
+    };
     if settings.existing {
         require_records(&settings.store).await?;
     }
@@ -248,6 +253,7 @@ async fn serve(
                     union: &union,
                     catalog: &catalog,
                     mail: &checked.mail,
+                    trial: &trial,
                     transport: post.transport(),
                     sandbox: Arc::clone(&sandbox) as _,
                     backups,
@@ -286,7 +292,7 @@ async fn serve(
     }
     process::notify_ready(log);
     // After what may refuse to start, and after the version: whoever is refused reads why, and nothing else.
-    warnings::tell(settings, &checked.mail, &union, log);
+    warnings::tell(settings, &trial, &union, log);
     warnings::tell_changed(&facts, facts_before.as_ref(), log);
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
     let stop = async {

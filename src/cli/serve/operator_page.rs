@@ -21,6 +21,7 @@ use crate::mail::compose::Composer;
 use crate::mail::preview::PREVIEW_SITE;
 use crate::operator::Operator;
 use crate::operator::access::{AccessParts, OperatorAccess};
+use crate::operator::findings::TrialSettings;
 use crate::operator::running::RunningFindings;
 use crate::operator::service::{BackupMaker, HourlyLimit, OpensTestRecords, ServiceParts};
 use crate::people::erasures::ErasureLog;
@@ -43,6 +44,7 @@ pub(super) struct Shared<'a> {
     pub union: &'a Arc<Union>,
     pub catalog: &'a watch::Receiver<Catalog>,
     pub mail: &'a MailTransport,
+    pub trial: &'a TrialSettings,
     pub transport: Option<Arc<dyn Transport>>,
     pub sandbox: Arc<dyn OpensTestRecords>,
     pub backups: Option<Arc<BackupMaker>>,
@@ -54,8 +56,8 @@ pub(super) fn make(
     operator: Operator,
     shared: Shared<'_>,
 ) -> anyhow::Result<OperatorParts> {
-    let (kept, to_folder) = (settings.clone(), matches!(shared.mail, MailTransport::Mailbox));
-    let findings = RunningFindings::new(Box::new(move || look(&kept)), to_folder, settings.backup.backup_every);
+    let (kept, trial) = (settings.clone(), shared.trial.clone());
+    let findings = RunningFindings::new(Box::new(move || look(&kept)), trial, settings.backup.backup_every);
     let OperatorSettings { require_second_factor, two_people, operator_header, operator_header_from, .. } =
         settings.operator.clone();
     let OperatorSettings { operator_groups_header, operator_groups, .. } = settings.operator.clone();
@@ -80,7 +82,7 @@ pub(super) fn make(
 }
 
 fn service(settings: &ServeSettings, shared: Shared<'_>) -> anyhow::Result<ServiceParts> {
-    let Shared { secret, union, catalog, mail, transport, sandbox, backups } = shared;
+    let Shared { secret, union, catalog, mail, transport, sandbox, backups, trial: _ } = shared;
     let from = Mailbox::new(union.sender.name.clone(), union.sender.address.parse()?);
     let composer = Composer {
         union: Arc::clone(union),

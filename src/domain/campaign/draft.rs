@@ -1,5 +1,7 @@
 //! The file of a campaign: what a campaign is about, until when it gathers, its texts, what it is measured by and what may be agreed to.
 
+use std::collections::BTreeMap;
+
 use jiff::Span;
 use serde::Serialize;
 
@@ -34,10 +36,20 @@ pub struct CampaignDraft {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Benchmark {
     pub price: Price,
-    pub source: String,
+    pub source: SourceText,
     /// Where anybody can look it up.
     pub url: String,
     pub date: LastDay,
+}
+
+/// Whose figure it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum SourceText {
+    /// For readers of every language.
+    One(String),
+    /// By the code of the language.
+    Each(BTreeMap<&'static str, String>),
 }
 
 /// The program gives no legal advice: somebody signs.
@@ -179,7 +191,7 @@ impl CampaignDraft {
 impl Benchmark {
     pub(super) fn read(benchmark: &mut FileReader) -> Option<Self> {
         let price = Price::read(benchmark, "price");
-        let source = benchmark.text("source", 200, "FCC urban rate survey");
+        let source = SourceText::read(benchmark);
         let url = benchmark.parsed("url", "a web address that begins with https://", |url| {
             (url.starts_with("https://") && !url.contains(char::is_whitespace)).then(|| url.to_owned())
         });
@@ -197,6 +209,30 @@ impl Benchmark {
             Some(format!("benchmark.date: {date} is more than a year ago; look for a newer figure"))
         } else {
             None
+        }
+    }
+}
+
+impl SourceText {
+    fn read(benchmark: &mut FileReader) -> Option<Self> {
+        const EXAMPLE: &str = "FCC urban rate survey";
+        if !benchmark.has_table("source") {
+            return benchmark.text("source", 200, EXAMPLE).map(Self::One);
+        }
+        benchmark.table("source", "text in each language", |source| {
+            let texts = Language::ALL.map(|language| {
+                let code = language.code();
+                Some((code, source.text(code, 200, EXAMPLE)?))
+            });
+            let texts = BTreeMap::from_iter(texts.into_iter().flatten());
+            (!texts.is_empty()).then_some(Self::Each(texts))
+        })
+    }
+
+    pub fn text(&self, language: Language) -> &str {
+        match self {
+            Self::One(text) => text,
+            Self::Each(texts) => texts.get(language.code()).or(texts.values().next()).map_or("", String::as_str),
         }
     }
 }
@@ -248,6 +284,33 @@ mod tests {
         let cars = CampaignDraft { category: Category::CarInsurance, ..draft };
         assert!(cars.is_about(CategorySet::from_slugs("insurance")));
         assert!(!cars.is_about(CategorySet::from_slugs("home_insurance")));
+    }
+
+    #[test]
+    fn a_source_is_one_text_or_one_for_each_language() {
+        const ONE: &str = "source = \"FCC urban rate survey\"";
+        let each = "source = { en = \"FCC urban rate survey\", es = \"Encuesta de tarifas de la FCC\" }";
+        let texts = |source: &str| {
+            let benchmark = CampaignDraft::parse(&EVERYWHERE.replace(ONE, source)).unwrap().benchmark.unwrap();
+            // As an offer keeps it.
+            let kept = format!("{}", serde_json::json!({ "source": benchmark.source }));
+            let again = SourceText::read(&mut FileReader::kept(&kept).unwrap()).unwrap();
+            assert_eq!(again, benchmark.source);
+            Language::ALL.map(|language| again.text(language).to_owned())
+        };
+        assert_eq!(texts(ONE), ["FCC urban rate survey"; 2]);
+        assert_eq!(texts(each), ["FCC urban rate survey", "Encuesta de tarifas de la FCC"]);
+        let missing = "source = { en = \"\", fr = \"Enquête\" }";
+        let BadFile(mistakes) = CampaignDraft::parse(&EVERYWHERE.replace(ONE, missing)).unwrap_err();
+        let wants = "write a text of 1 to 200 characters, such as \"FCC urban rate survey\"";
+        assert_eq!(
+            mistakes,
+            [
+                format!("benchmark.source.en: {wants}"),
+                format!("benchmark.source.es: it is missing; {wants}"),
+                "benchmark.source.fr: there is no such field; there are en, es".to_owned()
+            ]
+        );
     }
 
     #[test]

@@ -164,6 +164,10 @@ impl FileReader {
         self.table.contains_key(field)
     }
 
+    pub(super) fn has_table(&self, field: &str) -> bool {
+        self.table.get(field).is_some_and(Value::is_table)
+    }
+
     /// Leaves a field unread: what is wrong with it was told.
     pub(super) fn skip(&mut self, field: &str) {
         self.table.remove(field);

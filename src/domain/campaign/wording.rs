@@ -216,7 +216,7 @@ impl OfferWords {
         Self {
             all_in: Some(all_in(texts, reckoned.all_in_cents, is_by_use)),
             typical: typical(texts, benchmark, reckoned, *household),
-            source: sourced(words, &benchmark.source, benchmark.date),
+            source: sourced(words, benchmark.source.text(language), benchmark.date),
             benchmark: one_price(texts, benchmark.price),
             typical_url: Some(benchmark.url.clone()),
             saving: saving(texts, reckoned, is_by_use),
@@ -288,7 +288,7 @@ pub fn benchmark_words(campaign: &CampaignDraft) -> Option<String> {
     let Benchmark { price, source, url, date } = campaign.benchmark.as_ref()?;
     let words = Language::English.words();
     let own = price_words(&words.deal, &[PriceStep { from_month: 1, price: *price }], campaign.household);
-    let sourced = words.deal.sourced.put("price", own).put("source", sourced(words, source, *date)).plain();
+    let sourced = words.deal.sourced.put("price", own).put("source", sourced(words, source.text(Language::English), *date)).plain();
     Some(format!("{sourced}, {url}"))
 }
 

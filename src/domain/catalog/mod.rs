@@ -8,6 +8,7 @@ mod operator_text;
 
 use crate::domain::time::DAY;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
@@ -89,7 +90,8 @@ impl Catalog {
 
     /// Whether its figures are the sample's, which are made up.
     pub fn is_sample(&self) -> bool {
-        let sample = Self::sample();
+        static SAMPLE_FIGURES: LazyLock<Catalog> = LazyLock::new(Catalog::sample);
+        let sample = &*SAMPLE_FIGURES;
         let referral = ReferralTerms { counts_on: sample.referral.counts_on, ..self.referral };
         self.listed == sample.listed && referral == sample.referral
     }
@@ -163,6 +165,11 @@ impl Catalog {
     /// Who runs the union, what joining costs, how the union earns: a sentence for each, or that the union has not published it.
     pub fn answers(&self, language: Language) -> [String; 3] {
         self.texts.sentences(language)
+    }
+
+    /// The same as questions with their answers.
+    pub fn asked(&self, language: Language) -> [(&'static str, &str); 3] {
+        self.texts.asked(language)
     }
 
     /// The categories that are offered, with their yearly savings in dollars.

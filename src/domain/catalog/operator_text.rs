@@ -79,6 +79,19 @@ impl UnionTexts {
         })
     }
 
+    /// What is asked, and the union's own words, or that it has not said so.
+    pub(super) fn asked(&self, language: Language) -> [(&'static str, &str); 3] {
+        let words = &language.words().answer;
+        [
+            (&words.asked_run_by, &self.run_by, &words.no_run_by),
+            (&words.asked_cost, &self.cost, &words.no_cost),
+            (&words.asked_funding, &self.funding, &words.no_funding),
+        ]
+        .map(|(asked, text, missing)| {
+            (asked.as_str(), text.as_ref().map_or(missing.as_str(), |OperatorText(texts)| &texts[language as usize]))
+        })
+    }
+
     /// Those that are missing or another's, by their names in the table.
     pub(super) fn missing_or_of(&self, other: &Self) -> Vec<&'static str> {
         let texts = [

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use crate::domain::base32;
 use crate::domain::language::Language;
+use crate::domain::language::words::NoticeWords;
 
 /// Five bits a character: 130 bits.
 const HASH: usize = 26;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// One sentence after the other.
+    /// What it is, and below it a line for each point; one paragraph where an earlier version wrote it.
     pub words: Arc<str>,
     pub hash: Arc<str>,
 }
@@ -32,9 +33,10 @@ pub struct Notices([Notice; Language::ALL.len()]);
 impl Notices {
     pub fn of(union: &str, join_site: &str) -> Self {
         Self(Language::ALL.map(|language| {
-            let words = &language.words().notice.words;
-            let words = words.put("union", union).put("own_page", format_args!("{join_site}/me")).plain();
-            Notice::of(&words)
+            let NoticeWords { lead, point_1, point_2, point_3, point_4, point_5 } = &language.words().notice;
+            let lines = [lead, point_1, point_2, point_3, point_4, point_5]
+                .map(|line| line.put("union", union).put("own_page", format_args!("{join_site}/me")).plain());
+            Notice::of(&lines.join("\n"))
         }))
     }
 
@@ -64,6 +66,7 @@ mod tests {
         assert_ne!(notice.hash, english("Consumer Unions").hash);
         assert_eq!(notice.hash.len(), HASH);
         assert!(notice.words.contains("https://union.example/me"));
+        assert_eq!(notice.words.lines().count(), 6, "what it is, and five points");
         let all = Notices::of("Consumer Union", "https://union.example");
         assert_ne!(all.in_language(Language::Spanish).hash, notice.hash);
         assert_eq!(all.find(&notice.hash), Some(&notice));

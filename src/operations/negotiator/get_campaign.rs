@@ -14,6 +14,7 @@ use crate::domain::campaign::mandate::MandateRules;
 use crate::domain::campaign::offer::Proposal;
 use crate::domain::campaign::price::Price;
 use crate::domain::campaign::record::{NegotiationRound, OfferDraft, OperatorMessage};
+use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
 use crate::operations::prelude::*;
 
@@ -157,6 +158,7 @@ impl CampaignReport {
             sheet,
             benchmark: campaign.benchmark.as_ref().map(|benchmark| {
                 let Benchmark { price, source, url, date } = benchmark.clone();
+                let source = source.text(Language::English).to_owned();
                 TypicalPrice { price, units: campaign.household.units, source, url, date }
             }),
             mandate: campaign

@@ -150,7 +150,8 @@ fn listed_offer(offer: &Offer, language: Language) -> ListedOffer<'_> {
             let price = words.benchmark;
             let all_in_cents = Some(reckoned.typical_cents);
             let url = Some(from.url.as_str());
-            (Some(reckoned), ListedBenchmark { price, all_in_cents, source: &from.source, url, date: from.date })
+            let source = from.source.text(language);
+            (Some(reckoned), ListedBenchmark { price, all_in_cents, source, url, date: from.date })
         }
         Deal::AsText(deal) => {
             let price = words.benchmark;

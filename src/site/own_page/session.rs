@@ -12,7 +12,7 @@ use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::limiter::Class;
 use crate::site::cookie::SiteCookie;
-use crate::site::view::{self, Outcome, SignInView};
+use crate::site::view::{self, Frame, Outcome, SignInView};
 use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field};
 
 /// Somebody who is signed in, and all that is kept of them.
@@ -82,7 +82,9 @@ pub(in crate::site) fn sign_in_for(visit: Visit<'_>, status: StatusCode, slug: &
 }
 
 fn sign_in_as(visit: Visit<'_>, status: StatusCode, view: SignInView<'_>) -> Answer {
-    let mut answer = Answer::html(status, view::sign_in(visit.frame(), view));
+    // Whatever cookie they have opens nothing here.
+    let frame = Frame { signed_in: false, ..visit.frame() };
+    let mut answer = Answer::html(status, view::sign_in(frame, view));
     keep_apart(&mut answer);
     answer
 }

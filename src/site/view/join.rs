@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::campaign::{CampaignCard, newest_result, open, strip};
+use super::campaign::{CampaignCard, newest_result, open, open_cards};
 use super::{Frame, days_to_confirm, rendered};
 use crate::domain::answers::TypedAnswers;
 use crate::domain::campaign::CampaignSlug;
@@ -47,9 +47,9 @@ struct JoinPage<'a> {
     page: Frame<'a>,
     form: &'a JoinForm,
     campaign: Option<&'a str>,
-    strip: Vec<CampaignCard<'a>>,
-    /// The newest result.
-    newest: Option<CampaignCard<'a>>,
+    campaigns: Vec<CampaignCard<'a>>,
+    /// The newest result: the campaign, by slug and title, and what it reached.
+    newest: Option<(&'a str, &'a str, String)>,
     code: Option<&'a str>,
     unknown_code: bool,
     /// It is one reader's, and no search engine's.
@@ -60,6 +60,8 @@ struct JoinPage<'a> {
     members: Option<String>,
     /// One bill, and what it is estimated to save: the sum of all is no household's.
     example: Option<(&'a str, String)>,
+    /// Whether the figures are the sample's, which are made up.
+    is_sample: bool,
     bills: Bills<'a>,
     offer: ReferralOffer,
     days: u64,
@@ -208,7 +210,7 @@ pub fn join(
             page,
             form,
             campaign: campaign.and_then(|campaign| campaign.draft.text(page.language)).map(|text| text.title.as_str()),
-            strip: strip(page, campaigns),
+            campaigns: open_cards(page, campaigns),
             newest: newest_result(page, campaigns),
             code: match invited_by {
                 InvitedBy::Code(code) => Some(code),
@@ -223,11 +225,25 @@ pub fn join(
             shut: *gate == FormGate::Shut,
             members: page.members(member_count),
             example: page.union.catalog.example().map(|(bill, savings)| (page.words.category(bill), dollars(savings))),
+            is_sample: page.union.catalog.is_sample(),
             bills: Bills::of(page, form.answers.chosen()),
             offer: ReferralOffer::of(page),
             days: days_to_confirm(),
         },
     )
+}
+
+#[derive(Template)]
+#[template(path = "greeting.html")]
+struct GreetingPage<'a> {
+    page: Frame<'a>,
+    campaigns: Vec<CampaignCard<'a>>,
+    offer: ReferralOffer,
+}
+
+/// The same page for a member who is signed in.
+pub fn greeting(page: Frame<'_>, campaigns: &[CampaignRecord]) -> String {
+    rendered(page, &GreetingPage { page, campaigns: open_cards(page, campaigns), offer: ReferralOffer::of(page) })
 }
 
 #[cfg(test)]
@@ -265,6 +281,7 @@ mod tests {
         assert!(html.contains(r#"maxlength="1000""#));
         assert!(!html.contains("aria-invalid") && !html.contains(r#"role="alert""#));
         assert!(html.contains("You've been invited"));
+        assert!(html.contains("a made-up figure") && html.contains("yearly figures are made up"), "the sample's");
     }
 
     #[test]
@@ -285,6 +302,7 @@ mod tests {
         for figure in ["$1,300", "$1,500", "$3,000"] {
             assert!(html.contains(figure), "{figure}");
         }
+        assert!(html.contains("estimates for a year") && !html.contains("made up") && !html.contains("made-up"));
         assert!(!html.contains("refCode"), "nobody invited");
         assert!(!html.contains("more kinds of bills"));
     }
@@ -297,7 +315,7 @@ mod tests {
         let mut answers = TypedAnswers::default();
         ["insurance", "car_insurance"].iter().for_each(|slug| answers.take(slug, "true"));
         let html = of(&union, None, InvitedBy::Nobody, &JoinForm { answers, ..JoinForm::default() });
-        assert!(html.contains(r#"<span class="figure">$200</span> estimated yearly savings on Home Internet"#));
+        assert!(html.contains(r#"<dt>estimated yearly savings on Home Internet, for example</dt><dd>$200</dd>"#));
         assert!(html.contains(r#"<output id="chosen-total">$500</output>"#), "and neither is what was ticked");
         assert!(html.contains("(part of Insurance)") && html.contains(r#"data-part-of="insurance""#));
     }
@@ -319,8 +337,8 @@ mod tests {
         assert!(html.contains(r#"<option value="CA" selected>California</option>"#));
         assert!(html.contains(r#"name="alaska_cruise" value="true""#));
         assert_eq!(html.matches(" checked").count(), 1);
-        // The rules of rewards stand beside the form.
-        let in_form = html.split("class=\"beside\"").next().unwrap();
+        // The rules of rewards stand below the form.
+        let in_form = html.split("</form>").next().unwrap();
         assert_eq!(
             in_form.matches("<details").count(),
             in_form.matches(" open>").count(),

@@ -22,7 +22,7 @@ use std::sync::LazyLock;
 use askama::Template;
 
 pub use self::campaign::{CampaignReader, CampaignView, MemberPart, campaign, campaigns, refusal, unsubscribe};
-pub use self::join::{InvitedBy, JoinForm, ShownAgain, join};
+pub use self::join::{InvitedBy, JoinForm, ShownAgain, greeting, join};
 pub use self::mailbox::{inbox, mailbox, opened_mail};
 pub use self::outcome::{Home, Outcome, outcome};
 pub use self::own_page::{OwnView, SignInView, enter, erased, leave, own_page, sign_in, sign_in_sent};
@@ -51,6 +51,8 @@ pub struct Frame<'a> {
     pub path: &'a str,
     /// The friend's code that its links hand on.
     pub invited_by: Option<ReferralCode>,
+    /// Whether the reader's browser has a session; only the store knows whose.
+    pub signed_in: bool,
     /// When it is shown.
     pub now: Timestamp,
 }
@@ -58,7 +60,16 @@ pub struct Frame<'a> {
 impl<'a> Frame<'a> {
     pub fn new(union: &'a Union, language: Language, path: &'a str, now: Timestamp) -> Self {
         static PLAIN: LazyLock<Branding> = LazyLock::new(Branding::default);
-        Self { union, branding: &PLAIN, language, words: language.words(), path, invited_by: None, now }
+        Self {
+            union,
+            branding: &PLAIN,
+            language,
+            words: language.words(),
+            path,
+            invited_by: None,
+            signed_in: false,
+            now,
+        }
     }
 
     #[must_use]
@@ -74,6 +85,11 @@ impl<'a> Frame<'a> {
     /// Who runs the union, what joining costs, how the union earns.
     pub fn answers(&self) -> [String; 3] {
         self.union.catalog.answers(self.language)
+    }
+
+    /// The same as questions with their answers.
+    fn asked(&self) -> [(&'static str, &'a str); 3] {
+        self.union.catalog.asked(self.language)
     }
 
     /// The consent text that a reader of this language agrees to.

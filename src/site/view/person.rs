@@ -303,7 +303,12 @@ mod tests {
         sign_up.silence.partner = true;
         let html = declining(&sign_up);
         assert_eq!(forms(&html).len(), 2);
-        assert!(html.contains("It was me: confirm and join") && html.contains("By confirming, you join"));
+        assert!(
+            html.contains("It was me: confirm and join")
+                && html.contains("<p>By confirming, you join Consumer Union.</p>")
+        );
+        let own_page = r#"<a href="https://union.example/me">https://union.example/me</a>"#;
+        assert!(html.contains(r#"<ul class="rules"><li>"#) && html.contains(own_page), "{html}");
         assert_eq!(html.matches(" checked").count(), 1);
         sign_up.silent_until = Some(Timestamp::from_millis(1_794_743_200_000));
         assert!(declining(&sign_up).contains("until Nov 15, 2026"));

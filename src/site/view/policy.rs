@@ -20,8 +20,6 @@ use crate::site::own_text::PolicyPage;
 struct PolicyHead<'a> {
     title: &'static str,
     heading: String,
-    /// What stands there where the union has no text of its own.
-    no_text: &'static Phrase,
     own_text: Option<Cow<'a, str>>,
 }
 
@@ -80,15 +78,12 @@ pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, tim
             true => Cow::Borrowed(html),
             false => Cow::Owned(format!("<div lang=\"{}\">{html}</div>", language.code())),
         });
-    let (title, heading, no_text) = match which {
-        PolicyPage::About => {
-            let heading = words.about.heading.put("union", &page.union.name).plain();
-            (&words.about.title, heading, &words.about.no_text)
-        }
-        PolicyPage::Privacy => (&words.privacy.title, words.privacy.heading.to_string(), &words.privacy.no_text),
-        PolicyPage::Terms => (&words.terms.title, words.terms.heading.to_string(), &words.terms.no_text),
+    let (title, heading) = match which {
+        PolicyPage::About => (&words.about.title, words.about.heading.put("union", &page.union.name).plain()),
+        PolicyPage::Privacy => (&words.privacy.title, words.privacy.heading.to_string()),
+        PolicyPage::Terms => (&words.terms.title, words.terms.heading.to_string()),
     };
-    let head = PolicyHead { title: title.as_str(), heading, no_text, own_text };
+    let head = PolicyHead { title: title.as_str(), heading, own_text };
     match which {
         PolicyPage::About => rendered(page, &AboutPage::of(page, head, member_count)),
         PolicyPage::Privacy => {
@@ -119,11 +114,10 @@ mod tests {
             |language| policy(Frame::new(&union, language, "/privacy", NOW), PolicyPage::Privacy, None, times);
         assert!(privacy(Language::English).contains("deleted 777 days after they left"));
         assert!(privacy(Language::Spanish).contains("777"));
-        assert!(privacy(Language::English).contains("hasn't added any text of its own"));
     }
 
     #[test]
-    fn the_unions_own_text_stands_above_and_takes_the_place_of_the_excuse() {
+    fn the_unions_own_text_stands_above() {
         let union = UnionSettings::sample();
         let mut branding = Branding::default();
         branding.texts.add(PolicyPage::Terms, Language::English, "Our *own* terms.");
@@ -132,7 +126,7 @@ mod tests {
             policy(frame, PolicyPage::Terms, None, RetentionTimes::DEFAULT)
         };
         let english = terms(Language::English);
-        assert!(english.contains("<p>Our <em>own</em> terms.</p>") && !english.contains("hasn't added any text"));
+        assert!(english.contains("<p>Our <em>own</em> terms.</p>"));
         assert!(english.find("own</em> terms").unwrap() < english.find("By confirming, you join").unwrap());
         assert!(terms(Language::Spanish).contains("<div lang=\"en\"><p>Our"));
     }

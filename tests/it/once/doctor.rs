@@ -404,8 +404,13 @@ fn faults_of_a_public_address_are_found() {
         ("UNIONHALL_CONTACT_EMAIL", "keys@union.example"),
         ("UNIONHALL_POSTAL_ADDRESS", "12 Mill Street"),
         ("UNIONHALL_TRUSTED_PROXIES", "127.0.0.1"),
+        ("UNIONHALL_PAGES", "pages"),
     ] {
         patient.set(name, value);
+    }
+    for file in ["pages/about.md", "pages/privacy.es.md", "pages/terms.md", "some/about.md", "some/privacy.es.md"] {
+        std::fs::create_dir_all(patient.path(file).parent().unwrap()).unwrap();
+        std::fs::write(patient.path(file), "x").unwrap();
     }
     // Without a mail server there is one thing left to warn of, once there is a backup.
     let checks = |patient: &Patient| {
@@ -437,6 +442,8 @@ fn faults_of_a_public_address_are_found() {
             Some("silent.toml"),
         ),
         ("UNIONHALL_CATALOG", warn("catalog", "no text of yours for run_by, cost, funding", "[union]"), None),
+        ("UNIONHALL_PAGES", warn("pages", "no text of yours for about, privacy, terms", "UNIONHALL_PAGES"), None),
+        ("UNIONHALL_PAGES", warn("pages", "no text of yours for terms,", "UNIONHALL_PAGES"), Some("some")),
         ("UNIONHALL_CONTACT_EMAIL", warn("contact", "nobody can write", "UNIONHALL_CONTACT_EMAIL"), None),
         ("UNIONHALL_POSTAL_ADDRESS", warn("postal address", "none is set", "UNIONHALL_POSTAL_ADDRESS"), None),
         ("UNIONHALL_JOIN_SITE", warn("encryption", "unencrypted", "UNIONHALL_JOIN_SITE"), Some("http://192.0.2.1")),

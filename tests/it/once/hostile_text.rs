@@ -600,7 +600,7 @@ fn operator_requests(route: &str, n: usize, text: &str) -> Vec<(String, Vec<(&'s
         "/operator/new-campaign" => {
             let fields = [
                 "slug", "category", "gather_until", "text.en.title", "text.es.summary", "benchmark.source",
-                "reviewed.note",
+                "benchmark.source.es", "reviewed.note",
             ];
             vec![here(), post(&fields.map(|name| (name, text.as_str())))]
         }

@@ -216,7 +216,7 @@ async fn who_runs_it_and_what_it_costs_is_told_everywhere_and_read_again() {
         server.post("/v1/invite", &key, json!({ "email": format!("ana{n}@example.com") }).to_string()).await.good();
         wait_for!(async || letter(n).is_some()).await;
         let mut seen = vec![("mcp", told.text()), ("mail", letter(n).unwrap())];
-        for path in ["/join", "/about", "/terms", "/docs", "/docs.md", "/openapi.json", "/llms.txt"] {
+        for path in ["/about", "/terms", "/docs", "/docs.md", "/openapi.json", "/llms.txt"] {
             let answer = server.get(path).await;
             seen.push((path, answer.text()));
         }
@@ -231,7 +231,7 @@ async fn who_runs_it_and_what_it_costs_is_told_everywhere_and_read_again() {
     let unpublished = "The union has not published how it earns and pays rewards.";
     reads(0, ["Who runs the union: Ana and Ben & Sons.", cost, unpublished]).await;
     let spanish = server.send(Request::get("/join").header("accept-language", "es"), "").await;
-    holds(&spanish.text(), &["Quién dirige la unión: ES Ana and Ben"]);
+    holds(&spanish.text(), &["Quién la dirige</dt><dd>ES Ana and Ben", "no ha publicado cómo obtiene dinero"]);
     write("Cleo.", "Suppliers pay it.");
     hang_up(&server, READ).await;
     let funding = "How the union earns and pays rewards: Suppliers pay it.";

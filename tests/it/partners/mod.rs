@@ -238,7 +238,7 @@ async fn a_partner_sees_its_own_page_by_page_and_nobody_elses() {
 async fn the_person_reads_what_the_partner_may_learn() {
     let (server, key) = Server::with_key(&[]);
     invite(&server, &key, "one", "ana@example.com").await.good();
-    let told = "If you confirm, all we may tell Acme Assistant about it is that you did.";
+    let told = "If you confirm, we may tell Acme Assistant that you did, and nothing else about it.";
     let page = server.get(&server.confirm_path(1)).await;
     assert!(page.text().contains(told));
     let folder = server.data().join("mailbox");

@@ -5,7 +5,7 @@ use hyper::Request;
 use super::{HERE, missing, slug_of};
 use crate::campaigns::records::FindCampaign;
 use crate::campaigns::{Edited, Made};
-use crate::domain::campaign::draft::{Benchmark, CampaignDraft};
+use crate::domain::campaign::draft::{Benchmark, CampaignDraft, SourceText};
 use crate::domain::campaign::mandate::Mandate;
 use crate::domain::campaign::price::{Period, Price};
 use crate::domain::campaign::record::{CampaignDetails, CampaignRecord};
@@ -91,7 +91,11 @@ fn typical_price(typed: &Typed, is_fixed: bool) -> Vec<FormField> {
         "discount" => percent.at("benchmark.price.off_basis_points").empty(0),
         _ => percent.at("benchmark.price.percent"),
     }));
-    fields.push(fixed(FormField::line("benchmark.source", "Source").wide().hint("Such as FCC urban rate survey")));
+    let both = !typed.get("benchmark.source.es").trim().is_empty();
+    let source = FormField::line("benchmark.source", "Source").wide().hint("Such as FCC urban rate survey");
+    fields.push(fixed(if both { source.at("benchmark.source.en") } else { source }));
+    let spanish = FormField::line("benchmark.source.es", "Source in Spanish (optional)").wide();
+    fields.push(fixed(spanish.hint("Without it, Spanish pages show the one above.")));
     fields.push(fixed(
         FormField::line("benchmark.url", "Where to look it up").wide().hint("A page that begins with https://"),
     ));
@@ -148,7 +152,10 @@ fn typed_of(draft: &CampaignDraft) -> Typed {
         typed.set("benchmark.amount", typed_hundredths(amount));
         typed.set("benchmark.percent", percent.map(|percent| typed_hundredths(percent.into())).unwrap_or_default());
         typed.set("benchmark.per", per.map_or("", Period::name));
-        typed.set("benchmark.source", source);
+        typed.set("benchmark.source", source.text(Language::English));
+        if let SourceText::Each(_) = source {
+            typed.set("benchmark.source.es", source.text(Language::Spanish));
+        }
         typed.set("benchmark.url", url);
         typed.set("benchmark.date", date.to_string());
     }

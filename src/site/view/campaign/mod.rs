@@ -23,7 +23,7 @@ use crate::domain::share::ShareWays;
 use crate::domain::us_state::UsState;
 
 /// Campaigns on the page to join on, at the most.
-const IN_STRIP: usize = 3;
+const MOST_CARDS: usize = 3;
 
 /// Who looks at a campaign.
 #[derive(Clone, Copy)]
@@ -366,15 +366,24 @@ pub(super) fn open(listed: &[CampaignRecord]) -> impl Iterator<Item = &CampaignR
 }
 
 /// The first of them, each in a line on the page to join on.
-pub(super) fn strip<'a>(page: Frame<'a>, listed: &'a [CampaignRecord]) -> Vec<CampaignCard<'a>> {
-    open(listed).take(IN_STRIP).map(|campaign| CampaignCard::of(page, campaign)).collect()
+pub(super) fn open_cards<'a>(page: Frame<'a>, listed: &'a [CampaignRecord]) -> Vec<CampaignCard<'a>> {
+    open(listed).take(MOST_CARDS).map(|campaign| CampaignCard::of(page, campaign)).collect()
 }
 
 /// The newest result in which somebody accepted: the newest that was closed comes first.
-pub(super) fn newest_result<'a>(page: Frame<'a>, listed: &'a [CampaignRecord]) -> Option<CampaignCard<'a>> {
-    let closed = |campaign: &&CampaignRecord| campaign.state == CampaignState::Closed;
-    let is_reached = |campaign: &&CampaignRecord| campaign.result().is_some_and(|result| result.accepted > 0);
-    listed.iter().filter(closed).find(is_reached).map(|campaign| CampaignCard::of(page, campaign))
+pub(super) fn newest_result<'a>(page: Frame<'a>, listed: &'a [CampaignRecord]) -> Option<(&'a str, &'a str, String)> {
+    let closed = listed.iter().filter(|campaign| campaign.state == CampaignState::Closed);
+    let mut reached = closed.filter_map(|campaign| Some((campaign, campaign.result()?)));
+    let (campaign, result) = reached.find(|(_, result)| result.accepted > 0)?;
+    let words = page.words;
+    let said = match result.switched.filter(|switched| switched.members > 0) {
+        Some(switched) => {
+            let members = words.join.result_switched.put("members", words.members(switched.members));
+            members.put("supplier", result.offer.supplier())
+        }
+        None => words.campaign.result_text.put("members", words.members(result.accepted)),
+    };
+    Some((campaign.slug().as_str(), campaign.draft.text(page.language).map_or("", |text| &text.title), said.plain()))
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ mod tests {
         let refused_press = refusal(page.words, gathering, BadPress::StateMissing, None);
         let slug = gathering.slug();
         let join = |page, count, invited_by, gate: &FormGate, form: &JoinForm| {
-            super::super::join(page, count, invited_by, gate, form, &[])
+            super::super::join(page, count, invited_by, gate, form, &all)
         };
         let for_campaign = JoinForm { campaign: Some(slug.clone()), ..JoinForm::default() };
         let own = OwnView {
@@ -152,6 +152,7 @@ mod tests {
         vec![
             ("join-shut", join(page, None, nobody, &FormGate::Shut, &JoinForm::default())),
             ("join", join(page, Some(12_345), nobody, open, &JoinForm::default())),
+            ("greeting", greeting(Frame { signed_in: true, ..page }, &all)),
             ("join-throttled", join(page, None, nobody, &asks, &JoinForm::default())),
             ("join-ask-again", join(page, None, nobody, &asks, &shown_again(ShownAgain::Asks))),
             ("join-expired", join(page, None, nobody, open, &shown_again(ShownAgain::Expired))),

@@ -4,6 +4,7 @@ use crate::domain::answers::Answers;
 use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::acceptance::{AcceptanceEntry, Handover, Reference};
 use crate::domain::campaign::demand::DemandSheet;
+use crate::domain::campaign::draft::SourceText;
 use crate::domain::campaign::offer::Deal;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::tests::{campaign, offered};
@@ -176,7 +177,7 @@ pub(in crate::site::view) fn campaign_of(text: &str, state: CampaignState) -> Ca
         if let Deal::Reckoned(deal) = &mut offer.deal {
             deal.bid.supplier.push_str(text);
             deal.bid.fees[0].name.push_str(text);
-            deal.benchmark.source.push_str(text);
+            deal.benchmark.source = SourceText::One(format!("FCC urban rate survey{text}"));
             deal.bid.states = vec![UsState::CA];
         }
         for (_, texts) in &mut offer.terms.texts {
