@@ -181,6 +181,7 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
         ],
     );
     page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "$816 al año, a $68 al mes");
+    page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "Encuesta de la FCC, 1 de ");
     let card = page(&server.get("/campaigns").await, 200, "You save about $240 a year. Typical price: $68 a month.");
     holds(&card, &["Offer published: $48 a month, decide by Mar 15, 2099", "1,230 members in"]);
     step(&server, "internet-2099", "active").await;
