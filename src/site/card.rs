@@ -126,7 +126,7 @@ fn checksum_with(empty: u32, band: &[u8]) -> u32 {
         sum += u64::from(*byte);
         sums += u64::from(*byte) * to_the_end as u64;
     }
-    ((sums % PRIME) << 16 | sum % PRIME) as u32
+    (((sums % PRIME) << 16) | (sum % PRIME)) as u32
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {

@@ -46,7 +46,7 @@ export async function meWalk(page, tools) {
   await look(page, "me-sign-in");
   const email = page.getByRole("textbox", { name: "The email address you joined with" });
   await email.fill("mia@example");
-  await go(page, () => page.keyboard.press("Enter"), 400);
+  await go(page, () => page.keyboard.press("Enter"));
   assert(await isFocused(email), "the mistake has the focus");
   assert.equal(await email.getAttribute("aria-invalid"), "true");
   await look(page, "me-mistake");
@@ -84,7 +84,7 @@ export async function meWalk(page, tools) {
     assert.equal(page.url(), sent);
     const field = page.getByRole("textbox", { name: "Eight letters and digits" });
     await field.fill("0000-0000");
-    await go(page, () => page.keyboard.press("Enter"), 400);
+    await go(page, () => page.keyboard.press("Enter"));
     assert(await isFocused(field), "the mistake has the focus");
     await look(page, "me-wrong-code");
     await field.fill(code.toLowerCase().replace("-", " "));
@@ -250,7 +250,7 @@ export async function eraseWalk(page, tools) {
   records.exec("INSERT INTO campaigns (slug, definition, state, gather_until, created_at) VALUES ('internet-2099', '', 'draft', 47147, 1)");
   earn(records, "internet-2099", address);
   records.close();
-  await go(page, () => page.getByRole("button", { name: "Erase everything now" }).click(), 400);
+  await go(page, () => page.getByRole("button", { name: "Erase everything now" }).click());
   assert((await page.getByRole("alert").innerText()).includes("Nothing was erased: we owe you $100 in rewards."));
   await look(page, "me-erase-due");
   await page.getByRole("checkbox", { name: "I give up $100 in rewards" }).check();

@@ -39,6 +39,17 @@ pub struct SignInView<'a> {
     pub error: Option<&'a str>,
     pub note: Option<&'a str>,
     pub campaign: Option<&'a CampaignSlug>,
+    /// What a mailed sign-in is asked for, if it is.
+    pub wanted: &'a str,
+    /// Whether this browser's code may still work.
+    pub asked: bool,
+}
+
+impl SignInPage<'_> {
+    fn title(&self) -> &'static str {
+        let words = &self.page.words.sign_in;
+        if self.view.wanted.is_empty() { &words.title } else { &words.first }.as_str()
+    }
 }
 
 pub fn sign_in(page: Frame<'_>, view: SignInView<'_>) -> String {
@@ -50,15 +61,15 @@ pub fn sign_in(page: Frame<'_>, view: SignInView<'_>) -> String {
 struct SentPage<'a> {
     page: Frame<'a>,
     email: &'a str,
-    campaign: Option<&'a CampaignSlug>,
-    error: Option<&'a str>,
+    ask_again: &'a str,
+    error: Option<&'static Phrase>,
     minutes: u64,
     tries: u32,
 }
 
 /// The page after it. It is the same whatever the address's state, so that it tells nobody who is a member.
-pub fn sign_in_sent(page: Frame<'_>, email: &str, campaign: Option<&CampaignSlug>, error: Option<&str>) -> String {
-    rendered(page, &SentPage { page, email, campaign, error, minutes: SIGN_IN_FOR.as_secs() / 60, tries: TRIES })
+pub fn sign_in_sent(page: Frame<'_>, email: &str, ask_again: &str, error: Option<&'static Phrase>) -> String {
+    rendered(page, &SentPage { page, email, ask_again, error, minutes: SIGN_IN_FOR.as_secs() / 60, tries: TRIES })
 }
 
 #[derive(Template)]

@@ -114,7 +114,7 @@ mod tests {
             CampaignView { campaign, reader, code, gets_offer: true, done: None, refused: None }
         };
         let shown = |campaign, reader| super::super::campaign(page, &about(campaign, reader));
-        let refused_press = refusal(page.words, gathering, BadPress::StateMissing, None);
+        let refused_press = refusal(page.words, gathering, BadPress::StateMissing);
         let slug = gathering.slug();
         let join = |page, count, invited_by, gate: &FormGate, form: &JoinForm| {
             super::super::join(page, count, invited_by, gate, form, &all)
@@ -171,8 +171,14 @@ mod tests {
             ("me-sign-in", {
                 let error = format!("Write a whole address.{text}");
                 let (error, note) = (Some(error.as_str()), Some("Sign in."));
-                sign_in(page, SignInView { email: &form.email, error, note, campaign: Some(slug) })
+                let view =
+                    SignInView { email: &form.email, error, note, campaign: Some(slug), ..SignInView::default() };
+                sign_in(page, SignInView { asked: true, ..view })
             }),
+            (
+                "me-needs-mail",
+                sign_in(page, SignInView { email: &form.email, wanted: "leave", ..SignInView::default() }),
+            ),
             ("join-campaigns", super::super::join(page, None, nobody, open, &for_campaign, &all[..1])),
             ("campaigns", campaigns(page, &all[..5])),
             ("campaigns-none", campaigns(page, &[])),
@@ -205,7 +211,7 @@ mod tests {
             ("outcome-no-campaign", simple(Outcome::NoCampaign)),
             ("unsubscribe", unsubscribe(page, CampaignMail::Offer, false)),
             ("unsubscribed", unsubscribe(page, CampaignMail::Result, true)),
-            ("me-sent", sign_in_sent(page, &form.email, Some(slug), Some("That code is wrong."))),
+            ("me-sent", sign_in_sent(page, &form.email, "/me", Some(&page.words.mistake.code_wrong))),
             ("me-enter", enter(page, &masked, "/me/enter/abc")),
             ("me", own_page(page, &own)),
             ("me-left", own_page(page, &OwnView { file: &left, done: None, refused: None, ..own })),

@@ -138,6 +138,7 @@ pub(in crate::site::view) fn sign_up_of(text: &str) -> SignUpRecord {
         referrer: Some(NamedReferrer { code, email: EmailAddress::parse("kim@example.com").ok() }),
         updated_at: Timestamp::from_millis(1_800_000_000_000),
         is_member: false,
+        joined_at: None,
         language: None,
         campaign: None,
         can_take_back: false,
