@@ -107,11 +107,6 @@ impl PersonRecord {
 }
 
 impl PersonDetails {
-    /// Whether they accept an offer now.
-    pub fn accepts_an_offer(&self) -> bool {
-        self.participations.iter().any(|part| part.acceptance().is_some())
-    }
-
     /// Sign-ups that a member's page knows of, the newest; the export has all of them.
     pub const LAST_SIGN_UPS: u32 = 30;
 }

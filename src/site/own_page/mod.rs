@@ -13,6 +13,7 @@ use super::join_form::SentForm;
 use super::view::{self, JoinForm, MemberPart, Outcome, OwnView};
 use super::{PageResult, Visit, WITH_OUR_SCRIPT, field, field_is};
 use crate::domain::campaign::CampaignMail;
+use crate::domain::campaign::participation::Press;
 use crate::domain::language::words::OwnWords;
 use crate::domain::language::{Language, Phrase};
 use crate::domain::mail::MailKind;
@@ -34,7 +35,6 @@ fn done<'a>(words: &'a OwnWords, query: &str, has_left: bool) -> Option<&'a Phra
         "mail" => Some(&words.mail_saved),
         "mail-again" => Some(&words.mail_again_done),
         "language" => Some(&words.language_saved),
-        "campaign" => Some(&words.campaign_saved),
         // A word that anybody can write is believed as far as it can be true.
         "left" if has_left => Some(&words.left_done),
         _ => None,
@@ -46,12 +46,16 @@ pub(super) fn done_word(query: &str) -> Option<&str> {
     query.split('&').find_map(|part| part.strip_prefix("done="))
 }
 
+/// What was pressed on the page, and of which campaign.
+fn pressed(query: &str) -> Option<(Press, &str)> {
+    let press = Press::from_name(done_word(query)?)?;
+    Some((press, query.split('&').find_map(|part| part.strip_prefix("campaign="))?))
+}
+
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session) = require_session(visit, request.headers()).await?;
-    let has_left = session.file.person.state == PersonState::Left;
     let query = request.uri().query().unwrap_or_default();
-    let done = done(&visit.words().own, query, has_left);
-    Ok(own_page(visit, StatusCode::OK, &session, done.map(Phrase::as_str), None).await)
+    Ok(own_page(visit, StatusCode::OK, &session, query, None).await)
 }
 
 pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -62,7 +66,7 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
         Ok(answers) => answers,
         Err(answers) => {
             let refused = JoinForm { answers: *answers, ..sent.form() };
-            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some(&refused)).await);
+            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, "", Some(&refused)).await);
         }
     };
     let changed = visit.app().own_pages.change_answers(&session.cookie.nonce, answers, visit.now.time).await;
@@ -125,7 +129,8 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
     require_mailed(visit, StatusCode::OK, &session)?;
     let own_pages = &visit.app().own_pages;
     let token = own_pages.csrf_token(&session.cookie.nonce);
-    Ok(visit.page(view::leave(visit.frame(), &token, &session.file, own_pages.times)))
+    let public = visit.public_campaigns().await;
+    Ok(visit.page(view::leave(visit.frame(), &token, &session.file, own_pages.times, |slug| public.find(slug))))
 }
 
 pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -139,7 +144,8 @@ pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
     let (visit, session) = require_session(visit, request.headers()).await?;
     require_mailed(visit, StatusCode::OK, &session)?;
     let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
-    Ok(visit.page(view::erase(visit.frame(), &token, &session.file, false)))
+    let public = visit.public_campaigns().await;
+    Ok(visit.page(view::erase(visit.frame(), &token, &session.file, false, |slug| public.find(slug))))
 }
 
 pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -162,7 +168,8 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         Err(NotErased::RewardsDue(RewardsDue { cents })) => {
             session.file.rewards.due_cents = cents;
             let token = own_pages.csrf_token(&session.cookie.nonce);
-            let page = view::erase(visit.frame(), &token, &session.file, true);
+            let public = visit.public_campaigns().await;
+            let page = view::erase(visit.frame(), &token, &session.file, true, |slug| public.find(slug));
             let mut answer = Answer::html(StatusCode::BAD_REQUEST, page);
             keep_apart(&mut answer);
             answer
@@ -198,7 +205,7 @@ async fn own_page(
     visit: Visit<'_>,
     status: StatusCode,
     session: &Session,
-    done: Option<&str>,
+    query: &str,
     refused: Option<&JoinForm>,
 ) -> Answer {
     let own_pages = &visit.app().own_pages;
@@ -218,7 +225,9 @@ async fn own_page(
     let campaigns: Vec<_> =
         for_them.into_iter().take(MOST_CAMPAIGNS).map(|(campaign, entry)| (campaign, part(entry))).collect();
     let (campaigns, rewarded, token) = (&campaigns[..], &rewarded[..], &token[..]);
-    let view = OwnView { file, token, campaigns, rewarded, done, refused, times, sign_ups_paused };
+    let done = done(&visit.words().own, query, person.state == PersonState::Left).map(Phrase::as_str);
+    let pressed = pressed(query);
+    let view = OwnView { file, token, campaigns, rewarded, done, pressed, refused, times, sign_ups_paused };
     let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
