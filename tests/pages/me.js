@@ -115,7 +115,7 @@ export async function meWalk(page, tools) {
   }
   const link = page.getByRole("textbox", { name: "Copy it and share it" });
   assert.equal(await link.inputValue(), inviteLink);
-  const counts = await page.locator(".counts dd").allInnerTexts();
+  const counts = await page.locator(".figures dd").allInnerTexts();
   assert.deepEqual(counts, ["1", "1"], "one signed up, one is a member");
   assert.equal(await readQr(page.getByRole("img", { name: "QR code of your referral link" })), inviteLink, "the QR code");
   await page.getByText("What you were told").first().click();

@@ -282,7 +282,7 @@ export async function weightWalk(page, { base, go, step }) {
   await page.waitForLoadState("networkidle");
   step(`the page to join on: ${bytes} bytes in ${loaded.join(", ")}`);
   assert(loaded.some((one) => one.startsWith("/heading.woff2")), "with the typeface");
-  assert(bytes < 150_000, `${bytes} bytes`);
+  assert(bytes < 60_000, `${bytes} bytes`);
   const fonts = await page.evaluate(() => [...document.fonts].filter((font) => font.status === "loaded").map((font) => font.family));
   assert.deepEqual(fonts, ["Union Heading"]);
   for (const [path, type] of [["/favicon.ico", "image/vnd.microsoft.icon"], ["/icon.png", "image/png"], ["/heading-licence.txt", "text/plain; charset=utf-8"]]) {

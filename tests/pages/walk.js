@@ -115,7 +115,8 @@ async function look(page, name, rules = {}) {
   if (name !== "docs") assert.equal(await page.locator("html").getAttribute("lang"), language, `${name} is in ${language}`);
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   assert(width <= sizes[size].width, `${name} is ${width} pixels wide`);
-  if (name.startsWith("operator") && size === "phone") await lookOnSmallPhone(page, name);
+  if (size === "phone" && name !== "docs") await lookOnSmallPhone(page, name);
+  if (!name.startsWith("operator") && name !== "docs") await weigh(page, name);
   if (PAGES_SCREENSHOTS) {
     const path = join(PAGES_SCREENSHOTS, `${name}-${size}-${scheme}-${language}${withScripts ? "" : "-without-scripts"}.png`);
     await page.screenshot({ path, fullPage: true });
@@ -136,7 +137,16 @@ async function look(page, name, rules = {}) {
   note("seen.txt", `${name} ${scheme} ${language}`);
 }
 
-// On every phone, all of an operator's page is there without scrolling sideways. Only the row of pages scrolls, and begins at this one.
+// What a page costs somebody who opens it first, but for the typeface, which is fetched once and for all pages.
+async function weigh(page, name) {
+  const bytes = await page.evaluate(() => {
+    const fetched = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+    return fetched.filter(({ name }) => !name.endsWith(".woff2")).reduce((sum, entry) => sum + entry.decodedBodySize, 0);
+  });
+  assert(bytes > 1000 && bytes < 60_000, `${name} weighs ${bytes} bytes`);
+}
+
+// On every phone, all of a page is there without scrolling sideways. Only the row of an operator's pages scrolls, and begins at this one.
 async function lookOnSmallPhone(page, name) {
   const section = page.locator(".sections [aria-current]");
   const current = (await section.count()) ? await section.boundingBox() : null;
@@ -146,7 +156,7 @@ async function lookOnSmallPhone(page, name) {
     const faults = await page.evaluate(() => {
       const isWide = (element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== "visible";
       const scrolls = [...document.querySelectorAll("body *:not(input, select, textarea, .unseen)")].filter(isWide);
-      const wide = scrolls.filter((element) => !element.matches(".sections ul, thead")).map((element) => element.outerHTML.slice(0, 200));
+      const wide = scrolls.filter((element) => !element.matches(".sections ul, thead, .letter, .own-text table, .home > span")).map((element) => element.outerHTML.slice(0, 200));
       if (document.documentElement.scrollWidth > innerWidth) wide.push(`the page is ${document.documentElement.scrollWidth} pixels wide`);
       return wide;
     });

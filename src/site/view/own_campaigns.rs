@@ -34,8 +34,8 @@ pub(super) struct OwnCard<'a> {
     pub(super) done: Option<Filling>,
     /// What leads to the campaign's page, and whether they should follow it.
     pub(super) link: (&'static Phrase, bool),
-    /// What they can press here, its label, and whether it is the one to press.
-    pub(super) press: Option<(&'static str, &'static Phrase, bool)>,
+    /// What they can press here, and its label.
+    pub(super) press: Option<(&'static str, &'static Phrase)>,
     pub(super) shows_count: bool,
     /// They never pressed anything there, and read what it is about.
     pub(super) is_new: bool,
@@ -53,8 +53,13 @@ pub(super) struct Summary {
 impl<'a> OwnCampaigns<'a> {
     pub(super) fn of(page: Frame<'a>, view: &OwnView<'a>, gets_mail: bool) -> Self {
         let chosen = view.file.person.answers.chosen();
-        let mut own =
-            Self { deals: Vec::new(), open: Vec::new(), past: Vec::new(), summary: Summary::of(page, view), first: Vec::new() };
+        let mut own = Self {
+            deals: Vec::new(),
+            open: Vec::new(),
+            past: Vec::new(),
+            summary: Summary::of(page, view),
+            first: Vec::new(),
+        };
         let cards = member_cards(page, view.campaigns, PartPlace::OwnPage);
         for ((record, part), card) in view.campaigns.iter().zip(cards) {
             own.first.extend(Some(part).filter(|part| concerns(record, part, chosen)).and_then(|part| {
@@ -99,9 +104,9 @@ impl<'a> OwnCard<'a> {
             _ => None,
         };
         let press = if can(Press::In) && !open.needs_state {
-            Some((Press::In.name(), &campaign.count_in, true))
+            Some((Press::In.name(), &campaign.count_in))
         } else {
-            can(Press::Out).then(|| (Press::Out.name(), &campaign.count_out, false))
+            can(Press::Out).then(|| (Press::Out.name(), &campaign.count_out))
         };
         Self {
             facts: offer.map_or_else(Vec::new, |offer| {
@@ -137,8 +142,12 @@ impl Summary {
         let each_time = by_use.iter().map(|offer| offer.saving()).max().unwrap_or(0);
         let saves = match (a_year, each_time) {
             (0, 0) => (own.save_nothing.as_str(), own.nothing_yet.to_string()),
-            (0, amount) => (own.save_about.as_str(), deal.per_use.put("amount", format!("${}", grouped(amount))).plain()),
-            (amount, _) => (own.save_about.as_str(), deal.per_year.put("amount", format!("${}", grouped(amount))).plain()),
+            (0, amount) => {
+                (own.save_about.as_str(), deal.per_use.put("amount", format!("${}", grouped(amount))).plain())
+            }
+            (amount, _) => {
+                (own.save_about.as_str(), deal.per_year.put("amount", format!("${}", grouped(amount))).plain())
+            }
         };
         let dates = view.campaigns.iter().filter(|(record, part)| concerns(record, part, chosen));
         let dates = dates.filter_map(|(record, part)| {

@@ -140,7 +140,6 @@ struct OwnPage<'a> {
     ways: ShareWays,
     qr: Option<QrCode>,
     signed_up: String,
-    members: String,
     offer: ReferralOffer,
     rewards: Option<RewardsView<'a>>,
     /// Their answers, as they are kept or as they were sent and not taken.
@@ -194,8 +193,7 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
     let obstacles = obstacles(words, mailbox, person.undeliverable_until, page.now);
     // What they stopped of one partner keeps none of the union's own mail from them.
     let no_mail = obstacles.len() > mailbox.stopped.len();
-    let mut own =
-        OwnCampaigns::of(page, view, !no_mail && person.mail_choices.wants(CampaignMail::Offer.into()));
+    let mut own = OwnCampaigns::of(page, view, !no_mail && person.mail_choices.wants(CampaignMail::Offer.into()));
     if no_mail {
         own.first.insert(0, ("#mail".to_owned(), words.own.first_mail.to_string()));
     }
@@ -218,7 +216,6 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
                 true => grouped(referrals.signed_up),
                 false => format!("{}+", grouped(referrals.signed_up)),
             },
-            members: grouped(referrals.members),
             offer: ReferralOffer::of(page),
             rewards: {
                 let shown = view.campaigns.iter().map(|(record, _)| *record);

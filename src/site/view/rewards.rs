@@ -4,8 +4,8 @@ use askama::Template;
 
 use super::own_campaigns::ended_deals;
 use super::{Frame, rendered};
-use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{grouped, money};
 use crate::domain::language::{Filling, Phrase, Words};
@@ -53,20 +53,23 @@ impl<'a> RewardsView<'a> {
             [(rewards.due_cents, &words.due), (rewards.out_cents, &words.out), (rewards.paid_cents, &words.paid)];
         let sums = sums.into_iter().filter(|(sum, _)| *sum > 0);
         let sums: Vec<_> = sums.map(|(sum, label)| (money(sum), label.as_str())).collect();
+        let is_member = file.person.state == PersonState::Member;
         let of_campaign = |standing: &'a CampaignStanding| {
             let record = campaigns.iter().find(|record| *record.slug() == standing.campaign);
             let text = record.and_then(|record| record.draft.text(page.language));
-            let (lines, meter) = lines(page.words, file, standing, record.map(|record| record.state));
+            let state = record.map(|record| record.state);
+            let has_meter = is_member && !standing.has_the_most && !is_over(standing, state);
             CampaignLines {
                 title: text.map_or(standing.campaign.as_str(), |text| &text.title),
                 slug: record.map(|record| record.slug().as_str()),
-                lines,
-                meter,
+                lines: lines(page.words, file, standing, state),
+                meter: has_meter
+                    .then(|| meter(page.words, (standing.in_deal(), standing.group_size), standing.reward_cents)),
             }
         };
         let mut first: Vec<_> = rewards.campaigns.iter().rev().map(of_campaign).collect();
         first.retain(|campaign| !campaign.lines.is_empty() || campaign.meter.is_some());
-        let (is_member, friends) = (file.person.state == PersonState::Member, file.referrals.members);
+        let friends = file.referrals.members;
         // Where not all of them are looked at, another may take part.
         let none_yet = is_member && first.is_empty() && (1..=RewardStanding::MOST_LOOKED_AT.into()).contains(&friends);
         let none_yet = none_yet.then(|| words.none_yet.put("friends", page.words.friends(friends)).plain());
@@ -89,13 +92,21 @@ impl<'a> RewardsView<'a> {
     }
 }
 
-/// What there is to say of one campaign, and its meter. Whoever left earns nothing new, so only their groups count.
+/// Whether nobody else can come to count in it.
+fn is_over(standing: &CampaignStanding, state: Option<CampaignState>) -> bool {
+    match state {
+        Some(CampaignState::Closed) => standing.on_hold == 0,
+        state => state == Some(CampaignState::Cancelled),
+    }
+}
+
+/// What there is to say of one campaign besides its meter. Whoever left earns nothing new, so only their groups count.
 fn lines(
     words: &'static Words,
     file: &PersonDetails,
     standing: &CampaignStanding,
     state: Option<CampaignState>,
-) -> (Vec<(&'static str, String)>, Option<(u32, u32, String)>) {
+) -> Vec<(&'static str, String)> {
     let reward = &words.reward;
     let mut lines = Vec::new();
     let mut add = |label: &'static Phrase, text: Filling| lines.push((label.as_str(), text.plain()));
@@ -113,7 +124,7 @@ fn lines(
         add(&reward.capped, with_most(phrase).put("groups", groups));
     }
     if file.person.state != PersonState::Member {
-        return (lines, None);
+        return lines;
     }
     if let Some(until) = standing.on_hold_until.filter(|_| standing.on_hold > 0) {
         // Where not all of them are looked at, another's hold may be over before.
@@ -124,10 +135,7 @@ fn lines(
             phrase.put("friends", words.friends(standing.on_hold.into())).put("date", words.date(until)),
         );
     }
-    let is_over = match state {
-        Some(CampaignState::Closed) => standing.on_hold == 0,
-        state => state == Some(CampaignState::Cancelled),
-    };
+    let is_over = is_over(standing, state);
     if standing.waiting > 0 {
         let phrase = if is_over { &reward.waiting_over } else { &reward.waiting_text };
         add(&reward.waiting, phrase.put("friends", words.friends(standing.waiting.into())));
@@ -135,9 +143,7 @@ fn lines(
     if !is_over && standing.has_the_most && standing.capped == 0 {
         add(&reward.next, with_most(&reward.next_capped));
     }
-    let has_meter = !is_over && !standing.has_the_most;
-    let meter = has_meter.then(|| meter(words, (standing.in_deal(), standing.group_size), standing.reward_cents));
-    (lines, meter)
+    lines
 }
 
 /// How many friends take part already, of so many in a group, and what is missing for its reward.

@@ -40,6 +40,7 @@ mod rotation;
 mod settings_page;
 pub(crate) mod shared_limits;
 mod source;
+mod style;
 mod store_suite;
 mod tour;
 mod transfer;

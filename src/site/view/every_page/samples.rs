@@ -2,8 +2,10 @@
 
 use crate::domain::answers::Answers;
 use crate::domain::campaign::CampaignState;
+use crate::domain::campaign::acceptance::{AcceptanceEntry, Handover, Reference};
 use crate::domain::campaign::demand::DemandSheet;
 use crate::domain::campaign::offer::Deal;
+use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::tests::{campaign, offered};
 use crate::domain::email::EmailAddress;
@@ -76,7 +78,27 @@ pub(super) fn own_file(text: &str) -> PersonDetails {
         },
         mailbox,
         sign_ups: vec![sign_up],
-        participations: Vec::new(),
+        participations: vec![ParticipationEntry {
+            campaign: "internet-active".parse().unwrap(),
+            state: ParticipationState::Accepted,
+            in_at: Some(at),
+            accepted_at: Some(at),
+            changed_at: at,
+            acceptances: vec![AcceptanceEntry {
+                reference: Reference::from_random(&[1, 2, 3, 4, 5, 6]),
+                handover: Handover::Code,
+                told: None,
+                made_at: at,
+                accepted_at: at,
+                ended_at: None,
+                ended_why: None,
+                handed_over_at: None,
+                withdrawn_at: None,
+                report: None,
+                reported_at: None,
+                trouble_at: None,
+            }],
+        }],
         rewards: rewards_of(at),
         reward_history: RewardHistory::default(),
         referrals: Referrals { signed_up: 1000, members: 12 },
