@@ -32,8 +32,10 @@ pub(super) struct OwnCard<'a> {
     pub(super) facts: Vec<(&'static str, String)>,
     /// What they just pressed, once it is so.
     pub(super) done: Option<Filling>,
-    /// What leads to the campaign's page, and whether they should follow it.
-    pub(super) link: (&'static Phrase, bool),
+    /// Who delivers it, where it is a deal of theirs that runs.
+    pub(super) supplier: Option<&'a str>,
+    /// What leads to the campaign's page besides its title, and whether they should follow it.
+    pub(super) link: Option<(&'static Phrase, bool)>,
     /// What they can press here, and its label.
     pub(super) press: Option<(&'static str, &'static Phrase)>,
     pub(super) shows_count: bool,
@@ -86,7 +88,7 @@ impl<'a> OwnCampaigns<'a> {
 impl<'a> OwnCard<'a> {
     fn of(
         page: Frame<'a>,
-        record: &CampaignRecord,
+        record: &'a CampaignRecord,
         part: &MemberPart<'_>,
         card: CampaignCard<'a>,
         pressed: Option<(Press, &str)>,
@@ -115,12 +117,13 @@ impl<'a> OwnCard<'a> {
                 vec![(labels.price.as_str(), told.price), (labels.saving_label.as_str(), told.saving)]
             }),
             done: done.map(|phrase| phrase.put("title", card.title)),
+            supplier: record.offer.as_ref().filter(|_| runs(record, part, page.now)).map(Offer::supplier),
             link: if can(Press::Accept) {
-                (&own.decide, true)
+                Some((&own.decide, true))
             } else if can(Press::In) && open.needs_state {
-                (&own.name_state, true)
+                Some((&own.name_state, true))
             } else {
-                (if is_accepted { &own.see } else { &own.about_campaign }, false)
+                is_accepted.then_some((&own.see, false))
             },
             press,
             shows_count: record.state.gathers(),
