@@ -272,7 +272,8 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     let how = "Order with the code that you are mailed.";
     assert!(shown.matches(how).count() == 1 && shown.find(how) > shown.find("Your part"), "beside their part");
     let own = page(&ana.get("/me").await, 200, "You accepted the offer.");
-    holds(&own, &["Your deals", "Your code", "You save about</dt><dd>$240 a year", "Nothing to decide now."]);
+    holds(&own, &["Your deals", "Your code", "You save about</dt><dd>$240 a year"]);
+    assert!(!own.contains("Decide on the offer"), "it is decided");
     page(&ana.get("/me/leave").await, 200, "Title of everywhere (Example Fiber): you're no longer in this deal.");
     step(&server, "everywhere", "active").await;
     page(&ana.get("/me").await, 200, "Your deals");

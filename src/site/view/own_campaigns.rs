@@ -215,3 +215,57 @@ pub(super) fn ended_deals<'a>(
     });
     ended.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::campaign::acceptance::{AcceptanceEntry, SupplierReport};
+    use crate::domain::campaign::tests::{campaign, offered};
+    use crate::domain::us_state::UsState;
+    use crate::site::view::every_page::samples::acceptance_of;
+
+    const AT: Timestamp = Timestamp::from_millis(1_794_743_200_000);
+
+    #[test]
+    fn a_deal_runs_for_as_long_as_its_saving_was_reckoned_unless_the_supplier_says_otherwise() {
+        let record = offered(CampaignState::Closed);
+        let mut acceptance = acceptance_of(AT);
+        let runs_at = |acceptance: &AcceptanceEntry, state, days| {
+            let part = MemberPart {
+                state: Some(state),
+                acceptance: Some(acceptance),
+                ..MemberPart::of("", None, None, CategorySet::default())
+            };
+            runs(&record, &part, AT.plus(DAY * days))
+        };
+        let accepted = ParticipationState::Accepted;
+        assert!(runs_at(&acceptance, accepted, 364) && !runs_at(&acceptance, accepted, 365), "a year");
+        assert!(!runs_at(&acceptance, ParticipationState::Passed, 0));
+        let mut report = SupplierReport { status: OrderStatus::Switched, on: "2026-12-15".parse().unwrap() };
+        acceptance.report = Some(report);
+        assert!(runs_at(&acceptance, accepted, 390), "from the day that the supplier names");
+        for over in [OrderStatus::Rejected, OrderStatus::Cancelled] {
+            report.status = over;
+            acceptance.report = Some(report);
+            assert!(!runs_at(&acceptance, accepted, 0), "{over:?}");
+        }
+    }
+
+    #[test]
+    fn what_concerns_somebody_is_about_a_bill_of_theirs_where_they_live() {
+        let mut record = campaign(CampaignState::Gathering);
+        let bills = |text: &str| CategorySet::from_slugs(text);
+        let of = |record: &CampaignRecord, state, us_state, chosen: &str| {
+            let part = MemberPart { state, us_state, ..MemberPart::of("", None, None, CategorySet::default()) };
+            concerns(record, &part, bills(chosen))
+        };
+        let is_in = Some(ParticipationState::In);
+        assert!(of(&record, None, None, "internet") && !of(&record, None, None, "travel"));
+        assert!(of(&record, is_in, None, "") && !of(&record, Some(ParticipationState::Out), None, "internet"));
+        record.draft.states = vec![UsState::CA];
+        assert!(of(&record, None, Some(UsState::CA), "internet"));
+        for elsewhere in [Some(UsState::NY), None] {
+            assert!(!of(&record, None, elsewhere, "internet") && !of(&record, is_in, elsewhere, "internet"));
+        }
+    }
+}

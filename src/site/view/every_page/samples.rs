@@ -84,20 +84,7 @@ pub(super) fn own_file(text: &str) -> PersonDetails {
             in_at: Some(at),
             accepted_at: Some(at),
             changed_at: at,
-            acceptances: vec![AcceptanceEntry {
-                reference: Reference::from_random(&[1, 2, 3, 4, 5, 6]),
-                handover: Handover::Code,
-                told: None,
-                made_at: at,
-                accepted_at: at,
-                ended_at: None,
-                ended_why: None,
-                handed_over_at: None,
-                withdrawn_at: None,
-                report: None,
-                reported_at: None,
-                trouble_at: None,
-            }],
+            acceptances: vec![acceptance_of(at)],
         }],
         rewards: rewards_of(at),
         reward_history: RewardHistory::default(),
@@ -105,6 +92,24 @@ pub(super) fn own_file(text: &str) -> PersonDetails {
         requests: Vec::new(),
         sign_ins: Vec::new(),
         wrong_codes: 0,
+    }
+}
+
+/// An acceptance that nothing has become of yet.
+pub(in crate::site::view) fn acceptance_of(at: Timestamp) -> AcceptanceEntry {
+    AcceptanceEntry {
+        reference: Reference::from_random(&[1, 2, 3, 4, 5, 6]),
+        handover: Handover::Code,
+        told: None,
+        made_at: at,
+        accepted_at: at,
+        ended_at: None,
+        ended_why: None,
+        handed_over_at: None,
+        withdrawn_at: None,
+        report: None,
+        reported_at: None,
+        trouble_at: None,
     }
 }
 
