@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { inView } from "./me.js";
 import { speaker } from "./trust.js";
 
 export const slug = "internet-2099";
@@ -130,7 +131,19 @@ export async function campaignWalk(page, tools) {
   await shows(say("campaign.part_out"));
   await go(page, () => button(say("campaign.count_in")).click());
 
-  step("an offer: decide on one's own page");
+  step("the same on one's own page, where what was done is said once, in view");
+  await go(page, "/me");
+  await inView(page, size);
+  for (const [press, done] of [["count_out", "done_out"], ["count_in", "done_in"]]) {
+    await go(page, () => button(`${say(`campaign.${press}`)}: ${title}`).click());
+    const told = page.getByRole("status").filter({ hasText: say(`own.${done}`, { title }) });
+    await told.waitFor();
+    const [{ y, height }, bar] = [await told.boundingBox(), await page.locator(".standing").boundingBox()];
+    const isClear = size === "phone" ? y >= bar.y + bar.height : y >= 0;
+    assert(isClear && y + height <= page.viewportSize().height, `in view: ${y}, below ${bar.y + bar.height}`);
+  }
+
+  step("an offer: found on one's own page, decided where it says what is agreed to");
   const old = await page.context().newPage();
   await old.goto(`${base}/campaigns/${slug}`);
   records.prepare("UPDATE campaigns SET offer = ?, decide_by = 47190").run(offer([]));
@@ -189,10 +202,10 @@ export async function campaignWalk(page, tools) {
   await shows(say("campaign.offer_fits"));
   await look(page, "campaign-fits");
   await go(page, "/me");
-  await shows("Example Fiber");
   await shows(say("campaign.part_in_offered"));
   await look(page, "me-campaigns");
-  await go(page, () => main.getByRole("link", { name: say("campaign.see_offer") }).click());
+  await go(page, () => link(`${say("own.decide")}: ${title}`).click());
+  await shows("Example Fiber");
   await go(page, () => button(say("handover.accept_address")).click());
   await page.getByRole("status").filter({ hasText: say("campaign.done_accept") }).waitFor();
   await shows(say("handover.next"));
