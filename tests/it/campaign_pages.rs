@@ -258,6 +258,7 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     assert_eq!(own.matches("not counted in for").count(), 1, "once");
     let of_another = own_page_says(&mut ana, "/me?done=out&campaign=elsewhere").await;
     assert!(!of_another && !own_page_says(&mut ana, "/me?done=in&campaign=everywhere").await, "what is not so");
+    ana.act("/me/mail", &[("campaigns", "shown"), ("campaign_offer", "true")]).await;
     leads(&ana.act(path, &[("press", "in"), ("from", "me")]).await, "/me?done=in&campaign=everywhere#done");
     page(
         &ana.get("/me?done=in&campaign=everywhere").await,

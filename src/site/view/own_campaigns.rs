@@ -2,7 +2,7 @@
 
 use super::Frame;
 use super::campaign::{CampaignCard, MemberPart, PartPlace, member_cards};
-use super::own_page::OwnView;
+use super::join::JoinForm;
 use crate::domain::campaign::acceptance::{Handover, OrderStatus};
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState, Press};
@@ -12,9 +12,27 @@ use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::figure::grouped;
 use crate::domain::language::{Filling, Phrase};
+use crate::domain::person::{PersonDetails, RetentionTimes};
 use crate::domain::time::{DAY, Timestamp};
 
 const FIRST_CAMPAIGNS: usize = 2;
+
+/// What the page shows besides what is kept.
+#[derive(Clone, Copy)]
+pub struct OwnView<'a> {
+    pub file: &'a PersonDetails,
+    pub token: &'a str,
+    /// What fits them best first, each with their part in it.
+    pub campaigns: &'a [(&'a CampaignRecord, MemberPart<'a>)],
+    /// Those in which somebody whom they referred counts, as far as people know them.
+    pub rewarded: &'a [&'a CampaignRecord],
+    pub done: Option<&'a str>,
+    /// What they just pressed here, and of which campaign.
+    pub pressed: Option<(Press, &'a str)>,
+    pub refused: Option<&'a JoinForm>,
+    pub times: RetentionTimes,
+    pub sign_ups_paused: bool,
+}
 
 /// A member's campaigns, those first in which a deal of theirs runs.
 pub(super) struct OwnCampaigns<'a> {

@@ -2,14 +2,12 @@
 
 use askama::Template;
 
-use super::campaign::MemberPart;
 use super::join::{Bills, JoinForm, ReferralOffer};
-use super::own_campaigns::{OwnCampaigns, ended_deals};
+use super::own_campaigns::{OwnCampaigns, OwnView, ended_deals};
 use super::qr_code::QrCode;
 use super::rewards::RewardsView;
 use super::{Frame, rendered};
 use crate::domain::answers::ShownAnswer;
-use crate::domain::campaign::participation::Press;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
 use crate::domain::catalog::category::CategorySet;
@@ -119,23 +117,6 @@ struct ErasedPage<'a> {
 
 pub fn erased(page: Frame<'_>, mailbox_is_shared: bool) -> String {
     rendered(page, &ErasedPage { page, mailbox_is_shared })
-}
-
-/// What the page shows besides what is kept.
-#[derive(Clone, Copy)]
-pub struct OwnView<'a> {
-    pub file: &'a PersonDetails,
-    pub token: &'a str,
-    /// What fits them best first, each with their part in it.
-    pub campaigns: &'a [(&'a CampaignRecord, MemberPart<'a>)],
-    /// Those in which somebody whom they referred counts, as far as people know them.
-    pub rewarded: &'a [&'a CampaignRecord],
-    pub done: Option<&'a str>,
-    /// What they just pressed here, and of which campaign.
-    pub pressed: Option<(Press, &'a str)>,
-    pub refused: Option<&'a JoinForm>,
-    pub times: RetentionTimes,
-    pub sign_ups_paused: bool,
 }
 
 #[derive(Template)]
