@@ -137,7 +137,8 @@ export async function trustWalk(page, tools) {
   const silence = box(say("decline.no_mail"));
   for (const target of [
     page.getByRole("link", { name: say("site.skip") }), page.getByRole("link", { name: union, exact: true }),
-    page.getByRole("link", { name: others("site.language") }), silence, button(say("decline.button")),
+    page.getByRole("link", { name: others("site.language") }),
+    page.getByRole("banner").getByRole("link", { name: say("site.sign_in") }), silence, button(say("decline.button")),
   ]) {
     await tab(page, target, target);
     if (target === silence) await page.keyboard.press("Space");
