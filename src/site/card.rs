@@ -93,7 +93,7 @@ fn name_rows(name: &str) -> Option<Vec<u8>> {
         left += width;
     }
     let packed = |row: &[u8]| {
-        let pairs = row.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]);
+        let pairs = row.chunks_exact(2).map(|pair| (pair[0] << 4) | pair[1]);
         std::iter::once(0).chain(pairs).collect::<Vec<_>>()
     };
     Some(pixels.chunks_exact(WIDTH).flat_map(packed).collect())
@@ -126,7 +126,7 @@ fn checksum_with(empty: u32, band: &[u8]) -> u32 {
         sum += u64::from(*byte);
         sums += u64::from(*byte) * to_the_end as u64;
     }
-    ((sums % PRIME) << 16 | sum % PRIME) as u32
+    (((sums % PRIME) << 16) | (sum % PRIME)) as u32
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {

@@ -194,6 +194,8 @@ export async function trustWalk(page, tools) {
 
   step("a link that came too late brings the form back, with answers and referral");
   const ben = who("ben");
+  // A browser that is signed in is greeted, and not asked to sign up.
+  await page.context().clearCookies({ name: "union" });
   await go(page, `/joinus${code}`);
   await email.fill(ben);
   await page.locator(".more-bills > summary").click();
