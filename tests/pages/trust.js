@@ -243,6 +243,9 @@ export async function trustWalk(page, tools) {
   await heading(page, others("own.heading"));
   assert.equal(record.prepare("SELECT language FROM people WHERE email = ?").get(ana).language, other);
   await go(page, "/join");
+  await heading(page, others("join.greeting"));
+  await page.context().clearCookies({ name: "union" });
+  await go(page, "/join");
   await heading(page, say("join.headline"));
   record.close();
 
