@@ -2,7 +2,7 @@
 
 use crate::domain::campaign::acceptance::Handover;
 use crate::domain::campaign::offer::{Deal, Offer};
-use crate::domain::campaign::wording::offer_facts as facts_for;
+use crate::domain::campaign::wording::OfferView;
 use crate::domain::language::Language;
 
 /// What each fact is, and the fact.
@@ -21,10 +21,10 @@ pub fn offer_facts(offer: &Offer) -> Vec<(String, String)> {
         };
         facts.push(("The supplier gets".to_owned(), what.to_owned()));
     }
-    let days = (offer.terms.decide_by, offer.terms.open_until);
+    let days = (Some(offer.terms.decide_by), offer.terms.open_until);
     for language in Language::ALL {
         let own = language.words().site.language.as_str();
-        for fact in facts_for(offer, language, days, true) {
+        for fact in OfferView::of(offer, language, days, true).listed(language) {
             let name =
                 if language == Language::English { fact.label.to_string() } else { format!("{own}: {}", fact.label) };
             facts.push((name, fact.value));

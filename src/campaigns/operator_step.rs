@@ -156,7 +156,7 @@ impl DoneStep {
                 took_part(),
                 tell_supplier(),
             ],
-            CampaignState::Cancelled if before.was_public => {
+            CampaignState::Cancelled if before.was_public() => {
                 vec![format!("{slug} is cancelled: nobody can take part anymore."), took_part()]
             }
             CampaignState::Cancelled => vec![format!("The draft {slug} is cancelled; nobody ever saw it.")],

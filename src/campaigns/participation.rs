@@ -9,6 +9,7 @@ use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::acceptance::Ended;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::{BadPress, ParticipationEntry, ParticipationState, Press, PressAnswers};
+use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::membership::answers::{answers_of, set_answers};
@@ -41,7 +42,7 @@ impl Unit for PressButton {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Pressed, Failure> {
         // Lock the person first: the code that ends a membership locks them too, and looks at their participations afterwards.
         let Some(member) = answers_of(sql, &self.session).await? else { return Ok(Pressed::NotAMember) };
-        let campaign = hold(sql, &self.slug).await?.filter(|campaign| campaign.was_public);
+        let campaign = hold(sql, &self.slug).await?.filter(CampaignRecord::was_public);
         let Some(campaign) = campaign else { return Ok(Pressed::Unknown) };
         let find = "SELECT state FROM participations WHERE campaign_id = $1 AND person_id = $2 FOR UPDATE";
         let read = |row: &Row<'_>| row.parsed(0, ParticipationState::from_name);

@@ -21,6 +21,18 @@ macro_rules! was_public {
 }
 pub(crate) use was_public;
 
+/// When a campaign `c` last came to a state from another.
+macro_rules! began {
+    ($state:literal) => {
+        concat!(
+            "(SELECT h.at FROM campaign_history h WHERE h.campaign_id = c.id AND h.to_state = '",
+            $state,
+            "' AND h.from_state <> h.to_state ORDER BY h.id DESC LIMIT 1)"
+        )
+    };
+}
+pub(crate) use began;
+
 /// The id of the campaign with a slug, if people ever saw it.
 macro_rules! seen_campaign {
     ($slug:literal) => {
@@ -42,8 +54,12 @@ macro_rules! campaigns {
             "SELECT c.id, c.definition, c.state, c.offer, c.created_at, c.active_at, c.closed_at, c.withdrawn, c.switched_shown, c.switched_as_of, ",
             $crate::campaigns::records::terms_columns!(),
             ", ",
-            $crate::campaigns::records::was_public!(),
-            " AS was_public, ",
+            $crate::campaigns::records::began!("gathering"),
+            " AS opened_at, ",
+            $crate::campaigns::records::began!("negotiating"),
+            " AS negotiating_at, ",
+            $crate::campaigns::records::began!("offered"),
+            " AS offered_at, ",
             $crate::campaigns::sheet::last_sheet!("taken_at", "c.id"),
             " AS taken_at, ",
             $crate::campaigns::sheet::last_sheet!("sheet", "c.id"),
@@ -176,7 +192,9 @@ pub(crate) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
         draft,
         offer,
         withdrawn: row.get::<Option<&str>>("withdrawn")?.and_then(Withdrawal::kept),
-        was_public: row.get("was_public")?,
+        opened_at: row.get("opened_at")?,
+        negotiating_at: row.get("negotiating_at")?,
+        offered_at: row.get("offered_at")?,
         created_at: row.get("created_at")?,
         active_at: row.get("active_at")?,
         closed_at: row.get("closed_at")?,

@@ -299,7 +299,7 @@ async fn go_to(
     let count_due = step.filter(|_| to.begins_with_count());
     sql.execute(go, values![id, to.name(), at(to == CampaignState::Active), at(is_over), count_due]).await?;
     // No one hears about a cancelled draft.
-    if let Some(kind) = news.filter(|_| to == CampaignState::Gathering || campaign.was_public) {
+    if let Some(kind) = news.filter(|_| to == CampaignState::Gathering || campaign.was_public()) {
         // Another offer, or that it was withdrawn, is mailed to those who were mailed before.
         let begin = "INSERT INTO campaign_mailings (campaign_id, kind, started_at, finished_at) VALUES ($1, $2, $3, $4)
                      ON CONFLICT (campaign_id, kind) DO UPDATE SET after_id = 0, queued = 0, started_at = excluded.started_at,

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::answers::Answers;
+use super::campaign::CampaignMail;
 use super::campaign::participation::ParticipationEntry;
 use super::catalog::category::CategorySet;
 use super::json::named_enum;
@@ -107,9 +108,12 @@ impl PersonRecord {
 }
 
 impl PersonDetails {
-    /// Whether they accept an offer now.
-    pub fn accepts_an_offer(&self) -> bool {
-        self.participations.iter().any(|part| part.acceptance().is_some())
+    /// Whether mail of a kind about campaigns goes to them.
+    pub fn is_mailed(&self, kind: CampaignMail, now: Timestamp) -> bool {
+        let stopped_until = [self.person.undeliverable_until, self.mailbox.suppressed_until];
+        self.person.mail_choices.wants(kind.into())
+            && self.mailbox.complained_at.is_none()
+            && stopped_until.into_iter().flatten().all(|until| until <= now)
     }
 
     /// Sign-ups that a member's page knows of, the newest; the export has all of them.

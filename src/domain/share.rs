@@ -19,9 +19,18 @@ pub struct ShareWays {
 
 impl ShareWays {
     pub fn of(words: &Words, union: &str, link: &str) -> Self {
-        let message = message(words, union, link);
+        Self::saying(by_mail(words, union, link), message(words, union, link))
+    }
+
+    /// Of a campaign: the link leads to its page, and hands the code on.
+    pub fn for_campaign(words: &Words, union: &str, title: &str, link: &str) -> Self {
+        let message = words.campaign.share_words.put("union", union).put("title", title).put("link", link).plain();
+        Self::saying(format!("mailto:?subject={}&body={}", encoded(title), encoded(&message)), message)
+    }
+
+    fn saying(by_mail: String, message: String) -> Self {
         Self {
-            by_mail: by_mail(words, union, link),
+            by_mail,
             // The odd `?&` is what both iOS and Android read.
             by_text_message: format!("sms:?&body={}", encoded(&message)),
             // In the app, where there is one.

@@ -6,11 +6,10 @@ use super::letter::{Body, Common, LetterFacts, rendered};
 use crate::domain::campaign::acceptance::Handover;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::campaign::wording::{OfferFact, deal_facts, offer_facts, result_words};
+use crate::domain::campaign::wording::{OfferView, result_words};
 use crate::domain::campaign::{CampaignMail, CampaignState, LastDay};
-use crate::domain::language::Phrase;
+use crate::domain::language::{Language, Phrase};
 use crate::domain::mail::{MailKind, Receipt};
-use crate::domain::time::Timestamp;
 
 #[derive(Template)]
 #[template(path = "mail/campaign.txt")]
@@ -56,18 +55,13 @@ pub(super) fn body(
     let text = campaign.draft.text(letter.language);
     let (title, summary) = text.map_or(("", ""), |text| (&*text.title, &*text.summary));
     let category = words.category(campaign.draft.category);
-    let day = |day: LastDay| words.date(Timestamp::from_millis(day.number() * 86_400_000));
+    let day = |day: LastDay| words.date(day.begins_at());
     let result = campaign.result().filter(|result| campaign.state == CampaignState::Closed && result.accepted > 0);
     let (heading, why, facts, next, button) = match (kind, &campaign.offer) {
         (CampaignMail::Offer, Some(offer)) => (
             &mail.campaign_offer_heading,
             mail.campaign_offer_why.as_str().to_owned(),
-            named(offer_facts(
-                offer,
-                letter.language,
-                (campaign.last_day_to_accept().unwrap_or(offer.terms.decide_by), None),
-                true,
-            )),
+            named(OfferView::of(offer, letter.language, (campaign.last_day_to_accept(), None), true), letter.language),
             mail.campaign_offer_next.as_str().to_owned(),
             &mail.campaign_offer_button,
         ),
@@ -95,8 +89,8 @@ pub(super) fn body(
                 (_, None) => mail.campaign_result_few.as_str().to_owned(),
             };
             let why = mail.campaign_result_why.as_str().to_owned();
-            let deal = result.map(|result| deal_facts(result.offer, letter.language)).unwrap_or_default();
-            (&mail.campaign_result_heading, why, named(deal), next, &mail.campaign_button)
+            let deal = result.map(|result| named(OfferView::of_result(result.offer, letter.language), letter.language));
+            (&mail.campaign_result_heading, why, deal.unwrap_or_default(), next, &mail.campaign_button)
         }
         _ => (
             &mail.campaign_opened_heading,
@@ -145,7 +139,7 @@ struct ReceiptWords<'a> {
     use_it: String,
     facts: Vec<(&'static Phrase, String)>,
     /// How one changes one's mind, until when, and what that ends.
-    change: String,
+    change: &'static str,
     withdrawing: String,
     page: &'a str,
 }
@@ -165,18 +159,15 @@ pub(super) fn receipt(receipt: &Receipt, facts: &LetterFacts<'_>, page: &str) ->
     };
     let reference = receipt.reference.to_string();
     let use_it = use_it.put("supplier", supplier).put("reference", &reference).plain();
-    let days = |offer: &Offer| (offer.terms.decide_by, offer.terms.open_until);
-    let mut facts = offer.map(|offer| offer_facts(offer, letter.language, days(offer), true)).unwrap_or_default();
-    // It is decided.
-    facts
-        .retain(|fact| ![&words.deal.decide_by, &words.deal.open_until].iter().any(|of| std::ptr::eq(*of, fact.label)));
+    // It is decided: no day to decide by.
+    let facts = offer.map(|offer| named(OfferView::of(offer, letter.language, (None, None), true), letter.language));
     let words = &ReceiptWords {
         title,
         accepted: mail.receipt_accepted.put("date", letter.words.date(receipt.accepted_at)).plain(),
         code: (label.as_str(), reference),
         use_it,
-        facts: named(facts),
-        change: mail.receipt_change.put("supplier", supplier).plain(),
+        facts: facts.unwrap_or_default(),
+        change: mail.receipt_change.as_str(),
         withdrawing: withdrawing.put("supplier", supplier).plain(),
         page,
     };
@@ -186,6 +177,6 @@ pub(super) fn receipt(receipt: &Receipt, facts: &LetterFacts<'_>, page: &str) ->
     Body { text, html: rendered(&ReceiptHtml { letter, subject: &subject, receipt: words }), subject }
 }
 
-fn named(facts: Vec<OfferFact>) -> Vec<(&'static Phrase, String)> {
-    facts.into_iter().map(|fact| (fact.label, fact.value)).collect()
+fn named(offer: OfferView, language: Language) -> Vec<(&'static Phrase, String)> {
+    offer.listed(language).into_iter().map(|fact| (fact.label, fact.value)).collect()
 }

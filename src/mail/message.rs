@@ -140,7 +140,10 @@ mod tests {
             crate::mail::campaign::body(mail, campaign, &facts, (page, unsubscribe))
         };
         let gathering = campaign(CampaignState::Gathering);
-        let waits = offered(CampaignState::Offered);
+        let mut waits = offered(CampaignState::Offered);
+        for (_, text) in &mut waits.offer.as_mut().unwrap().terms.texts {
+            text.details = Some("300 Mbit/s, router included.".to_owned());
+        }
         let few = offered(CampaignState::Closed);
         let sheet = DemandSheet { accepted: 1230, ..DemandSheet::default() };
         let closed = CampaignRecord { sheet: Some((Timestamp::from_millis(0), sheet)), ..few.clone() };

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { inView } from "./me.js";
 import { speaker } from "./trust.js";
 
 export const slug = "internet-2099";
@@ -58,7 +59,7 @@ export async function campaignWalk(page, tools) {
   // Takes the campaign a step further, and waits until the pages know.
   const to = async (state) => {
     records.prepare("UPDATE campaigns SET state = ?, closed_at = ?").run(state, state === "cancelled" ? 1794743200000 : null);
-    records.prepare("INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note) SELECT id, 1, 'operator', '', ?, '' FROM campaigns").run(state);
+    records.prepare("INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note) SELECT id, ?, 'operator', '', ?, '' FROM campaigns").run(Date.now(), state);
     for (const deadline = Date.now() + 60_000; ; ) {
       const [campaign] = (await (await fetch(`${base}/campaigns.json`)).json()).campaigns;
       if (state === "cancelled" ? !campaign : campaign?.state === state) return;
@@ -83,7 +84,11 @@ export async function campaignWalk(page, tools) {
   await look(page, "campaigns");
   await go(page, () => link(title).click());
   await heading(page, title);
-  await shows(say("campaign.count_few"));
+  await shows(say("campaign.count_first"));
+  assert.match(await main.innerText(), new RegExp(say("campaign.days_left", { count: "[0-9,]+" })));
+  assert.equal(await main.locator('ol.steps.dated > li[aria-current="step"]').count(), 1, "one of four steps is now");
+  assert.equal(await main.locator("ol.steps.dated > li").count(), 4);
+  assert.equal(await main.locator(".button:not(.second)").count(), 1, "one gold button: to join");
   await look(page, "campaign");
 
   step("a stranger joins for it");
@@ -92,6 +97,7 @@ export async function campaignWalk(page, tools) {
   await look(page, "campaign-sign-in");
   await go(page, () => main.locator(`a[href="/campaigns/${slug}/join"]`).click());
   await shows(say("campaign.join_note", { title }));
+  assert(await page.locator('input[name="internet"]').isChecked(), "the campaign's bill is ticked");
   await look(page, "campaign-join");
   const address = `cam-${size}-${scheme}@example.com`;
   await page.getByRole("textbox", { name: say("join.email") }).fill(address);
@@ -110,19 +116,34 @@ export async function campaignWalk(page, tools) {
   step("count in: first with a state that it is not for");
   const state = page.getByRole("combobox", { name: say("join.state"), exact: true });
   await state.selectOption("NY");
-  await go(page, () => button(say("campaign.count_in")).click(), 400);
+  const listed = (name) => button(`${name}: ${title}`);
+  await go(page, () => listed(say("campaign.count_in")).click());
   assert(await isFocused(page.getByRole("alert")), "why it was refused has the focus");
   await look(page, "campaign-refused");
   await state.selectOption("OR");
   await go(page, () => button(say("campaign.count_in")).click());
-  await page.getByRole("status").filter({ hasText: say("campaign.done_in") }).waitFor();
+  await page.getByRole("status").filter({ hasText: say("campaign.done_in_mailed") }).waitFor();
   await shows(say("campaign.part_in"));
+  const shared = await page.locator("textarea.link").inputValue();
+  assert.match(shared, new RegExp(`/campaigns/${slug}\\?ref=[0-9a-z]{12}$`), "the campaign, with their own code");
   await look(page, "campaign-in");
   await go(page, () => button(say("campaign.count_out")).click());
   await shows(say("campaign.part_out"));
   await go(page, () => button(say("campaign.count_in")).click());
 
-  step("an offer: decide on one's own page");
+  step("the same on one's own page, where what was done is said once, in view");
+  await go(page, "/me");
+  await inView(page, size);
+  for (const [press, done] of [["count_out", "done_out"], ["count_in", "done_in"]]) {
+    await go(page, () => button(`${say(`campaign.${press}`)}: ${title}`).click());
+    const told = page.getByRole("status").filter({ hasText: say(`own.${done}`, { title }) });
+    await told.waitFor();
+    const [{ y, height }, bar] = [await told.boundingBox(), await page.locator(".standing").boundingBox()];
+    const isClear = size === "phone" ? y >= bar.y + bar.height : y >= 0;
+    assert(isClear && y + height <= page.viewportSize().height, `in view: ${y}, below ${bar.y + bar.height}`);
+  }
+
+  step("an offer: found on one's own page, decided where it says what is agreed to");
   const old = await page.context().newPage();
   await old.goto(`${base}/campaigns/${slug}`);
   records.prepare("UPDATE campaigns SET offer = ?, decide_by = 47190").run(offer([]));
@@ -130,7 +151,6 @@ export async function campaignWalk(page, tools) {
   await to("offered");
   await Promise.all([old.waitForNavigation(), old.getByRole("button", { name: say("campaign.count_out"), exact: true }).click()]);
   assert((await old.getByRole("alert").innerText()).includes(say("campaign.refused_counting")), "a page from before the offer");
-  tools.meant.add(`409 ${old.url()}`);
   await old.close();
 
   step("it is mailed about; the mail leads to the offer, and its kind can be switched off and on");
@@ -182,13 +202,18 @@ export async function campaignWalk(page, tools) {
   await shows(say("campaign.offer_fits"));
   await look(page, "campaign-fits");
   await go(page, "/me");
-  await shows("Example Fiber");
   await shows(say("campaign.part_in_offered"));
   await look(page, "me-campaigns");
+  await go(page, () => link(`${say("own.decide")}: ${title}`).click());
+  await shows("Example Fiber");
   await go(page, () => button(say("handover.accept_address")).click());
-  await page.getByRole("status").filter({ hasText: say("own.campaign_saved") }).waitFor();
-  await shows(say("campaign.part_accepted"));
-  await go(page, () => link(title).click());
+  await page.getByRole("status").filter({ hasText: say("campaign.done_accept") }).waitFor();
+  await shows(say("handover.next"));
+  assert(!(await main.innerText()).includes(say("campaign.now_offered")), "they have decided");
+  const top = async (name) => (await main.getByRole("heading", { name, exact: true }).boundingBox()).y;
+  const order = [say("handover.next"), say("deal.terms"), say("campaign.steps"), say("handover.undo")];
+  const tops = await Promise.all(order.map(top));
+  assert.deepEqual(tops, [...tops].sort((a, b) => a - b), "what comes next is first, withdrawing is last");
   await look(page, "campaign-offered");
 
   step("what it earned: on hold, counting, missing, and money");
@@ -203,7 +228,7 @@ export async function campaignWalk(page, tools) {
 
   step("it is cancelled between the page and the press");
   await to("cancelled");
-  await go(page, () => button(say("campaign.withdraw")).click(), 409);
+  await go(page, () => button(say("campaign.withdraw")).click());
   await shows(say("campaign.refused_over"));
   await look(page, "campaign-cancelled");
   await go(page, "/campaigns/nothing", 404);
@@ -212,7 +237,7 @@ export async function campaignWalk(page, tools) {
 
   step("what such a session cannot do");
   await go(page, "/me/leave");
-  await shows(say("sign_in.needs_mail"));
+  await heading(page, say("sign_in.first"));
   await look(page, "me-needs-mail");
   records.close();
 }

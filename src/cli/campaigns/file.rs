@@ -59,7 +59,7 @@ pub(super) fn edit(task: &EditedCampaign) -> anyhow::Result<()> {
         // Also what the store would refuse, so that a file with another slug is measured by the campaign that was named.
         let is_allowed = before.draft.edit_to(&draft, before.state);
         is_allowed.and_then(|()| draft.check_days(before.state, now)).map_err(|bad| mistakes(name, &bad))?;
-        Ok((operator.audited(act).campaigns().edit(draft, text, &who, now).await?, before.was_public))
+        Ok((operator.audited(act).campaigns().edit(draft, text, &who, now).await?, before.was_public()))
     })?;
     match edited {
         Edited::Done if is_public => print_line(&format!("{slug} is changed. The pages show it within two seconds.")),

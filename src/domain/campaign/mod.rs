@@ -219,9 +219,14 @@ impl LastDay {
     const EPOCH: Date = Date::constant(1970, 1, 1);
     const OVER: Duration = Duration::from_secs(34 * 3600);
 
+    /// Its first moment in UTC: pages write its date by that.
+    pub fn begins_at(self) -> Timestamp {
+        Timestamp::from_millis(self.number() * 86_400_000)
+    }
+
     /// The moment from which it is over.
     pub fn ends_at(self) -> Timestamp {
-        Timestamp::from_millis(self.number() * 86_400_000).plus(Self::OVER)
+        self.begins_at().plus(Self::OVER)
     }
 
     /// The day that it is, in UTC.
@@ -237,6 +242,12 @@ impl LastDay {
 
     pub fn is_over(self, now: Timestamp) -> bool {
         now >= self.ends_at()
+    }
+
+    /// Days until it is over, itself among them: 1 on the day itself. None once it is over.
+    pub fn days_left(self, now: Timestamp) -> Option<u64> {
+        let left = u64::try_from(self.ends_at().as_millis() - now.as_millis()).ok().filter(|left| *left > 0)?;
+        Some(left.div_ceil(86_400_000))
     }
 }
 
@@ -339,7 +350,9 @@ pub(crate) mod tests {
             draft: CampaignDraft::parse(DRAFT).unwrap(),
             offer: None,
             withdrawn: None,
-            was_public: state != CampaignState::Draft,
+            opened_at: (state != CampaignState::Draft).then_some(Timestamp::from_millis(0)),
+            negotiating_at: None,
+            offered_at: None,
             created_at: Timestamp::from_millis(0),
             active_at: None,
             closed_at: None,
@@ -400,5 +413,9 @@ pub(crate) mod tests {
         assert!(!day.is_over(at("2027-02-01T09:59:59Z")) && day.is_over(at("2027-02-01T10:00:00Z")));
         assert_eq!((day.to_string().as_str(), day.number()), ("2027-01-31", 20_849));
         assert_eq!([at("2027-01-31"), at("2027-01-31T23:59:59Z")].map(LastDay::of), [day, day]);
+        let left = |text| day.days_left(at(text));
+        assert_eq!(["2027-01-31T10:00:00Z", "2027-02-01T09:59:59Z"].map(left), [Some(1), Some(1)]);
+        assert_eq!(["2027-01-31T09:59:59Z", "2027-01-22T10:00:00Z"].map(left), [Some(2), Some(10)]);
+        assert_eq!(["2027-02-01T10:00:00Z", "2030-01-01"].map(left), [None, None]);
     }
 }

@@ -1,6 +1,7 @@
 //! A campaign as it is kept: what the operator wrote, how far it is, and what was counted last.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -29,8 +30,11 @@ pub struct CampaignRecord {
     pub offer: Option<Offer>,
     /// The offer before was withdrawn, and there is no other yet.
     pub withdrawn: Option<Withdrawal>,
-    /// Whether it was ever shown: a draft that is cancelled was not.
-    pub was_public: bool,
+    /// When people first saw it; a draft that is cancelled was never shown.
+    pub opened_at: Option<Timestamp>,
+    /// When it last went into negotiation, and when its offer was published; neither where that step was left out.
+    pub negotiating_at: Option<Timestamp>,
+    pub offered_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub active_at: Option<Timestamp>,
     pub closed_at: Option<Timestamp>,
@@ -125,8 +129,19 @@ impl CampaignRecord {
     /// Campaigns at the most: pages and memory hold all of them.
     pub const MOST: u32 = 500;
 
+    const JUST_OPENED_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+
     pub fn slug(&self) -> &CampaignSlug {
         &self.draft.slug
+    }
+
+    pub fn was_public(&self) -> bool {
+        self.opened_at.is_some()
+    }
+
+    /// Whether members can count themselves in, and could not for long.
+    pub fn just_opened(&self, now: Timestamp) -> bool {
+        self.state.gathers() && self.opened_at.is_some_and(|at| now < at.plus(Self::JUST_OPENED_FOR))
     }
 
     /// What a press makes of a member's part; the same as before where it changes nothing. None: they have no part.
@@ -182,6 +197,26 @@ impl CampaignRecord {
         open
     }
 
+    /// Whether a press of somebody's may be refused for that reason, whatever they say with it.
+    pub fn may_refuse(
+        &self,
+        why: BadPress,
+        before: Option<ParticipationState>,
+        us_state: Option<UsState>,
+        now: Timestamp,
+    ) -> bool {
+        // Who has named no state may name any.
+        let named = UsState::ALL.iter().filter(|_| us_state.is_none()).map(|state| Some(*state));
+        let states: Vec<_> = named.chain([us_state]).collect();
+        let customers = [None, Some(false), Some(true)];
+        let said = states.into_iter().flat_map(|us_state| {
+            customers
+                .into_iter()
+                .flat_map(move |is_customer| [false, true].map(|agrees| PressAnswers { us_state, is_customer, agrees }))
+        });
+        said.into_iter().any(|said| Press::ALL.iter().any(|press| self.press(before, *press, said, now) == Err(why)))
+    }
+
     pub fn takes_acceptances(&self, now: Timestamp) -> bool {
         self.last_day_to_accept().is_some_and(|day| !day.is_over(now))
     }
@@ -193,6 +228,16 @@ impl CampaignRecord {
             CampaignState::Offered => Some(offer.terms.decide_by),
             CampaignState::Active => Some(offer.last_day()),
             _ => None,
+        }
+    }
+
+    /// The days that can still be missed: until when members decide, and until when others may accept.
+    pub fn days_ahead(&self, now: Timestamp) -> (Option<LastDay>, Option<LastDay>) {
+        let last = self.last_day_to_accept().filter(|day| !day.is_over(now));
+        match self.state {
+            // Others may accept only once the deal runs.
+            CampaignState::Offered => (last, last.and(self.offer.as_ref().and_then(|offer| offer.terms.open_until))),
+            _ => (None, last),
         }
     }
 

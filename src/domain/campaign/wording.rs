@@ -12,15 +12,16 @@ use super::record::{CampaignResult, SwitchedCount};
 use crate::domain::figure::grouped;
 use crate::domain::language::words::DealWords;
 use crate::domain::language::{Language, Phrase, Words};
-use crate::domain::time::Timestamp;
 
 /// An offer in words, in the order in which people compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferWords {
     /// What it costs in a year, with everything in it; none where nobody reckoned.
     pub all_in: Option<String>,
-    /// The price beside it, with source and day.
+    /// What stands beside it.
     pub typical: String,
+    /// Where that is from, with its day.
+    pub source: String,
     /// The benchmark's own price.
     pub benchmark: String,
     /// Where that can be looked up.
@@ -49,52 +50,101 @@ pub struct OfferFact {
     pub is_text: bool,
 }
 
-/// What members read of an offer, in the order in which people compare. `decide_by` is the last day for now, `open_until` a later one.
-pub fn offer_facts(
-    offer: &Offer,
-    language: Language,
-    (decide_by, open_until): (LastDay, Option<LastDay>),
-    with_how: bool,
-) -> Vec<OfferFact> {
-    let words = language.words();
-    let (labels, told) = (&words.deal, OfferWords::of(offer, language));
-    let text = offer.text(language);
-    let day = |day: LastDay| words.date(Timestamp::from_millis(day.number() * 86_400_000));
-    let mut facts = Vec::new();
-    let mut add = |label: &'static Phrase, value: Option<String>, link: Option<String>| {
-        facts.extend(value.map(|value| OfferFact { label, value, link, is_text: false }));
-    };
-    add(&labels.supplier, Some(offer.supplier().to_owned()), None);
-    add(&labels.all_in, told.all_in, None);
-    add(&labels.typical_label, Some(told.typical), told.typical_url);
-    add(&labels.saving_label, Some(told.saving), None);
-    add(&labels.price, Some(told.price), None);
-    add(&labels.fees, (!told.fees.is_empty()).then(|| told.fees.join("; ")), None);
-    add(&labels.term, Some(told.term), None);
-    add(&labels.exit_fee, Some(told.exit_fee), None);
-    add(&labels.places, told.places, None);
-    add(&labels.only_for, told.new_customers.map(str::to_owned), None);
-    add(&labels.needs_label, told.needs_members, None);
-    add(&labels.commission_label, told.commission, None);
-    add(&labels.decide_by, Some(day(decide_by)), None);
-    add(&labels.open_until, open_until.map(day), None);
-    let complaints = &offer.terms.complaints;
-    let link = if complaints.starts_with("https://") { complaints.clone() } else { format!("mailto:{complaints}") };
-    add(&labels.complaints, Some(complaints.clone()), Some(link));
-    let texts = [(&labels.how, text.and_then(|text| text.how.clone()).filter(|_| with_how))];
-    for (label, value) in texts.into_iter().chain([(&labels.details, text.and_then(|text| text.details.clone()))]) {
-        facts.extend(value.map(|value| OfferFact { label, value, link: None, is_text: true }));
+impl OfferFact {
+    fn of(label: &'static Phrase, value: impl Into<String>) -> Self {
+        Self { label, value: value.into(), link: None, is_text: false }
     }
-    facts
 }
 
-/// What a result says of its deal: who delivered it, what it costs beside the typical price, and who pays the union.
-pub fn deal_facts(offer: &Offer, language: Language) -> Vec<OfferFact> {
-    let labels = &language.words().deal;
-    let kept = [&labels.supplier, &labels.all_in, &labels.typical_label, &labels.price, &labels.commission_label];
-    let mut facts = offer_facts(offer, language, (offer.terms.decide_by, None), false);
-    facts.retain(|fact| kept.iter().any(|label| std::ptr::eq(*label, fact.label)));
-    facts
+/// An offer as people compare it: on top what it costs beside what is typical, then the small print.
+pub struct OfferView {
+    pub supplier: String,
+    /// What it costs with everything in it (where nobody reckoned, its price), and what is typical.
+    pub compared: [OfferFact; 2],
+    /// For whoever can still accept it, or has.
+    pub saving: Option<OfferFact>,
+    /// Where the typical price is from, with its day.
+    pub source: String,
+    pub source_url: Option<String>,
+    /// Nobody reckoned it.
+    pub note: Option<&'static Phrase>,
+    pub small_print: Vec<OfferFact>,
+}
+
+impl OfferView {
+    /// `decide_by` and `open_until` are shown where they are given: they may be over.
+    pub fn of(
+        offer: &Offer,
+        language: Language,
+        (decide_by, open_until): (Option<LastDay>, Option<LastDay>),
+        with_how: bool,
+    ) -> Self {
+        let words = language.words();
+        let (labels, told) = (&words.deal, OfferWords::of(offer, language));
+        let text = offer.text(language);
+        let day = |day: LastDay| words.date(day.begins_at());
+        let mut small_print = Vec::new();
+        let mut add = |label: &'static Phrase, value: Option<String>| {
+            small_print.extend(value.map(|value| OfferFact::of(label, value)));
+        };
+        add(&labels.price, told.all_in.is_some().then(|| told.price.clone()));
+        add(&labels.fees, (!told.fees.is_empty()).then(|| told.fees.join("; ")));
+        add(&labels.term, Some(told.term));
+        add(&labels.exit_fee, Some(told.exit_fee));
+        add(&labels.places, told.places);
+        add(&labels.only_for, told.new_customers.map(str::to_owned));
+        add(&labels.needs_label, told.needs_members);
+        add(&labels.commission_label, told.commission);
+        add(&labels.decide_by, decide_by.map(day));
+        add(&labels.open_until, open_until.map(day));
+        let complaints = &offer.terms.complaints;
+        let link = if complaints.starts_with("https://") { complaints.clone() } else { format!("mailto:{complaints}") };
+        small_print.push(OfferFact { link: Some(link), ..OfferFact::of(&labels.complaints, complaints) });
+        let how = text.and_then(|text| text.how.as_ref()).filter(|_| with_how);
+        for (label, value) in [(&labels.details, text.and_then(|text| text.details.as_ref())), (&labels.how, how)] {
+            small_print.extend(value.map(|value| OfferFact { is_text: true, ..OfferFact::of(label, value) }));
+        }
+        let cost = match told.all_in {
+            Some(all_in) => OfferFact::of(&labels.all_in, all_in),
+            None => OfferFact::of(&labels.price, told.price),
+        };
+        Self {
+            supplier: offer.supplier().to_owned(),
+            compared: [cost, OfferFact::of(&labels.typical_label, told.typical)],
+            saving: Some(OfferFact::of(&labels.saving_label, told.saving)),
+            source: told.source,
+            source_url: told.typical_url,
+            note: offer.bid().is_none().then_some(&labels.as_text),
+            small_print,
+        }
+    }
+
+    /// All of it in one list, as mail and commands have it.
+    pub fn listed(self, language: Language) -> Vec<OfferFact> {
+        let labels = &language.words().deal;
+        let [cost, mut typical] = self.compared;
+        typical.value = labels.sourced.put("price", typical.value).put("source", self.source).plain();
+        typical.link = self.source_url;
+        let supplier = OfferFact::of(&labels.supplier, self.supplier);
+        [supplier, cost, typical].into_iter().chain(self.saving).chain(self.small_print).collect()
+    }
+
+    /// What a result says of its deal: nothing is left to be decided.
+    pub fn of_result(offer: &Offer, language: Language) -> Self {
+        let labels = &language.words().deal;
+        let mut deal = Self { saving: None, ..Self::of(offer, language, (None, None), false) };
+        let kept = [&labels.price, &labels.commission_label];
+        deal.small_print.retain(|fact| kept.iter().any(|label| std::ptr::eq(*label, fact.label)));
+        deal
+    }
+}
+
+/// "You save about $240 a year. Typical price: $68 a month."
+pub fn saving_in_brief(offer: &Offer, language: Language) -> String {
+    let texts = &language.words().deal;
+    let told = OfferWords::of(offer, language);
+    let phrase = if offer.saving() == 0 { &texts.brief_none } else { &texts.brief };
+    phrase.put("saving", told.saving).put("typical", told.benchmark).plain()
 }
 
 /// What all who accepted an offer save together: "$1,200 a year".
@@ -134,7 +184,8 @@ impl OfferWords {
                 let [price, exit_fee, typical] = deal.text(language);
                 Self {
                     all_in: None,
-                    typical: sourced(words, typical, (&deal.source, deal.date)),
+                    typical: typical.to_owned(),
+                    source: sourced(words, &deal.source, deal.date),
                     benchmark: typical.to_owned(),
                     typical_url: None,
                     saving: words.deal.saving.put("amount", dollars(deal.annual_saving.into())).plain(),
@@ -164,7 +215,8 @@ impl OfferWords {
         let states: Vec<_> = bid.states.iter().map(|state| words.state(*state)).collect();
         Self {
             all_in: Some(all_in(texts, reckoned.all_in_cents, is_by_use)),
-            typical: typical(language, benchmark, reckoned, *household),
+            typical: typical(texts, benchmark, reckoned, *household),
+            source: sourced(words, benchmark.source.text(language), benchmark.date),
             benchmark: one_price(texts, benchmark.price),
             typical_url: Some(benchmark.url.clone()),
             saving: saving(texts, reckoned, is_by_use),
@@ -219,7 +271,7 @@ impl BidWords {
         let in_words = Self {
             all_in: all_in(texts, reckoned.all_in_cents, is_by_use),
             typical: all_in(texts, reckoned.typical_cents, is_by_use),
-            saving: saving(texts, reckoned, is_by_use).to_lowercase(),
+            saving: saving(texts, reckoned, is_by_use),
             price: price_words(texts, &bid.steps, household),
             fees: bid.fees.iter().map(|fee| fee_words(texts, fee, first)).collect(),
             term: term(words, bid.term_months),
@@ -236,7 +288,9 @@ pub fn benchmark_words(campaign: &CampaignDraft) -> Option<String> {
     let Benchmark { price, source, url, date } = campaign.benchmark.as_ref()?;
     let words = Language::English.words();
     let own = price_words(&words.deal, &[PriceStep { from_month: 1, price: *price }], campaign.household);
-    Some(format!("{}, {url}", sourced(words, &own, (source.text(Language::English), *date))))
+    let source = sourced(words, source.text(Language::English), *date);
+    let priced = words.deal.sourced.put("price", own).put("source", source).plain();
+    Some(format!("{priced}, {url}"))
 }
 
 fn dollars(amount: u64) -> String {
@@ -258,18 +312,14 @@ fn saving(texts: &DealWords, reckoned: Reckoning, is_by_use: bool) -> String {
 }
 
 /// The benchmark as a year's cost, and how it is charged where that says more.
-fn typical(language: Language, benchmark: &Benchmark, reckoned: Reckoning, household: Household) -> String {
-    let words = language.words();
-    let texts = &words.deal;
+fn typical(texts: &DealWords, benchmark: &Benchmark, reckoned: Reckoning, household: Household) -> String {
     let cost = all_in(texts, reckoned.typical_cents, household.is_by_use(benchmark.price));
     let own = price_words(texts, &[PriceStep { from_month: 1, price: benchmark.price }], household);
-    let cost = if cost == own { cost } else { texts.typical.put("cost", cost).put("price", own).plain() };
-    sourced(words, &cost, (benchmark.source.text(language), benchmark.date))
+    if cost == own { cost } else { texts.typical.put("cost", cost).put("price", own).plain() }
 }
 
-fn sourced(words: &Words, price: &str, (source, date): (&str, LastDay)) -> String {
-    let date = words.date(Timestamp::from_millis(date.number() * 86_400_000));
-    words.deal.sourced.put("price", price).put("source", source).put("date", date).plain()
+fn sourced(words: &Words, source: &str, date: LastDay) -> String {
+    format!("{source}, {}", words.date(date.begins_at()))
 }
 
 /// A price with its steps: "$20 a month, $90 a month from month 4".
@@ -376,8 +426,9 @@ mod tests {
         let [en, es] =
             of(&BID.replacen("supplier", "states = [\"CA\", \"NY\"]\nneeds_members = 1500\nsupplier", 1), |_| {});
         assert_eq!(en.all_in.as_deref(), Some("$636 a year"));
-        assert_eq!(en.typical, "$816 a year, at $68 a month (FCC urban rate survey, Oct 1, 2026)");
-        assert_eq!((en.saving.as_str(), en.price.as_str()), ("About $180 a year", "$48 a month"));
+        assert_eq!(en.typical, "$816 a year, at $68 a month");
+        assert_eq!(en.source, "FCC urban rate survey, Oct 1, 2026");
+        assert_eq!((en.saving.as_str(), en.price.as_str()), ("about $180 a year", "$48 a month"));
         assert_eq!(
             (en.fees, en.term.as_str(), en.exit_fee.as_str()),
             (vec!["modem: $5 a month".to_owned()], "12 months", "None")
@@ -386,7 +437,7 @@ mod tests {
         assert_eq!(en.places.as_deref(), Some("California and New York"));
         assert_eq!(en.needs_members.as_deref(), Some("Example Fiber delivers once 1,500 members have accepted."));
         assert_eq!(es.all_in.as_deref(), Some("$636 al año"));
-        assert_eq!((es.price.as_str(), es.saving.as_str()), ("$48 al mes", "Unos $180 al año"));
+        assert_eq!((es.price.as_str(), es.saving.as_str()), ("$48 al mes", "unos $180 al año"));
     }
 
     #[test]
@@ -401,18 +452,15 @@ mod tests {
         let loan = Price::Loan { apr_basis_points: 750, on_cents: 2_000_000 };
         let (own, typical) = price("{ apr_basis_points = 649, on_cents = 2_000_000 }", loan);
         assert_eq!(own, "6.49% APR on a balance of $20,000, for each of 2");
-        assert!(
-            typical.starts_with("$3,000 a year, at 7.5% APR on a balance of $20,000, for each of 2 ("),
-            "{typical}"
-        );
+        assert_eq!(typical, "$3,000 a year, at 7.5% APR on a balance of $20,000, for each of 2");
         let bill = Price::Discount { off_basis_points: 0, on_cents: 180_000, per: Period::Use };
         let (own, typical) = price("{ off_basis_points = 1000, on_cents = 180_000, per = \"use\" }", bill);
         assert_eq!(own, "10% off $1,800 each time, for each of 2");
-        assert!(typical.starts_with("$3,600 each time, at $1,800 each time, for each of 2 ("), "{typical}");
+        assert_eq!(typical, "$3,600 each time, at $1,800 each time, for each of 2");
         let steps = "steps = [{ from_month = 1, price = { cents = 2000, per = \"month\" } }, \
                      { from_month = 4, price = { cents = 9050, per = \"month\" } }]";
         let [en, _] = of(&BID.replace("price = { cents = 4800, per = \"month\" }", steps), |_| {});
-        assert_eq!((en.price.as_str(), en.saving.as_str()), ("$20 a month, $90.50 a month from month 4", "Nothing"));
+        assert_eq!((en.price.as_str(), en.saving.as_str()), ("$20 a month, $90.50 a month from month 4", "nothing"));
     }
 
     #[test]
@@ -420,7 +468,36 @@ mod tests {
         let old = Offer::kept(OLD_OFFER).unwrap();
         let [en, es] = Language::ALL.map(|language| OfferWords::of(&old, language));
         assert_eq!((en.all_in, en.price.as_str(), es.price.as_str()), (None, "$48 a month", "$48 al mes"));
-        assert_eq!(en.typical, "$68 a month (FCC urban rate survey, Dec 1, 2026)");
-        assert_eq!((en.saving.as_str(), es.exit_fee.as_str()), ("About $240 a year", "Ninguno"));
+        assert_eq!((en.typical.as_str(), en.source.as_str()), ("$68 a month", "FCC urban rate survey, Dec 1, 2026"));
+        assert_eq!((en.saving.as_str(), es.exit_fee.as_str()), ("about $240 a year", "Ninguno"));
+    }
+
+    #[test]
+    fn what_is_compared_comes_first_and_the_rest_is_small_print() {
+        let labels = |view: OfferView| -> Vec<_> {
+            view.listed(Language::English).iter().map(|fact| fact.label.as_str()).collect()
+        };
+        let of = |offer: &Offer, days| OfferView::of(offer, Language::English, days, true);
+        let (decide_by, later) = ("2027-03-15".parse().ok(), "2027-06-30".parse().ok());
+        let head = ["Supplier", "Everything included", "Typical price", "You save"];
+        let small = ["Price", "Fees", "Term", "Cancellation fee", "Who pays us", "Decide by the end of", "Open until"];
+        let end = ["Complaints about the supplier", "How to get the deal"];
+        assert_eq!(labels(of(&offer(), (decide_by, later))), [&head[..], &small, &end].concat());
+        assert_eq!(
+            labels(OfferView::of_result(&offer(), Language::English)),
+            [&head[..3], &["Price", "Who pays us"]].concat()
+        );
+        // Its price is all that is known of one of version 1.0.0, and stands on top.
+        let old = of(&Offer::kept(OLD_OFFER).unwrap(), (None, None));
+        assert_eq!((old.compared[0].label.as_str(), old.compared[0].value.as_str()), ("Price", "$48 a month"));
+        assert!(old.note.is_some() && old.small_print.iter().all(|fact| fact.label.as_str() != "Price"));
+        assert_eq!(
+            saving_in_brief(&offer(), Language::English),
+            "You save about $180 a year. Typical price: $68 a month."
+        );
+        assert_eq!(
+            saving_in_brief(&offer(), Language::Spanish),
+            "Ahorras unos $180 al año. Precio típico: $68 al mes."
+        );
     }
 }

@@ -275,7 +275,7 @@ pub async fn edit(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let who = act.who.clone();
     let admin = found.operator().audited(act).campaigns();
     let says = match found.stored(admin.edit(draft, written, &who, now).await)? {
-        Edited::Done if campaign.was_public => "The pages show it within two seconds.".to_owned(),
+        Edited::Done if campaign.was_public() => "The pages show it within two seconds.".to_owned(),
         Edited::Done => format!("The draft {slug} is changed."),
         Edited::Unchanged => format!("It says the same as before; nothing of {slug} was changed."),
         Edited::Refused(bad) => {

@@ -13,7 +13,7 @@ use crate::domain::campaign::acceptance::Handover;
 use crate::domain::campaign::bid::RecordedBid;
 use crate::domain::campaign::offer::{Offer, OfferTerms, Proposal, Publication, Unsigned};
 use crate::domain::campaign::record::{CampaignDetails, CampaignRecord};
-use crate::domain::campaign::wording::{BidWords, offer_facts};
+use crate::domain::campaign::wording::{BidWords, OfferView};
 use crate::domain::campaign::{BadFile, CampaignState, CampaignStep};
 use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
@@ -70,9 +70,9 @@ pub(super) fn asked(
 
 /// Everything that members will read, in each language.
 fn facts(offer: &Offer) -> Vec<(String, Vec<(String, String)>)> {
-    let days = (offer.terms.decide_by, offer.terms.open_until);
+    let days = (Some(offer.terms.decide_by), offer.terms.open_until);
     let of = |language: Language| {
-        let facts = offer_facts(offer, language, days, true);
+        let facts = OfferView::of(offer, language, days, true).listed(language);
         let mut facts: Vec<_> = facts.into_iter().map(|fact| (fact.label.to_string(), fact.value)).collect();
         let told = offer.consent(language).map(|notice| notice.words.to_string());
         facts.extend(told.map(|told| (language.words().handover.above_button.to_string(), told)));

@@ -3,23 +3,34 @@
 use crate::domain::campaign::acceptance::{AcceptanceEntry, Ended, Handover, OrderStatus, SupplierReport};
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::{BadPress, ParticipationState, Press, PressAnswers};
-use crate::domain::campaign::record::{CampaignRecord, OpenPresses};
+use crate::domain::campaign::record::{CampaignRecord, NextDate, OpenPresses};
 use crate::domain::campaign::wording::{OfferWords, result_words};
 use crate::domain::campaign::{CampaignState, LastDay};
+use crate::domain::figure::grouped;
 use crate::domain::language::{Language, Phrase, Words};
 use crate::domain::time::Timestamp;
-use crate::domain::us_state::UsState;
 use crate::site::view::MemberPart;
 
+/// States that are named where there is little room.
+pub(super) const MOST_NAMED: usize = 3;
+
 /// A day, as the language writes it.
-pub(super) fn day(words: &Words, day: LastDay) -> String {
-    words.date(Timestamp::from_millis(day.number() * 86_400_000))
+fn day(words: &Words, day: LastDay) -> String {
+    words.date(day.begins_at())
 }
 
 /// The states that a campaign is for.
 pub(super) fn places(words: &Words, campaign: &CampaignRecord) -> String {
     let states: Vec<_> = campaign.draft.states.iter().map(|state| words.state(*state)).collect();
     if states.is_empty() { words.campaign.everywhere.to_string() } else { words.list(&states) }
+}
+
+/// The same where there is little room.
+pub(super) fn places_in_brief(words: &Words, campaign: &CampaignRecord) -> String {
+    match campaign.draft.states.len() {
+        0..=MOST_NAMED => places(words, campaign),
+        count => words.campaign.states_count.put("count", count).plain(),
+    }
 }
 
 /// The states that its offer is for.
@@ -50,50 +61,110 @@ pub(super) fn fits(
     Some(elsewhere.put("state", words.state(state)).plain())
 }
 
-pub(super) fn short(words: &'static Words, campaign: &CampaignRecord, now: Timestamp) -> String {
-    let until = campaign.last_day_to_accept().filter(|day| !day.is_over(now));
-    let (plain, dated, date) = match campaign.state {
-        CampaignState::Gathering => {
-            (&words.campaign.gathering, &words.campaign.short_gathering, Some(campaign.draft.gather_until))
-        }
-        CampaignState::Offered => (&words.campaign.offered, &words.campaign.short_offered, until),
-        CampaignState::Active => (&words.campaign.active, &words.campaign.short_active, until),
-        state => return step(words, state).to_string(),
-    };
-    date.map_or_else(|| plain.to_string(), |date| dated.put("date", day(words, date)).plain())
-}
-
-pub(super) fn step(words: &'static Words, state: CampaignState) -> &'static Phrase {
-    let words = &words.campaign;
-    match state {
-        CampaignState::Draft | CampaignState::Gathering => &words.gathering,
-        CampaignState::Negotiating => &words.negotiating,
-        CampaignState::Offered => &words.offered,
-        CampaignState::Active => &words.active,
-        CampaignState::Closed => &words.closed,
-        CampaignState::Cancelled => &words.cancelled,
+/// How many are in.
+pub(super) fn count(words: &Words, campaign: &CampaignRecord, now: Timestamp) -> String {
+    let texts = &words.campaign;
+    match campaign.counted_in() {
+        None => texts.count_counting.to_string(),
+        Some(0) if campaign.just_opened(now) => texts.count_first.to_string(),
+        Some(0) => texts.count_few.to_string(),
+        Some(count) => texts.count.put("count", grouped(count)).plain(),
     }
 }
 
-/// What is true of it now, and until when.
-pub(super) fn stands(words: &'static Words, campaign: &CampaignRecord, now: Timestamp) -> String {
+/// How long what members can do now stays open.
+pub(super) fn days_left(words: &Words, campaign: &CampaignRecord, now: Timestamp) -> Option<String> {
+    let (NextDate::Negotiating(day) | NextDate::AcceptingEnds(day)) = campaign.next_date(now)?;
+    Some(match day.days_left(now)? {
+        1 => words.campaign.last_day.to_string(),
+        count => words.campaign.days_left.put("count", grouped(count)).plain(),
+    })
+}
+
+pub(super) fn short(language: Language, campaign: &CampaignRecord, now: Timestamp) -> String {
+    let words = language.words();
     let texts = &words.campaign;
-    let last_day = || campaign.last_day_to_accept().map(|last| day(words, last)).unwrap_or_default();
+    let until = campaign.last_day_to_accept().filter(|day| !day.is_over(now));
+    let price = || campaign.offer.as_ref().map(|offer| OfferWords::of(offer, language).price).unwrap_or_default();
     let ended = || campaign.closed_at.map(|at| words.date(at)).unwrap_or_default();
-    let is_open = campaign.takes_acceptances(now);
-    let (text, date) = match campaign.state {
-        CampaignState::Draft | CampaignState::Gathering => {
-            (&texts.now_gathering, day(words, campaign.draft.gather_until))
+    match (campaign.state, until) {
+        (CampaignState::Draft | CampaignState::Gathering, _) => {
+            texts.short_gathering.put("date", day(words, campaign.draft.gather_until)).plain()
         }
-        CampaignState::Negotiating => return texts.now_negotiating.to_string(),
-        CampaignState::Offered if is_open => (&texts.now_offered, last_day()),
-        CampaignState::Offered => (&texts.now_offered_over, last_day()),
-        CampaignState::Active if is_open => (&texts.now_active, last_day()),
-        CampaignState::Active => (&texts.now_active_over, last_day()),
-        CampaignState::Closed => (&texts.now_closed, ended()),
-        CampaignState::Cancelled => (&texts.now_cancelled, ended()),
+        (CampaignState::Negotiating, _) => texts.negotiating.to_string(),
+        (CampaignState::Offered, None) => texts.offered.to_string(),
+        (CampaignState::Offered, Some(until)) => {
+            texts.short_offered.put("price", price()).put("date", day(words, until)).plain()
+        }
+        (CampaignState::Active, None) => texts.active.put("price", price()).plain(),
+        (CampaignState::Active, Some(until)) => {
+            texts.short_active.put("price", price()).put("date", day(words, until)).plain()
+        }
+        (CampaignState::Closed, _) => texts.closed.put("date", ended()).plain(),
+        (CampaignState::Cancelled, _) => texts.cancelled.put("date", ended()).plain(),
+    }
+}
+
+/// One of the four steps of a campaign.
+pub(super) struct StepView {
+    pub(super) title: &'static Phrase,
+    pub(super) when: String,
+    /// What it means for the reader, while it is now.
+    pub(super) what: Option<&'static Phrase>,
+    pub(super) is_past: bool,
+    pub(super) is_now: bool,
+}
+
+/// The steps with the days that are known; `part` is the reader's.
+pub(super) fn steps(
+    words: &'static Words,
+    campaign: &CampaignRecord,
+    part: Option<ParticipationState>,
+    now: Timestamp,
+) -> Vec<StepView> {
+    let texts = &words.campaign;
+    let is_open = campaign.takes_acceptances(now);
+    let undecided = !matches!(part, Some(ParticipationState::Accepted | ParticipationState::Passed));
+    let (at, what) = match campaign.state {
+        CampaignState::Draft | CampaignState::Gathering => (0, Some(&texts.now_gathering)),
+        CampaignState::Negotiating => (1, Some(&texts.now_negotiating)),
+        CampaignState::Offered if is_open => (2, undecided.then_some(&texts.now_offered)),
+        CampaignState::Offered => (3, Some(&texts.now_waits)),
+        CampaignState::Active if is_open => (3, undecided.then_some(&texts.now_active)),
+        CampaignState::Active => (3, undecided.then_some(&texts.now_active_over)),
+        CampaignState::Closed => (4, None),
+        CampaignState::Cancelled => return Vec::new(),
     };
-    text.put("date", date).plain()
+    let until = |day: LastDay| texts.when_until.put("date", self::day(words, day)).plain();
+    let on = |phrase: &'static Phrase, at: Option<Timestamp>| at.map(|at| phrase.put("date", words.date(at)).plain());
+    let last = campaign.last_day_to_accept().filter(|_| is_open);
+    let ahead = [
+        Some(until(campaign.draft.gather_until)),
+        match at {
+            0 => Some(texts.when_after.put("date", day(words, campaign.draft.gather_until)).plain()),
+            _ => on(&texts.when_since, campaign.negotiating_at),
+        },
+        last.map(until),
+        on(&texts.when_since, campaign.active_at),
+    ];
+    let began = [campaign.opened_at, campaign.negotiating_at, campaign.offered_at, campaign.active_at];
+    let titles = [&texts.step_gather, &texts.step_negotiate, &texts.step_decide, &texts.step_deal];
+    let steps = titles.into_iter().zip(ahead).zip(began).enumerate();
+    let view = |(number, ((title, ahead), began)): (usize, ((_, Option<String>), _))| StepView {
+        title,
+        when: match number {
+            _ if number < at => on(&texts.when_began, began).unwrap_or_else(|| texts.when_done.to_string()),
+            _ if number == at => ahead.unwrap_or_else(|| texts.when_now.to_string()),
+            1 => ahead.unwrap_or_default(),
+            // An offer that was withdrawn had days, which are over.
+            2 => texts.when_offered.to_string(),
+            _ => texts.when_decided.to_string(),
+        },
+        what: what.filter(|_| number == at),
+        is_past: number < at,
+        is_now: number == at,
+    };
+    steps.map(view).collect()
 }
 
 /// That the offer was withdrawn, by whom and why, until there is another.
@@ -155,13 +226,15 @@ pub(super) fn order(words: &'static Words, acceptance: &AcceptanceEntry, offer: 
     let texts = &words.handover;
     let reference = acceptance.reference;
     let of_supplier = |phrase: &'static Phrase| phrase.put("supplier", offer.supplier());
-    let mut lines = vec![match (acceptance.handover, acceptance.handed_over_at) {
-        (Handover::Code, _) => of_supplier(&texts.use_code).plain(),
-        (Handover::Address, None) => of_supplier(&texts.address_waits).put("reference", reference).plain(),
+    let mut lines = Vec::new();
+    lines.extend(match (acceptance.handover, acceptance.handed_over_at) {
+        (Handover::Code, _) if acceptance.report.is_some() => None,
+        (Handover::Code, _) => Some(of_supplier(&texts.use_code).plain()),
+        (Handover::Address, None) => Some(of_supplier(&texts.address_waits).put("reference", reference).plain()),
         (Handover::Address, Some(at)) => {
-            of_supplier(&texts.address_sent).put("reference", reference).put("date", words.date(at)).plain()
+            Some(of_supplier(&texts.address_sent).put("reference", reference).put("date", words.date(at)).plain())
         }
-    }];
+    });
     lines.extend(acceptance.report.map(|SupplierReport { status, on }| {
         let phrase = match status {
             OrderStatus::Ordered => &texts.ordered,
@@ -171,6 +244,9 @@ pub(super) fn order(words: &'static Words, acceptance: &AcceptanceEntry, offer: 
         };
         of_supplier(phrase).put("date", day(words, on)).plain()
     }));
+    if acceptance.report.is_none() {
+        lines.push(of_supplier(&texts.then).plain());
+    }
     let trouble = acceptance.trouble_at.map(|at| of_supplier(&texts.trouble_said).put("date", words.date(at)).plain());
     lines.extend(trouble);
     lines
@@ -214,7 +290,7 @@ pub(super) fn consent(language: Language, offer: &Offer) -> Vec<String> {
 }
 
 /// Why a press changed nothing, and what to do next; `chosen` is the state that came with it.
-pub fn refusal(words: &Words, campaign: &CampaignRecord, why: BadPress, chosen: Option<UsState>) -> String {
+pub fn refusal(words: &Words, campaign: &CampaignRecord, why: BadPress) -> String {
     let (texts, places) = (&words.campaign, || offer_places(words, campaign));
     let supplier = || campaign.offer.as_ref().map_or("", Offer::supplier);
     match why {
@@ -226,16 +302,10 @@ pub fn refusal(words: &Words, campaign: &CampaignRecord, why: BadPress, chosen: 
         }
         BadPress::Over => texts.refused_over.to_string(),
         BadPress::StateMissing => texts.refused_state.put("states", places()).plain(),
-        BadPress::OfferElsewhere => {
-            let chosen = chosen.map_or("", |state| words.state(state));
-            texts.refused_offer_elsewhere.put("places", offer_places(words, campaign)).put("state", chosen).plain()
-        }
+        BadPress::OfferElsewhere => texts.refused_offer_elsewhere.put("states", places()).plain(),
         BadPress::CustomerMissing => texts.refused_customer_missing.put("supplier", supplier()).plain(),
         BadPress::AlreadyCustomer => texts.refused_already_customer.put("supplier", supplier()).plain(),
         BadPress::OfferChanged => words.handover.refused_changed.to_string(),
-        BadPress::OtherState => {
-            let chosen = chosen.map_or("", |state| words.state(state));
-            texts.refused_other_state.put("states", places()).put("state", chosen).plain()
-        }
+        BadPress::OtherState => texts.refused_other_state.put("states", places()).plain(),
     }
 }

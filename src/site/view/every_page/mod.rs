@@ -5,10 +5,11 @@ pub(super) mod samples;
 #[cfg(test)]
 mod tests {
     use super::super::*;
-    use super::samples::{answers_of, campaign_of, own_file, sign_up_of};
+    use super::samples::{acceptance_of, answers_of, campaign_of, own_file, sign_up_of};
     use crate::config::UnionSettings;
     use crate::domain::answers::{Answers, TypedAnswers};
-    use crate::domain::campaign::participation::{BadPress, ParticipationState};
+    use crate::domain::campaign::participation::{BadPress, ParticipationState, Press};
+    use crate::domain::campaign::record::{CampaignRecord, Withdrawal};
     use crate::domain::campaign::{CampaignMail, CampaignState};
     use crate::domain::catalog::category::CategorySet;
     use crate::domain::person::{PersonState, RetentionTimes};
@@ -93,11 +94,27 @@ mod tests {
         let [gathering, negotiating, offered, active, closed, cancelled] = &all[..] else { unreachable!() };
         let part =
             |state| MemberPart { state, ..MemberPart::of("abc", None, Some(UsState::CA), CategorySet::default()) };
+        let acceptance = acceptance_of(now);
+        let accepted = CampaignReader::Member(MemberPart {
+            acceptance: Some(&acceptance),
+            ..part(Some(ParticipationState::Accepted))
+        });
+        let mut too_late = offered.clone();
+        too_late.offer.as_mut().unwrap().terms.decide_by = "2026-01-31".parse().unwrap();
+        let withdrawal = Withdrawal {
+            at: now,
+            supplier: format!("Example Fiber{text}"),
+            reasons: Language::ALL.map(|language| (language, format!("They cannot deliver.{text}"))).into(),
+        };
+        let withdrawn_offer = CampaignRecord { withdrawn: Some(withdrawal), ..negotiating.clone() };
         let nowhere = MemberPart { us_state: None, ..part(None) };
         let member = CampaignReader::Member;
-        let about = |campaign, reader| CampaignView { campaign, reader, done: None, refused: None };
+        let about = |campaign, reader| {
+            let code = Some(sign_up.code).filter(|_| matches!(reader, CampaignReader::Member(_)));
+            CampaignView { campaign, reader, code, gets_offer: true, done: None, refused: None }
+        };
         let shown = |campaign, reader| super::super::campaign(page, &about(campaign, reader));
-        let refused_press = refusal(page.words, gathering, BadPress::StateMissing, None);
+        let refused_press = refusal(page.words, gathering, BadPress::StateMissing);
         let slug = gathering.slug();
         let join = |page, count, invited_by, gate: &FormGate, form: &JoinForm| {
             super::super::join(page, count, invited_by, gate, form, &all)
@@ -106,9 +123,16 @@ mod tests {
         let own = OwnView {
             file: &file,
             token: "abc",
-            campaigns: &[(offered, part(Some(ParticipationState::In)))],
+            campaigns: &[
+                (active, part(Some(ParticipationState::Accepted))),
+                (offered, part(Some(ParticipationState::In))),
+                (gathering, part(Some(ParticipationState::In))),
+                (negotiating, nowhere),
+                (closed, part(Some(ParticipationState::Passed))),
+            ],
             rewarded: &[active, closed],
             done: Some("Your answers are saved."),
+            pressed: Some((Press::In, "internet-gathering")),
             refused: Some(&refused),
             sign_ups_paused: false,
             times: RetentionTimes::DEFAULT,
@@ -154,8 +178,14 @@ mod tests {
             ("me-sign-in", {
                 let error = format!("Write a whole address.{text}");
                 let (error, note) = (Some(error.as_str()), Some("Sign in."));
-                sign_in(page, SignInView { email: &form.email, error, note, campaign: Some(slug) })
+                let view =
+                    SignInView { email: &form.email, error, note, campaign: Some(slug), ..SignInView::default() };
+                sign_in(page, SignInView { asked: true, ..view })
             }),
+            (
+                "me-needs-mail",
+                sign_in(page, SignInView { email: &form.email, wanted: "leave", ..SignInView::default() }),
+            ),
             ("join-campaigns", super::super::join(page, None, nobody, open, &for_campaign, &all[..1])),
             ("campaigns", campaigns(page, &all[..5])),
             ("campaigns-none", campaigns(page, &[])),
@@ -163,7 +193,10 @@ mod tests {
             ("campaign-left", shown(gathering, CampaignReader::Left)),
             ("campaign-in", {
                 let view = about(gathering, member(part(Some(ParticipationState::In))));
-                super::super::campaign(page, &CampaignView { done: Some(page.words.campaign.done_in.as_str()), ..view })
+                super::super::campaign(
+                    page,
+                    &CampaignView { done: Some(page.words.campaign.done_in_mailed.as_str()), ..view },
+                )
             }),
             ("campaign-refused", {
                 let view = about(gathering, member(nowhere));
@@ -174,20 +207,25 @@ mod tests {
             }),
             ("campaign-offered", shown(offered, member(part(Some(ParticipationState::In))))),
             ("campaign-offered-stranger", shown(offered, CampaignReader::Stranger)),
-            ("campaign-active", shown(active, member(part(Some(ParticipationState::Accepted))))),
-            ("campaign-closed", shown(closed, member(part(Some(ParticipationState::Accepted))))),
+            ("campaign-offered-left", shown(offered, CampaignReader::Left)),
+            ("campaign-accepted", shown(offered, accepted)),
+            ("campaign-passed", shown(active, member(part(Some(ParticipationState::Passed))))),
+            ("campaign-active", shown(active, accepted)),
+            ("campaign-too-late", shown(&too_late, CampaignReader::Stranger)),
+            ("campaign-closed", shown(closed, accepted)),
+            ("campaign-withdrawn", shown(&withdrawn_offer, member(part(Some(ParticipationState::In))))),
             ("campaign-cancelled", shown(cancelled, CampaignReader::Stranger)),
             ("outcome-no-campaign", simple(Outcome::NoCampaign)),
             ("unsubscribe", unsubscribe(page, CampaignMail::Offer, false)),
             ("unsubscribed", unsubscribe(page, CampaignMail::Result, true)),
-            ("me-sent", sign_in_sent(page, &form.email, Some(slug), Some("That code is wrong."))),
+            ("me-sent", sign_in_sent(page, &form.email, "/me", Some(&page.words.mistake.code_wrong))),
             ("me-enter", enter(page, &masked, "/me/enter/abc")),
             ("me", own_page(page, &own)),
             ("me-left", own_page(page, &OwnView { file: &left, done: None, refused: None, ..own })),
             ("me-overpaid", own_page(page, &OwnView { file: &overpaid, done: None, refused: None, ..own })),
-            ("me-leave", leave(page, "abc", &file, RetentionTimes::DEFAULT)),
-            ("me-erase", erase(page, "abc", &overpaid, false)),
-            ("me-erase-refused", erase(page, "abc", &file, true)),
+            ("me-leave", leave(page, "abc", &file, RetentionTimes::DEFAULT, |_| Some(active))),
+            ("me-erase", erase(page, "abc", &overpaid, false, |_| None)),
+            ("me-erase-refused", erase(page, "abc", &file, true, |_| Some(active))),
             ("me-erased", erased(page, false)),
             ("decline", declining(sign_up.clone())),
             ("decline-member", declining(SignUpRecord { is_member: true, ..sign_up.clone() })),

@@ -2,9 +2,11 @@
 
 use crate::domain::answers::Answers;
 use crate::domain::campaign::CampaignState;
+use crate::domain::campaign::acceptance::{AcceptanceEntry, Handover, Reference};
 use crate::domain::campaign::demand::DemandSheet;
 use crate::domain::campaign::draft::SourceText;
 use crate::domain::campaign::offer::Deal;
+use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::tests::{campaign, offered};
 use crate::domain::email::EmailAddress;
@@ -77,13 +79,38 @@ pub(super) fn own_file(text: &str) -> PersonDetails {
         },
         mailbox,
         sign_ups: vec![sign_up],
-        participations: Vec::new(),
+        participations: vec![ParticipationEntry {
+            campaign: "internet-active".parse().unwrap(),
+            state: ParticipationState::Accepted,
+            in_at: Some(at),
+            accepted_at: Some(at),
+            changed_at: at,
+            acceptances: vec![acceptance_of(at)],
+        }],
         rewards: rewards_of(at),
         reward_history: RewardHistory::default(),
         referrals: Referrals { signed_up: 1000, members: 12 },
         requests: Vec::new(),
         sign_ins: Vec::new(),
         wrong_codes: 0,
+    }
+}
+
+/// An acceptance that nothing has become of yet.
+pub(in crate::site::view) fn acceptance_of(at: Timestamp) -> AcceptanceEntry {
+    AcceptanceEntry {
+        reference: Reference::from_random(&[1, 2, 3, 4, 5, 6]),
+        handover: Handover::Code,
+        told: None,
+        made_at: at,
+        accepted_at: at,
+        ended_at: None,
+        ended_why: None,
+        handed_over_at: None,
+        withdrawn_at: None,
+        report: None,
+        reported_at: None,
+        trouble_at: None,
     }
 }
 
@@ -137,6 +164,7 @@ pub(in crate::site::view) fn sign_up_of(text: &str) -> SignUpRecord {
         referrer: Some(NamedReferrer { code, email: EmailAddress::parse("kim@example.com").ok() }),
         updated_at: Timestamp::from_millis(1_800_000_000_000),
         is_member: false,
+        joined_at: None,
         language: None,
         campaign: None,
         can_take_back: false,
@@ -146,7 +174,7 @@ pub(in crate::site::view) fn sign_up_of(text: &str) -> SignUpRecord {
 }
 
 /// A campaign with an offer, with the operator's own texts.
-pub(super) fn campaign_of(text: &str, state: CampaignState) -> CampaignRecord {
+pub(in crate::site::view) fn campaign_of(text: &str, state: CampaignState) -> CampaignRecord {
     let mut campaign = if state.gathers() { campaign(state) } else { offered(state) };
     campaign.draft.slug = format!("internet-{}", state.name()).parse().unwrap();
     campaign.draft.states = vec![UsState::CA, UsState::OR];
@@ -167,6 +195,10 @@ pub(super) fn campaign_of(text: &str, state: CampaignState) -> CampaignRecord {
         offer.terms.complaints.push_str(text);
     }
     let at = Timestamp::from_millis(1_794_743_200_000);
+    let day = |before: u64| Some(Timestamp::from_millis(at.as_millis() - 86_400_000 * before as i64));
+    (campaign.opened_at, campaign.negotiating_at) = (day(60), day(30).filter(|_| state != CampaignState::Gathering));
+    campaign.offered_at = day(10).filter(|_| !state.gathers());
+    campaign.active_at = day(2).filter(|_| !state.gathers() && state != CampaignState::Offered);
     campaign.closed_at = Some(at);
     campaign.sheet = Some((at, DemandSheet { members_in: 1230, accepted: 610, ..DemandSheet::default() }));
     campaign

@@ -358,7 +358,7 @@ pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
             let kept = fixture.campaign(name).await;
             let is_hidden = state == "hidden";
             let expected = (if is_hidden { "cancelled" } else { state }, state != "draft" && !is_hidden);
-            assert_eq!((kept.state.name(), kept.was_public), expected, "case {case}: {told:#?}");
+            assert_eq!((kept.state.name(), kept.was_public()), expected, "case {case}: {told:#?}");
             for (who, part) in parts.iter().enumerate() {
                 let of = fixture.parts(&people[who].email).await;
                 let of = of.iter().find(|(slug, _)| slug == name).map(|(_, state)| state.name());
