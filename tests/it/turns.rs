@@ -440,3 +440,16 @@ mod once {
         page(&server.get(taken.header("location")).await, 200, "maria@gmail.com");
     }
 }
+
+/// Without scripts a suggestion stays beside an address that was edited: its button names one address and the field another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suggestion_beside_an_edited_address_is_asked_about_again() {
+    let server = Server::start();
+    let pressed = form(&[("email", "kim@example.com"), ("asked", "kim@gmial.com"), ("instead", "kim@gmail.com")]);
+    let asks = "Did you mean <strong>kim@gmail.com</strong>?";
+    let shown = page(&server.submit(Request::post("/join"), pressed).await, 200, asks);
+    for field in ["name=\"asked\" value=\"kim@example.com\"", "name=\"sure\" value=\"kim@example.com\""] {
+        assert!(shown.contains(field), "{field} in {shown}");
+    }
+    assert_eq!(server.number("SELECT count(*) FROM sign_ups"), 0);
+}

@@ -184,7 +184,7 @@ export async function meWalk(page, tools) {
   assert.equal(await memberCount(), before, "asking changes nothing");
   await go(page, "/me/leave");
   const leave = page.getByRole("button", { name: "Leave now" });
-  for (const target of [page.getByRole("link", { name: "Skip" }), page.getByRole("link", { name: "Consumer" }), page.getByRole("link", { name: "Español" }), main.getByRole("link", { name: "erase everything" }), leave]) {
+  for (const target of [page.getByRole("link", { name: "Skip" }), page.getByRole("link", { name: "Consumer" }), page.getByRole("link", { name: "Español" }), page.getByRole("banner").getByRole("link", { name: "Your page" }), main.getByRole("link", { name: "erase everything" }), leave]) {
     await tab(page, target, target);
   }
   await go(page, () => page.keyboard.press("Enter"));
