@@ -60,6 +60,7 @@ pub(crate) fn confirming(server: &Server, sign_ups: &[SignUpRef]) -> anyhow::Res
     };
     let mut clicks = target(server, sign_ups.iter().map(click).collect());
     clicks.numbers = Numbers::EachOnce;
+    clicks.expected = Expected { status: "303", holds: "done=welcome" };
     Ok(clicks)
 }
 

@@ -150,7 +150,8 @@ impl TypedAnswers {
     /// As fields of another form, which brings this one back.
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let bills = self.chosen().iter().map(|category| (category.slug(), "true".to_owned())).collect::<Vec<_>>();
-        bills.into_iter().chain(self.other_than_bills().map(|(field, typed)| (field, typed.text.clone()))).collect()
+        let sent = self.other_than_bills().filter(|(_, typed)| typed.is_sent);
+        bills.into_iter().chain(sent.map(|(field, typed)| (field, typed.text.clone()))).collect()
     }
 
     /// Notes what did not arrive, which would be lost where the form replaces all answers.

@@ -247,6 +247,8 @@ pub struct SignUpRecord {
     pub referrer: Option<NamedReferrer>,
     pub updated_at: Timestamp,
     pub is_member: bool,
+    /// When it made its person a member, if they are one by it.
+    pub joined_at: Option<Timestamp>,
     /// The person's, or else the form's.
     pub language: Option<Language>,
     pub campaign: Option<CampaignSlug>,

@@ -117,7 +117,8 @@ pub(crate) fn new_member(row: &Row<'_>) -> Result<NewMember, Failure> {
 static FIND_SIGN_UP: LazyLock<String> = LazyLock::new(|| {
     let what = concat!(
         state_at!("$2"),
-        " AS state, p.email, (SELECT named.name FROM partners named WHERE named.id = s.partner_id) AS partner,
+        " AS state, p.email, CASE WHEN s.state = 'confirmed' AND s.decided_at = p.joined_at AND p.state = 'member' THEN p.joined_at END AS joined_at,
+          (SELECT named.name FROM partners named WHERE named.id = s.partner_id) AS partner,
           r.code AS referrer_code, r.email AS referrer_email, s.updated_at, p.state = 'member' AS is_member, ",
         can_take_back!("$2"),
         " AS can_take_back, ',' || p.unwanted_mail || ',' LIKE '%,already_member,%' AS wants_no_more,
@@ -145,6 +146,7 @@ fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
         referrer: row.get::<Option<_>>("referrer_code")?.map(|code| NamedReferrer { code, email: referrer_email }),
         updated_at: row.get("updated_at")?,
         is_member: row.get("is_member")?,
+        joined_at: row.get("joined_at")?,
         language,
         campaign,
         can_take_back: row.get("can_take_back")?,

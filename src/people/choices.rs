@@ -58,6 +58,22 @@ impl Unit for Unsubscribe {
     }
 }
 
+/// Whether the person of a link exists and wants no mail of a kind.
+pub struct IsUnsubscribed(pub PersonRef, pub MailKind);
+
+impl Unit for IsUnsubscribed {
+    type Done = bool;
+    const HOW: How = How::Read;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let Self(person, kind) = self;
+        let find = "SELECT 1 FROM people WHERE id = $1 AND created_at = $2 AND erased_at IS NULL
+                    AND ',' || unwanted_mail || ',' LIKE $3";
+        let kind = format!("%,{},%", kind.name());
+        sql.exists(find, values![person.id, person.created_at, &kind]).await
+    }
+}
+
 /// Sets the language that the session's holder reads; false if no one has the session.
 pub struct ChooseLanguage(pub Nonce, pub Language);
 

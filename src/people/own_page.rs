@@ -19,7 +19,7 @@ use crate::domain::sign_in::{SESSION_FOR, SignInCode};
 use crate::domain::time::Timestamp;
 use crate::membership::pad_response_time;
 use crate::people::choices::{
-    ChangeAnswers, ChooseLanguage, ChooseMail, EndSession, EndSessions, FindOwn, Unsubscribe,
+    ChangeAnswers, ChooseLanguage, ChooseMail, EndSession, EndSessions, FindOwn, IsUnsubscribed, Unsubscribe,
 };
 use crate::people::erasures::ErasureLog;
 use crate::people::sign_in::{
@@ -197,6 +197,12 @@ impl OwnPages {
     pub async fn unsubscribe(&self, token: &str) -> Result<Option<CampaignMail>, StoreError> {
         let Some((kind, person)) = self.tokens.read_unsubscribe(token) else { return Ok(None) };
         Ok(self.store.run(Unsubscribe(person, kind.into())).await?.then_some(kind))
+    }
+
+    /// Whether the kind of mail that a link switches off is off; it is not for a person who no longer exists.
+    pub async fn is_unsubscribed(&self, token: &str) -> Result<bool, StoreError> {
+        let Some((kind, person)) = self.tokens.read_unsubscribe(token) else { return Ok(false) };
+        self.store.run(IsUnsubscribed(person, kind.into())).await
     }
 
     pub async fn choose_language(&self, session: &Nonce, language: Language) -> Result<bool, StoreError> {

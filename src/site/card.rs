@@ -104,7 +104,7 @@ fn drawn(letter: char) -> Option<(usize, &'static [u8])> {
     let mut rest: &[u8] = include_bytes!("../../templates/card/letters.bin");
     while let Some(([high, low, width, length @ ..], after)) = rest.split_first_chunk::<5>() {
         let (runs, after) = after.split_at_checked(u16::from_be_bytes(*length).into())?;
-        if u32::from(letter) == u16::from_be_bytes([*high, *low]).into() {
+        if u32::from(letter) == u32::from(u16::from_be_bytes([*high, *low])) {
             return Some((usize::from(*width), runs));
         }
         rest = after;
@@ -126,7 +126,7 @@ fn checksum_with(empty: u32, band: &[u8]) -> u32 {
         sum += u64::from(*byte);
         sums += u64::from(*byte) * to_the_end as u64;
     }
-    ((sums % PRIME) << 16 | sum % PRIME) as u32
+    (((sums % PRIME) << 16) | (sum % PRIME)) as u32
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {

@@ -1,93 +1,51 @@
 //! `/confirm/<token>`: what is being confirmed with one button (double opt-in), and the person's own link once they are in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::http::request::Parts;
-use hyper::{Request, StatusCode};
+use hyper::{HeaderMap, Request, StatusCode};
 
 use super::cookie::SiteCookie;
 use super::join;
-use super::own_page::session::keep_apart;
+use super::own_page::session::{keep_apart, look_if_any};
 use super::view::{self, ConfirmView, JoinForm, MemberPart, Outcome, ShownAgain, Welcome};
-use super::{PRESS_BYTES, PageResult, Visit, WITH_OUR_SCRIPT, field};
+use super::{PRESS_BYTES, PageResult, Visit, WITH_OUR_SCRIPT, field, said};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_in::SESSION_FOR;
-use crate::domain::sign_up::{Confirmation, NewMember, SeenPage, SignUpState};
-use crate::domain::time::Timestamp;
+use crate::domain::sign_up::{Confirmation, SeenPage, SignUpRecord, SignUpState};
+use crate::domain::time::{DAY, Timestamp};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::membership::LinkedSignUp;
 
 const MOST_NEXT: usize = 3;
 
-pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+/// How long the welcome can be loaded again; then the page says that they have confirmed.
+const WELCOMED_FOR: Duration = DAY;
+
+/// What the address says after a press.
+const DONE: &str = "done";
+const WELCOME: &str = "welcome";
+const CHANGED: &str = "changed";
+
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     visit.check_link(Purpose::Confirm).await?;
-    page(visit, false).await
-}
-
-pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    visit.check_link(Purpose::Confirm).await?;
-    let (head, body) = request.into_parts();
-    let body = body.read(PRESS_BYTES).await?;
-    let language = field(&body, "lang");
-    let visit = visit.of_form(language.as_deref());
-    // Other words than those that are shown now: whoever pressed the button has not read these.
-    let notice = field(&body, "notice");
-    let known = notice.as_ref().and_then(|hash| visit.app().union.notices.find(hash));
-    if notice.is_some() && known.is_none() {
-        return page(visit, true).await;
-    }
-    let seen = SeenPage {
-        answers: field(&body, "seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis),
-        notice: known.map(|notice| Arc::clone(&notice.hash)),
-        language: language.map(|_| visit.reader.language),
-    };
-    match visit.stored(visit.app().membership.confirm(visit.parameter, seen, visit.now.time).await)? {
-        Confirmation::Joined(member) => joined(visit, Purpose::Confirm, &member, &head).await,
-        Confirmation::Changed => page(visit, true).await,
-        // The same as for somebody who only looks.
-        Confirmation::AlreadyMember | Confirmation::Expired | Confirmation::Declined | Confirmation::Unknown => {
-            page(visit, false).await
-        }
-    }
-}
-
-/// Welcomes whoever became a member by this very press, which signs them in, too, where our own page sent it: another site must
-/// not sign its reader in as somebody else (login CSRF). What they can do next is beside their link.
-pub(super) async fn joined(visit: Visit<'_>, purpose: Purpose, member: &NewMember, head: &Parts) -> PageResult {
-    let visit = visit.who_chose(member.language);
-    if visit.app().is_sandbox() || !visit.says_own(head) {
-        return Ok(share(visit, &member.code, Welcome::FirstTime, &[]).await);
-    }
-    let entered = visit.app().own_pages.enter_by_joining(purpose, visit.parameter, visit.now.time).await;
-    // They are a member all the same, and can sign in by mail.
-    let entered = entered.unwrap_or_else(|error| {
-        visit.report(&error.to_string());
-        None
-    });
-    let Some(entered) = entered else { return Ok(share(visit, &member.code, Welcome::FirstTime, &[]).await) };
-    let (answers, campaigns) = (&member.answers, visit.public_campaigns().await);
-    let part = MemberPart::of(&entered.token, None, answers.us_state, answers.chosen());
-    let came_from = member.campaign.as_ref();
-    let next = campaigns.after_joining(came_from, answers.us_state, answers.chosen(), visit.now.time);
-    let next: Vec<_> = next.into_iter().take(MOST_NEXT).map(|campaign| (campaign, part)).collect();
-    let mut answer = share(visit, &member.code, Welcome::FirstTime, &next).await;
-    SiteCookie::Session.set(&mut answer, visit.site.secure, &entered.cookie, SESSION_FOR);
-    keep_apart(&mut answer);
-    Ok(answer)
-}
-
-/// What became of the sign-up; `changed` says that it is not what the person saw before they pressed.
-async fn page(visit: Visit<'_>, changed: bool) -> PageResult {
     let found = visit.find_sign_up(Purpose::Confirm).await?;
     let visit = visit.who_chose(found.record.language);
     let record = &found.record;
     Ok(match record.state {
         SignUpState::Confirmed if !record.is_member => visit.outcome(StatusCode::OK, Outcome::Left),
-        SignUpState::Confirmed => share(visit, &record.code, Welcome::Again, &[]).await,
+        SignUpState::Confirmed => {
+            let is_new = record.joined_at.is_some_and(|at| visit.now.time < at.plus(WELCOMED_FOR));
+            match said(&request, DONE) == Some(WELCOME) && is_new {
+                true => welcome(visit, record, request.headers()).await?,
+                false => share(visit, &record.code, Welcome::Again, &[]).await,
+            }
+        }
         // Whatever became of it, they are in.
         SignUpState::Expired | SignUpState::Declined if record.is_member => {
             share(visit, &record.code, Welcome::Member, &[]).await
@@ -98,8 +56,72 @@ async fn page(visit: Visit<'_>, changed: bool) -> PageResult {
             let take_back = visit.place(format!("/not-me/{}", visit.app().membership.token(Purpose::Decline, &found)));
             visit.outcome(StatusCode::GONE, Outcome::WasDeclined { take_back: &take_back })
         }
-        SignUpState::Pending => ask(visit, &found, changed),
+        SignUpState::Pending => ask(visit, &found, said(&request, DONE) == Some(CHANGED)),
     })
+}
+
+pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    visit.check_link(Purpose::Confirm).await?;
+    let (head, body) = request.into_parts();
+    let body = body.read(PRESS_BYTES).await?;
+    let language = field(&body, "lang");
+    let visit = visit.of_form(language.as_deref());
+    let changed = format!("{}?{DONE}={CHANGED}", visit.path);
+    // Other words than those that are shown now: whoever pressed the button has not read these.
+    let notice = field(&body, "notice");
+    let known = notice.as_ref().and_then(|hash| visit.app().union.notices.find(hash));
+    if notice.is_some() && known.is_none() {
+        return Ok(visit.redirect(&changed));
+    }
+    let seen = SeenPage {
+        answers: field(&body, "seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis),
+        notice: known.map(|notice| Arc::clone(&notice.hash)),
+        language: language.map(|_| visit.reader.language),
+    };
+    match visit.stored(visit.app().membership.confirm(visit.parameter, seen, visit.now.time).await)? {
+        Confirmation::Joined(_) => Ok(joined(visit, Purpose::Confirm, visit.path, &head).await),
+        Confirmation::Changed => Ok(visit.redirect(&changed)),
+        // The same as for somebody who only looks.
+        Confirmation::AlreadyMember | Confirmation::Expired | Confirmation::Declined | Confirmation::Unknown => {
+            Ok(visit.redirect(visit.path))
+        }
+    }
+}
+
+/// Leads whoever became a member by this very press to the page that welcomes them, and signs them in, too, where our own page sent
+/// it: another site must not sign its reader in as somebody else (login CSRF).
+pub(super) async fn joined(visit: Visit<'_>, purpose: Purpose, confirm_path: &str, head: &Parts) -> Answer {
+    let mut answer = visit.redirect(&format!("{confirm_path}?{DONE}={WELCOME}"));
+    if visit.app().is_sandbox() || !visit.says_own(head) {
+        return answer;
+    }
+    match visit.app().own_pages.enter_by_joining(purpose, visit.parameter, visit.now.time).await {
+        Ok(Some(entered)) => SiteCookie::Session.set(&mut answer, visit.site.secure, &entered.cookie, SESSION_FOR),
+        Ok(None) => {}
+        // They are a member all the same, and can sign in by mail.
+        Err(error) => visit.report(&error.to_string()),
+    }
+    answer
+}
+
+/// What whoever joined can do next is beside their link, where they are signed in.
+async fn welcome(visit: Visit<'_>, record: &SignUpRecord, headers: &HeaderMap) -> PageResult {
+    let path = format!("{}?{DONE}={WELCOME}", visit.path);
+    let visit = Visit { path: &path, ..visit };
+    let session = match visit.app().is_sandbox() {
+        true => None,
+        false => look_if_any(visit, headers).await?.filter(|session| session.file.person.code == record.code),
+    };
+    let Some(session) = session else { return Ok(share(visit, &record.code, Welcome::FirstTime, &[]).await) };
+    let (person, campaigns) = (&session.file.person, visit.public_campaigns().await);
+    let (us_state, chosen) = (person.answers.us_state, person.answers.chosen());
+    let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
+    let part = |campaign: &CampaignRecord| MemberPart::of(&token, session.part(campaign.slug()), us_state, chosen);
+    let next = campaigns.after_joining(record.campaign.as_ref(), us_state, chosen, visit.now.time);
+    let next: Vec<_> = next.into_iter().take(MOST_NEXT).map(|campaign| (campaign, part(campaign))).collect();
+    let mut answer = share(visit, &record.code, Welcome::FirstTime, &next).await;
+    keep_apart(&mut answer);
+    Ok(answer)
 }
 
 /// The form with what was filled in, for whoever comes too late: the link proves that it is theirs to see.

@@ -7,16 +7,16 @@ use hyper::Request;
 use hyper::http::request::Parts;
 
 use super::view::{self, DeclineView, Welcome};
-use super::{PRESS_BYTES, PageResult, Visit, field, field_is};
+use super::{ONE_CLICK, PRESS_BYTES, PageResult, Visit, field, field_is, said};
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Confirmation, DecidedHow, Declining, SeenPage, Silence, SilenceChange};
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 
 /// Asks whether the sign-up is to be withdrawn, or says what became of it.
-pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     visit.check_link(Purpose::Decline).await?;
-    page(visit, false).await
+    page(visit, said(&request, "done") == Some("saved")).await
 }
 
 /// What the mail to a member says who is signed up again, for whoever reads it in another language.
@@ -51,16 +51,19 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         }
         Some("choose") => {
             let chosen = visit.app().membership.choose_silence(visit.parameter, silence, visit.now.time).await;
-            return if visit.stored(chosen)? { page(visit, true).await } else { Ok(visit.unknown()) };
+            let saved = visit.stored(chosen)?;
+            return Ok(if saved { visit.redirect(&format!("{}?done=saved", visit.path)) } else { visit.unknown() });
         }
         _ => {}
     }
-    let one_click = field(&body, "List-Unsubscribe").is_some();
+    let one_click = field(&body, ONE_CLICK).is_some();
     let how = if one_click { DecidedHow::OneClick } else { DecidedHow::Button };
     // Whoever posts without our form says nothing of mail.
     let silence = is("do", "withdraw").then_some(silence);
     match visit.stored(visit.app().membership.decline(visit.parameter, how, silence, visit.now.time).await)? {
-        Declining::Declined | Declining::Expired | Declining::Confirmed => page(visit, false).await,
+        // Mail programs take no redirect for an answer (RFC 8058).
+        Declining::Declined | Declining::Expired | Declining::Confirmed if one_click => page(visit, false).await,
+        Declining::Declined | Declining::Expired | Declining::Confirmed => Ok(visit.redirect(visit.path)),
         Declining::Unknown => Ok(visit.unknown()),
     }
 }
@@ -68,17 +71,18 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
 /// It was them after all. As for confirming, they must have seen the answers, and read the words that are shown now.
 async fn take_back(visit: Visit<'_>, head: &Parts, notice: Option<&str>, answers: Option<Timestamp>) -> PageResult {
     let notice = notice.and_then(|hash| visit.app().union.notices.find(hash));
-    let (Some(notice), Some(_)) = (notice, answers) else { return page(visit, false).await };
+    let (Some(notice), Some(_)) = (notice, answers) else { return Ok(visit.redirect(visit.path)) };
     let language = Some(visit.reader.language);
     let seen = SeenPage { answers, notice: Some(Arc::clone(&notice.hash)), language };
     match visit.stored(visit.app().membership.take_back(visit.parameter, seen, visit.now.time).await)? {
-        Confirmation::Joined(member) => super::confirm::joined(visit, Purpose::Decline, &member, head).await,
-        Confirmation::AlreadyMember => {
+        Confirmation::Joined(_) => {
             let found = visit.find_sign_up(Purpose::Decline).await?;
-            Ok(super::confirm::share(visit, &found.record.code, Welcome::Member, &[]).await)
+            let confirm = visit.place(format!("/confirm/{}", visit.app().membership.token(Purpose::Confirm, &found)));
+            Ok(super::confirm::joined(visit, Purpose::Decline, &confirm, head).await)
         }
+        Confirmation::AlreadyMember => Ok(visit.redirect(&visit.place(format!("/already-member/{}", visit.parameter)))),
         // The same as for somebody who only looks.
-        Confirmation::Expired | Confirmation::Declined | Confirmation::Changed => page(visit, false).await,
+        Confirmation::Expired | Confirmation::Declined | Confirmation::Changed => Ok(visit.redirect(visit.path)),
         Confirmation::Unknown => Ok(visit.unknown()),
     }
 }

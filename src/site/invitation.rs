@@ -29,6 +29,11 @@ pub(super) fn hand_on(html: &str, code: ReferralCode) -> String {
     page
 }
 
+/// The place that a form leads to, with the code in it.
+pub(super) fn hand_on_to(place: &str, code: ReferralCode) -> String {
+    format!("/{}", with_code(place.trim_start_matches('/'), code, true)).replace("&amp;", "&")
+}
+
 /// The address of a page, without its first slash, with the code in it. Files, which have a dot in their name, stay as they are.
 fn with_code(address: &str, code: ReferralCode, is_link: bool) -> String {
     let (address, fragment) = address.split_at(address.find('#').unwrap_or(address.len()));

@@ -3,7 +3,7 @@
 use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
-use super::join_form::SentForm;
+use super::join_form::{SentForm, Turn};
 use super::own_page::session::look_if_any;
 use super::view::{self, Frame, InvitedBy, JoinForm, Outcome, ShownAgain};
 use super::{FORM_BYTES, PageResult, Visit, WITH_OUR_SCRIPT};
@@ -51,16 +51,12 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let visit = visit.of_form(sent.language.as_deref());
     // Whoever has sent it sees it again as it was, and nothing is done.
     if sent.changes {
-        let form = JoinForm { again: Some(ShownAgain::Changes), ..sent.form() };
-        return Ok(page(visit, StatusCode::OK, &sent.ref_code, &form).await);
+        return Ok(turn(visit, &sent, Turn::Again(Some(ShownAgain::Changes))).await);
     }
-    let application = match sent.check(visit.words()) {
-        Ok(application) => application,
-        Err(form) => return Ok(page(visit, StatusCode::BAD_REQUEST, &sent.ref_code, &form).await),
-    };
+    let Ok(application) = sent.check(visit.words()) else { return Ok(turn(visit, &sent, Turn::Again(None)).await) };
     // Only a program fills in what people cannot see; it is told what it hopes to hear.
     if !sent.website.is_empty() {
-        return Ok(check_inbox(visit, &sent, false));
+        return Ok(turn(visit, &sent, Turn::Taken(false)).await);
     }
     let (budget, network) = (&visit.app().form_throttle, visit.network());
     let passage = budget.passage(sent.question.as_deref(), &sent.answer, network.octets(), visit.now).await;
@@ -69,8 +65,7 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         Passage::Free
     });
     if passage == Passage::Ask {
-        let form = JoinForm { again: Some(ShownAgain::Asks), ..sent.form() };
-        return Ok(page(visit, StatusCode::BAD_REQUEST, &sent.ref_code, &form).await);
+        return Ok(turn(visit, &sent, Turn::Again(Some(ShownAgain::Asks))).await);
     }
     let proven = passage == Passage::Proven;
     let language = Some(visit.reader.language);
@@ -83,7 +78,7 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
                 let remembered = visit.app().campaigns.remember(&application.email, slug).await;
                 remembered.unwrap_or_else(|error| visit.report(&error.to_string()));
             }
-            Ok(check_inbox(visit, &sent, passage == Passage::MayWait))
+            Ok(turn(visit, &sent, Turn::Taken(passage == Passage::MayWait)).await)
         }
         Err(Error::BackendNotConfigured) => {
             Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff).by_pause())
@@ -100,18 +95,35 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
 }
 
 /// To the page after the form, which can be loaded again. Its address is the same length whatever the state of who was signed up,
-/// and holds what was sent where only we can read it: no address is in a log or in another site's sight.
-fn check_inbox(visit: Visit<'_>, sent: &SentForm, may_wait: bool) -> Answer {
-    visit.redirect(&format!("/join/sent/{}", sent.seal(&visit.app().sent_forms, may_wait, visit.now.time)))
+/// and holds what was sent where only we can read it: no address is in a log or in another site's sight. What is too long for
+/// an address is shown at once.
+async fn turn(visit: Visit<'_>, sent: &SentForm, turn: Turn) -> Answer {
+    match sent.seal(&visit.app().sent_forms, &turn, visit.now.time) {
+        Some(sealed) => visit.redirect(&format!("/join/sent/{sealed}")),
+        None if sent.changes => after(visit, StatusCode::OK, sent, turn).await,
+        None => after(visit, StatusCode::BAD_REQUEST, sent, turn).await,
+    }
 }
 
-/// The page after the form: check your inbox.
+/// The page after the form: check your inbox, or the form again.
 pub async fn sent(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let form = SentForm::unseal(&visit.app().sent_forms, visit.parameter, visit.now.time);
-    let Some((form, may_wait)) = form else { return Ok(visit.redirect("/join")) };
+    let Some((form, turn)) = form else { return Ok(visit.redirect("/join")) };
     let visit = visit.of_form(form.language.as_deref());
-    let frame = Frame { invited_by: ReferralCode::from_pasted(&form.ref_code), ..visit.frame() };
-    Ok(visit.page(view::check_inbox(frame, form.email(), &form.fields(), may_wait)))
+    Ok(after(visit, StatusCode::OK, &form, turn).await)
+}
+
+async fn after(visit: Visit<'_>, status_again: StatusCode, sent: &SentForm, turn: Turn) -> Answer {
+    let form = match (turn, sent.check(visit.words())) {
+        (Turn::Taken(may_wait), _) => {
+            let frame = Frame { invited_by: ReferralCode::from_pasted(&sent.ref_code), ..visit.frame() };
+            return visit.page(view::check_inbox(frame, sent.email(), &sent.fields(), may_wait));
+        }
+        (Turn::Again(None), Err(mistaken)) => *mistaken,
+        (Turn::Again(again), _) => JoinForm { again, ..sent.form() },
+        (Turn::Answers { .. }, _) => return visit.redirect("/me"),
+    };
+    page(visit, status_again, &sent.ref_code, &form).await
 }
 
 /// The page with a form as it was filled in; `code` is whatever came as the code of whoever referred the reader.
@@ -140,8 +152,9 @@ pub(super) async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form:
     };
     // What failed for another reason is shown again with what was typed: a pause that is over may be remembered for a moment.
     let gate = if gate == FormGate::Shut && form.general_error.is_some() { FormGate::Open } else { gate };
-    // In another language, neither whoever invited them nor the campaign is forgotten.
+    // In another language, neither what was sent nor whoever invited them nor the campaign is forgotten.
     let path = match (&form.campaign, invited_by) {
+        _ if ["/join/sent/", "/confirm/"].iter().any(|sent| visit.path.starts_with(sent)) => visit.path.to_owned(),
         (Some(slug), _) => format!("/campaigns/{slug}/join"),
         (None, InvitedBy::Code(code)) => format!("/joinus{code}"),
         (None, InvitedBy::Nobody | InvitedBy::Unknown) => visit.path.to_owned(),

@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::view::JoinForm;
+use serde::{Deserialize, Serialize};
+
+use super::view::{JoinForm, ShownAgain};
 use crate::domain::answers::TypedAnswers;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::email::suggestion::suggestion;
@@ -16,8 +18,23 @@ use crate::domain::simulator::is_simulators;
 use crate::domain::time::{DAY, Timestamp};
 use crate::membership::Application;
 
-/// How long the page after the form can be loaded again; then it leads to the form.
+/// How long the page after a form can be loaded again; then it leads to the form.
 const SHOWN_FOR: Duration = DAY;
+
+/// The longest text that is sealed for an address or a cookie, in characters: proxies take answers whose head is no longer than 4 KB.
+pub(super) const MOST_SEALED: usize = 3000;
+
+/// What came of a form that was sent, as the address of the page after it says it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Turn {
+    /// It was taken; whether its mail may wait.
+    Taken(bool),
+    /// It is shown again: for that reason, or with what is wrong with it.
+    Again(Option<ShownAgain>),
+    /// A member's answers were not taken; with the token of their session, so that they are shown to nobody else.
+    Answers { token: String },
+}
 
 #[derive(Default)]
 pub(super) struct SentForm {
@@ -44,18 +61,21 @@ impl SentForm {
         Self::of(form_urlencoded::parse(body))
     }
 
-    /// A form that was sealed, and whether its mail may wait; none if its time is over or it is none of ours.
-    pub(super) fn unseal(sealer: &Sealer, sealed: &str, now: Timestamp) -> Option<(Self, bool)> {
-        let (may_wait, fields): (bool, Vec<(String, String)>) =
+    /// A form that was sealed, and what came of it; none if its time is over or it is none of ours.
+    pub(super) fn unseal(sealer: &Sealer, sealed: &str, now: Timestamp) -> Option<(Self, Turn)> {
+        let (turn, fields): (Turn, Vec<(String, String)>) =
             serde_json::from_str(&sealer.open(sealed, now, SHOWN_FOR)?).ok()?;
-        Some((Self::of(fields.into_iter().map(|(name, value)| (name.into(), value.into()))), may_wait))
+        Some((Self::of(fields.into_iter().map(|(name, value)| (name.into(), value.into()))), turn))
     }
 
-    /// The same for the address of the page after it, so that whoever loads that page again sends nothing.
-    pub(super) fn seal(&self, sealer: &Sealer, may_wait: bool, now: Timestamp) -> String {
+    /// The same for the address of the page after it, so that whoever loads that page again sends nothing; none where it is too
+    /// long for one.
+    pub(super) fn seal(&self, sealer: &Sealer, turn: &Turn, now: Timestamp) -> Option<String> {
+        let sure = Some(("sure", self.sure.clone())).filter(|(_, sure)| !sure.is_empty());
         let language = self.language.as_ref().map(|code| ("lang", code.clone()));
-        let fields: Vec<_> = self.fields().into_iter().chain(language).collect();
-        sealer.seal(&serde_json::json!((may_wait, fields)).to_string(), now)
+        let fields: Vec<_> = self.fields().into_iter().chain(sure).chain(language).collect();
+        let sealed = sealer.seal(&serde_json::json!((turn, fields)).to_string(), now);
+        (sealed.len() <= MOST_SEALED).then_some(sealed)
     }
 
     fn of<'a>(fields: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>) -> Self {
@@ -109,8 +129,8 @@ impl SentForm {
             ("refCode", self.ref_code.clone()),
             ("campaign", self.campaign.as_ref().map(ToString::to_string).unwrap_or_default()),
         ];
-        fields.extend(self.answers.fields());
         fields.retain(|(_, value)| !value.is_empty());
+        fields.extend(self.answers.fields());
         fields
     }
 

@@ -22,6 +22,7 @@ pub mod policy;
 pub mod reader;
 pub mod sandbox;
 pub mod sign_in;
+mod typed_sign_in;
 pub mod view;
 
 use std::net::IpAddr;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 
 use hyper::header::{HeaderName, HeaderValue, LOCATION, ORIGIN, RETRY_AFTER};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, StatusCode, Uri};
+use hyper::{HeaderMap, Request, StatusCode, Uri};
 
 use self::branding::Branding;
 use self::card::Cards;
@@ -71,6 +72,9 @@ const STYLE: &str = include_str!("../../templates/style.css");
 
 /// What a button sends: a few small fields.
 const PRESS_BYTES: u64 = 4 << 10;
+
+/// What a mail program's own button sends (RFC 8058).
+const ONE_CLICK: &str = "List-Unsubscribe";
 
 /// The policy of a page with a script of ours; the others have none.
 const WITH_OUR_SCRIPT: HeaderValue = HeaderValue::from_static(
@@ -301,8 +305,11 @@ impl<'a> Visit<'a> {
     /// To another page of ours, by GET.
     fn redirect(&self, path: &str) -> Answer {
         let mut answer = Answer::html(StatusCode::SEE_OTHER, String::new());
+        let handed_on = self.invited_by.filter(|_| !self.app().is_sandbox());
+        let handed_on = handed_on.map(|code| invitation::hand_on_to(path, code));
         // Of our own words and of slugs: always a header.
-        answer.set(LOCATION, HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/me")));
+        let place = HeaderValue::from_str(handed_on.as_deref().unwrap_or(path));
+        answer.set(LOCATION, place.unwrap_or(HeaderValue::from_static("/me")));
         answer
     }
 
@@ -417,6 +424,15 @@ impl<'a> Visit<'a> {
         let counted = self.app().membership.count().await;
         counted.map_err(|error| self.report(&error.to_string())).ok()
     }
+}
+
+/// What an address says by a name, in one of our own words.
+fn said<'r, B>(request: &'r Request<B>, name: &str) -> Option<&'r str> {
+    word(request.uri().query()?, name)
+}
+
+fn word<'q>(query: &'q str, name: &str) -> Option<&'q str> {
+    query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Whether a field of a form was sent with this very value.

@@ -4,19 +4,21 @@ use hyper::{HeaderMap, Request, StatusCode};
 
 use super::cookie::SiteCookie;
 use super::join::FORMS_A_MINUTE;
-use super::join_form::email_mistake;
-use super::own_page::session::look_if_any;
-use super::view::{self, Outcome, SignInView};
-use super::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field};
-use crate::domain::campaign::CampaignSlug;
-use crate::domain::email::EmailAddress;
-use crate::domain::language::Phrase;
-use crate::domain::sign_in::{SESSION_FOR, SIGN_IN_FOR, SignInCode};
+use super::own_page;
+use super::own_page::session::{keep_apart, look_if_any, sign_in};
+use super::typed_sign_in::{TypedSignIn, keep, nonce_of};
+use super::view::{self, Frame, Outcome, SignInView};
+use super::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field, said};
+use crate::domain::secret::session::Nonce;
+use crate::domain::sign_in::{SESSION_FOR, SignInCode};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::limiter::Class;
 use crate::mail::Delivery;
 use crate::people::own_page::Entered;
+
+/// What is told of a code that was not taken, by the word in the address.
+const REFUSED_CODE: [&str; 2] = ["code", "code-form"];
 
 /// Somebody typed their address. What is answered, and when, does not tell whether it is a member's.
 pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -24,38 +26,49 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult
     let (head, body) = request.into_parts();
     visit.require_own(&head)?;
     visit.spend(Class::Form, FORMS_A_MINUTE).await?;
-    let fields = body.read(FORM_BYTES).await?;
-    let (frame, words) = (visit.frame(), visit.words());
-    let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
-    let campaign = campaign_of(&fields);
-    let email = match EmailAddress::parse_any_length(&typed) {
-        Ok(email) => email,
-        Err(why) => {
-            let why = if typed.is_empty() {
-                words.sign_in.email_empty.to_string()
-            } else {
-                email_mistake(words, why, &typed)
-            };
-            let view = SignInView { email: &typed, error: Some(&why), campaign: campaign.as_ref(), note: None };
-            return Ok(Answer::html(StatusCode::BAD_REQUEST, view::sign_in(frame, view)));
-        }
+    let typed = TypedSignIn::read(&body.read(FORM_BYTES).await?);
+    let Some(sealed) = typed.seal(visit) else {
+        return Ok(form(visit, &head.headers, StatusCode::BAD_REQUEST, &typed));
     };
-    if matches!(visit.app().mail, Delivery::Off) {
-        return Ok(visit.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::NoMail));
+    let mut nonce = nonce_of(visit, &head.headers);
+    if let Ok(email) = typed.address(visit) {
+        if matches!(visit.app().mail, Delivery::Off) {
+            return Ok(visit.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::NoMail));
+        }
+        let (own_pages, browser) = (&visit.app().own_pages, nonce.as_ref().map(Nonce::as_str));
+        let asked = own_pages.ask(&email, browser, typed.campaign, visit.lane(), visit.now.time).await;
+        nonce = Some(visit.stored(asked)?);
     }
-    let secure = visit.site.secure;
-    let browser = SiteCookie::Asked.read(&head.headers, secure);
-    let back = campaign.clone();
-    let asked = visit.app().own_pages.ask(&email, browser, campaign, visit.lane(), visit.now.time).await;
-    let nonce = visit.stored(asked)?;
-    let mut answer = visit.page(view::sign_in_sent(frame, &typed, back.as_ref(), None));
-    SiteCookie::Asked.set(&mut answer, secure, nonce.as_str(), SIGN_IN_FOR);
+    let mut answer = visit.redirect("/me/sign-in");
+    keep(visit, nonce.as_ref(), &sealed, &mut answer);
     Ok(answer)
 }
 
-/// The campaign that they get back to.
-fn campaign_of(fields: &[u8]) -> Option<CampaignSlug> {
-    field(fields, "campaign").and_then(|slug| slug.parse().ok())
+/// While this browser's code may work, where it is typed; what is wrong with what was typed; else the form, or the page itself.
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let visit = visit.of_own_page();
+    let Some(typed) = TypedSignIn::of_browser(visit, request.headers()) else {
+        return own_page::show(visit, request).await;
+    };
+    if typed.address(visit).is_err() {
+        return Ok(form(visit, request.headers(), StatusCode::OK, &typed));
+    }
+    let words = &visit.words().mistake;
+    let refused = said(&request, "refused").and_then(|word| REFUSED_CODE.into_iter().find(|known| *known == word));
+    let path = refused.map_or_else(|| visit.path.to_owned(), |word| format!("{}?refused={word}", visit.path));
+    let why = refused.map(|word| if word == "code" { &words.code_wrong } else { &words.code_form });
+    let frame = Frame { path: &path, ..visit.frame() };
+    let mut answer = visit.page(view::sign_in_sent(frame, &typed.email, &typed.ask_again(), why));
+    keep_apart(&mut answer);
+    Ok(answer)
+}
+
+/// The form, with what is wrong with what was typed there.
+fn form(visit: Visit<'_>, headers: &HeaderMap, status: StatusCode, typed: &TypedSignIn) -> Answer {
+    let mistake = typed.address(visit).err();
+    let (error, campaign) = (mistake.as_deref(), typed.campaign.as_ref());
+    let view = SignInView { email: &typed.email, error, campaign, wanted: typed.wanted, ..SignInView::default() };
+    sign_in(visit, headers, status, view)
 }
 
 /// Somebody typed a code.
@@ -65,20 +78,18 @@ pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
     visit.require_own(&head)?;
     visit.spend(Class::Link, LINKS_A_MINUTE).await?;
     let fields = body.read(FORM_BYTES).await?;
-    let (frame, words) = (visit.frame(), &visit.words().mistake);
-    let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
-    let campaign = campaign_of(&fields);
-    let again = |why: &Phrase| {
-        let sent = view::sign_in_sent(frame, &typed, campaign.as_ref(), Some(why.as_str()));
-        Answer::html(StatusCode::BAD_REQUEST, sent)
-    };
-    let Ok(email) = EmailAddress::parse_any_length(&typed) else { return Ok(visit.redirect("/me")) };
+    let typed = TypedSignIn::of_browser(visit, &head.headers).unwrap_or_default();
+    let Ok(email) = typed.address(visit) else { return Ok(visit.redirect("/me/sign-in?refused=code")) };
     let Some(code) = SignInCode::from_typed(&field(&fields, "code").unwrap_or_default()) else {
-        return Ok(again(&words.code_form));
+        return Ok(visit.redirect("/me/sign-in?refused=code-form"));
     };
-    let browser = SiteCookie::Asked.read(&head.headers, visit.site.secure);
+    let nonce = nonce_of(visit, &head.headers);
+    let browser = nonce.as_ref().map(Nonce::as_str);
     let entered = visit.stored(visit.app().own_pages.enter_by_code(&email, browser, code, visit.now.time).await)?;
-    Ok(entered.map_or_else(|| again(&words.code_wrong), |entered| signed_in(visit, &entered)))
+    Ok(match entered {
+        Some(entered) => signed_in(visit, &typed, &entered),
+        None => visit.redirect("/me/sign-in?refused=code"),
+    })
 }
 
 /// A mailed link: whom it signs in, and a button.
@@ -98,25 +109,23 @@ pub async fn enter_by_link(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
     visit.require_own(&head)?;
     check_link(visit).await?;
     let entered = visit.stored(visit.app().own_pages.enter_by_link(visit.parameter, visit.now.time).await)?;
-    match entered {
-        Some(entered) => Ok(signed_in(visit, &entered)),
-        None => used(visit, &head.headers).await,
-    }
+    Ok(match entered {
+        Some(entered) => {
+            let typed = TypedSignIn::of_browser(visit, &head.headers).unwrap_or_default();
+            signed_in(visit, &typed, &entered)
+        }
+        None => visit.redirect(visit.path),
+    })
 }
 
 /// It works no more; another leads to where this one did. Whoever is signed in is led there at once.
 async fn used(visit: Visit<'_>, headers: &HeaderMap) -> PageResult {
     let campaign = visit.app().own_pages.campaign_of_link(visit.parameter).await.ok().flatten();
     if look_if_any(visit, headers).await?.is_some() {
-        return Ok(visit.redirect(&place(campaign.as_ref())));
+        return Ok(visit.redirect(&TypedSignIn::default().place(campaign.as_ref())));
     }
     let again = campaign.map(|slug| format!("/campaigns/{slug}/sign-in"));
     Ok(visit.outcome(StatusCode::GONE, Outcome::LinkUsed { again: again.as_deref().unwrap_or("/me") }))
-}
-
-/// Where a sign-in leads to: the campaign that they came from, or their own page.
-fn place(campaign: Option<&CampaignSlug>) -> String {
-    campaign.map_or_else(|| "/me".to_owned(), |slug| format!("/campaigns/{slug}"))
 }
 
 async fn check_link(visit: Visit<'_>) -> PageResult<()> {
@@ -126,8 +135,8 @@ async fn check_link(visit: Visit<'_>) -> PageResult<()> {
     visit.spend(Class::Link, LINKS_A_MINUTE).await
 }
 
-fn signed_in(visit: Visit<'_>, entered: &Entered) -> Answer {
-    let mut answer = visit.redirect(&place(entered.campaign.as_ref()));
+fn signed_in(visit: Visit<'_>, typed: &TypedSignIn, entered: &Entered) -> Answer {
+    let mut answer = visit.redirect(&typed.place(entered.campaign.as_ref()));
     SiteCookie::Session.set(&mut answer, visit.site.secure, &entered.cookie, SESSION_FOR);
     SiteCookie::Asked.clear(&mut answer, visit.site.secure);
     answer

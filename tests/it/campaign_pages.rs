@@ -209,6 +209,11 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
     assert!(!shown.contains("Example Fiber") && !shown.contains("Fewer than 5"), "what it was about, no more");
 }
 
+/// Whether their own page says that something was done.
+async fn own_page_says(member: &mut Browser<'_>, address: &str) -> bool {
+    page(&member.get(address).await, 200, "Your page").contains("role=\"status\" id=\"done\"")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_is_in_and_out_accepts_and_passes() {
     let (server, key) = start();
@@ -240,19 +245,41 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     );
     assert!(shown.contains("Count me out") && !shown.contains("Count me in"));
     assert!(!text(&ana.get("/campaigns/everywhere?done=accept").await).contains("You accepted"), "what is not so");
-    page(&ana.act(path, &[("press", "accept")]).await, 409, "There is no offer yet");
-    page(&ana.act(path, &[("press", "pass"), ("lang", "es")]).await, 409, "Todavía no hay oferta");
-    page(&ana.act(path, &[]).await, 400, "arrived incomplete");
-    page(&ana.act(path, &[("press", "IN")]).await, 400, "arrived incomplete");
-    page(&ana.act(path, &[("press", "in"), ("usState", "XX")]).await, 400, "Choose a state from the list");
-    leads(&ana.act(path, &[("press", "out"), ("from", "me")]).await, "/me?done=campaign#campaign-everywhere");
-    page(&ana.get("/me?done=campaign").await, 200, "Your choice about the campaign is saved.");
+    page(&ana.acted(path, &[("press", "accept")]).await, 200, "There is no offer yet");
+    leads(&ana.act(path, &[("press", "pass"), ("lang", "es")]).await, "/campaigns/everywhere?refused=no-offer");
+    page(&ana.get("/campaigns/everywhere?refused=no-offer&lang=es").await, 200, "Todavía no hay oferta");
+    ana.cookies.remove("union-language");
+    page(&ana.acted(path, &[]).await, 200, "arrived incomplete");
+    page(&ana.acted(path, &[("press", "IN")]).await, 200, "arrived incomplete");
+    page(&ana.acted(path, &[("press", "in"), ("usState", "XX")]).await, 200, "Choose a state from the list");
+    let done = "/me?done=out&campaign=everywhere";
+    leads(&ana.act(path, &[("press", "out"), ("from", "me")]).await, &format!("{done}#done"));
+    let own = page(&ana.get(done).await, 200, "You're not counted in for Title of everywhere.");
+    assert_eq!(own.matches("not counted in for").count(), 1, "once");
+    let of_another = own_page_says(&mut ana, "/me?done=out&campaign=elsewhere").await;
+    assert!(!of_another && !own_page_says(&mut ana, "/me?done=in&campaign=everywhere").await, "what is not so");
+    leads(&ana.act(path, &[("press", "in"), ("from", "me")]).await, "/me?done=in&campaign=everywhere#done");
+    page(
+        &ana.get("/me?done=in&campaign=everywhere").await,
+        200,
+        "You're in for Title of everywhere. We'll email you the offer.",
+    );
+    // Nothing is promised that does not come.
+    ana.act("/me/mail", &[("campaigns", "shown"), ("campaign_opened", "true")]).await;
+    page(
+        &ana.get("/me?done=in&campaign=everywhere").await,
+        200,
+        "You're in for Title of everywhere. You'll find the offer here.",
+    );
+    ana.act(path, &[("press", "out")]).await;
     leads(&ana.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");
 
     publish(&server, "everywhere", OFFER).await;
     let own = page(&ana.get("/me").await, 200, "See the offer and decide");
-    assert!(own.contains("You save about $240 a year") && own.contains("you haven't decided on the offer yet"));
-    page(&ana.act(path, &[("press", "in")]).await, 409, "no longer be counted in or out");
+    holds(&own, &["Decide on the offer: Title of everywhere", "$48 a month", "you haven't decided on the offer yet"]);
+    assert!(!own.contains("value=\"accept\""), "what is agreed to stands above that button, on the campaign's page");
+    assert!(own.contains("<dt>You save</dt><dd>nothing yet</dd>") && own.contains("<dt>Decide by</dt>"));
+    page(&ana.acted(path, &[("press", "in")]).await, 200, "no longer be counted in or out");
     for _ in 0..2 {
         leads(&ana.act(path, &[("press", "accept")]).await, "/campaigns/everywhere?done=accept");
     }
@@ -260,9 +287,12 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     let shown = page(&ana.get("/campaigns/everywhere?done=accept").await, 200, "Withdraw");
     let how = "Order with the code that you are mailed.";
     assert!(shown.matches(how).count() == 1 && shown.find("What comes next") < shown.find(how), "with what comes next");
-    assert_eq!(page(&ana.get("/me").await, 200, "You accepted the offer.").matches(how).count(), 1);
+    let own = page(&ana.get("/me").await, 200, "You accepted the offer.");
+    holds(&own, &["Your deals", "Your code", "You save about</dt><dd>$240 a year"]);
+    assert!(!own.contains("Decide on the offer"), "it is decided");
+    page(&ana.get("/me/leave").await, 200, "Title of everywhere (Example Fiber): you're no longer in this deal.");
     step(&server, "everywhere", "active").await;
-    page(&ana.get("/me").await, 200, how);
+    page(&ana.get("/me").await, 200, "Your deals");
     step(&server, "everywhere", "offered").await;
     leads(&ana.act(path, &[("press", "pass")]).await, "/campaigns/everywhere?done=pass");
     assert_eq!(part(&server, "everywhere"), "passed");
@@ -278,12 +308,12 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     page(&server.get("/campaigns/everywhere?lang=es").await, 200, "$68 al mes");
     // After its last day nobody can accept.
     publish(&server, "everywhere", &OFFER.replace("2099-03-15", "2020-03-15")).await;
-    let shown = page(&ana.act(path, &[("press", "accept")]).await, 409, "The last day to accept was Mar 15, 2020");
+    let shown = page(&ana.acted(path, &[("press", "accept")]).await, 200, "The last day to accept was Mar 15, 2020");
     assert!(shown.contains("hasn't started yet") && !shown.contains("value=\"accept\""));
     // Cancelled between the page and the press.
     let token = ana.token().await;
     step(&server, "everywhere", "cancelled").await;
-    page(&ana.post(path, &[("token", &token), ("press", "accept")]).await, 409, "This campaign is over");
+    page(&ana.submit(path, &[("token", &token), ("press", "accept")]).await, 200, "This campaign is over");
     page(&ana.get("/me").await, 200, "You're not taking part in this offer.");
     assert_eq!(part(&server, "everywhere"), "passed");
 }
@@ -301,8 +331,8 @@ async fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
             "This campaign is for California and Oregon. If you take part, we save your state as your answer."
         )
     );
-    page(&ana.act(path, &[("press", "in"), ("usState", "")]).await, 400, "Choose the state you live in");
-    page(&ana.act(path, &[("press", "in"), ("usState", "NY")]).await, 400, "not in New York");
+    page(&ana.acted(path, &[("press", "in"), ("usState", "")]).await, 200, "Choose the state you live in");
+    page(&ana.acted(path, &[("press", "in"), ("usState", "NY")]).await, 200, "your answers stay as they were");
     assert_eq!(part(&server, "west"), "");
     leads(&ana.act(path, &[("press", "in"), ("usState", "OR")]).await, "/campaigns/west?done=in");
     assert_eq!(part(&server, "west"), "in");
@@ -314,10 +344,22 @@ async fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
     ben.change_answers(&[("usState", "NY")]).await;
     let shown = page(&ben.get(path).await, 200, "your answers say New York");
     assert!(!shown.contains("Count me in"));
-    assert!(!page(&ben.get("/me").await, 200, "No campaign is open").contains("Title of west"));
+    assert!(!page(&ben.get("/me").await, 200, "No campaign is open for you").contains("Title of west"));
+    // Nobody is urged to what is about another bill.
+    ben.change_answers(&[("usState", "OR"), ("travel", "true")]).await;
+    page(&ben.get("/me").await, 200, "Nothing to decide now.");
+    ben.change_answers(&[("usState", "OR"), ("internet", "true")]).await;
+    holds(
+        &page(&ben.get("/me").await, 200, "Count yourself in: Title of west"),
+        &["<dt>Count in by</dt>", "Jan 31</a>"],
+    );
+    ben.change_answers(&[("usState", ""), ("internet", "true")]).await;
+    let own = page(&ben.get("/me").await, 200, "Choose your state to count in");
+    assert!(own.contains("Nothing to decide now.") && !own.contains("name=\"press\""));
+    ben.change_answers(&[("usState", "NY")]).await;
     page(
-        &ben.act(path, &[("press", "in"), ("usState", "CA")]).await,
-        400,
+        &ben.acted(path, &[("press", "in"), ("usState", "CA")]).await,
+        200,
         "This campaign is for California and Oregon",
     );
 }
@@ -343,19 +385,23 @@ async fn an_offer_says_whom_it_is_for_and_only_they_accept_it() {
     assert!(!shown.contains("value=\"accept\"") && shown.contains("value=\"pass\""), "{shown}");
     page(&ben.get("/campaigns/everywhere?lang=es").await, 200, "Esta oferta no está disponible en Nueva York.");
     page(&ben.get("/campaigns/everywhere?lang=en").await, 200, "available in New York.");
-    page(&ben.act(path, &[("press", "accept")]).await, 400, "for members in California and Oregon");
+    page(&ben.acted(path, &[("press", "accept")]).await, 200, "for members in California and Oregon");
     let shown = page(&ana.get(path).await, 200, "This offer is for California and Oregon.");
     assert!(!shown.contains("This offer is for you"), "she is asked first");
-    page(&ana.act(path, &[("press", "accept")]).await, 400, "Choose the state you live in");
-    page(&ana.act(path, &[("press", "accept"), ("usState", "NY")]).await, 400, "isn't available in New York");
+    page(&ana.acted(path, &[("press", "accept")]).await, 200, "Choose the state you live in");
+    page(
+        &ana.acted(path, &[("press", "accept"), ("usState", "NY")]).await,
+        200,
+        "didn't accept it, and your answers stay as they were",
+    );
     assert_eq!(server.json(&["members", "show", "ana@example.com", "--json"])["usState"], Value::Null);
     let new = west.replace("\"new_customers_only\":false", "\"new_customers_only\":true");
     publish(&server, "everywhere", &on("13", &new)).await;
     page(&ana.get(path).await, 200, "Are you a customer of Example Fiber now?");
     let at = [("press", "accept"), ("usState", "OR")];
-    page(&ana.act(path, &at).await, 400, "Answer the question whether you're a customer");
-    page(&ana.act(path, &[at[0], at[1], ("customer", "maybe")]).await, 400, "Answer the question");
-    page(&ana.act(path, &[at[0], at[1], ("customer", "yes")]).await, 400, "only for new customers of Example Fiber");
+    page(&ana.acted(path, &at).await, 200, "Answer the question whether you're a customer");
+    page(&ana.acted(path, &[at[0], at[1], ("customer", "maybe")]).await, 200, "Answer the question");
+    page(&ana.acted(path, &[at[0], at[1], ("customer", "yes")]).await, 200, "only for new customers of Example Fiber");
     assert_eq!(part(&server, "everywhere"), "in");
     leads(&ana.act(path, &[at[0], at[1], ("customer", "no")]).await, "/campaigns/everywhere?done=accept");
     assert_eq!(server.json(&["members", "show", "ana@example.com", "--json"])["usState"], "OR");
@@ -386,18 +432,20 @@ async fn presses_cannot_be_forged_and_need_a_member() {
     }
     // A form of before: the page of the campaign, with one that works.
     for body in [body(&others), form(&[("press", "in")])] {
-        let shown = page(&ana.send(own(), body).await, 403, "This form was out of date");
+        let old = ana.send(own(), body).await;
+        let shown = page(&ana.follow(old).await, 200, "This form was out of date");
         assert!(shown.contains("Nothing was changed") && shown.contains(&token) && shown.contains("Count me in"));
     }
     assert_eq!(part(&server, "everywhere"), "");
     // Without a session they sign in, and are led back.
     let mut nobody = Browser::new(&server, 3);
-    let asked = page(&nobody.send(own(), body(&token)).await, 403, "You're not signed in, so nothing was changed");
+    let signed_out = nobody.send(own(), body(&token)).await;
+    let asked = page(&nobody.follow(signed_out).await, 200, "You're not signed in, so nothing was changed");
     assert!(asked.contains("name=\"campaign\" value=\"everywhere\""));
     // Whoever left is no member.
     let left = ana.act("/me/leave", &[]).await;
     leads(&left, "/me?done=left");
-    page(&ana.post(path, &[("token", &token), ("press", "in")]).await, 403, "You're no longer a member");
+    page(&ana.submit(path, &[("token", &token), ("press", "in")]).await, 200, "You're no longer a member");
     page(&ana.get(path).await, 200, "You're no longer a member");
     assert_eq!(part(&server, "everywhere"), "");
 }
@@ -412,18 +460,17 @@ async fn signing_in_leads_back_to_the_campaign() {
     let asked = page(&ana.get("/campaigns/everywhere/sign-in").await, 200, "you'll come back to “Title of everywhere”");
     assert!(asked.contains("name=\"campaign\" value=\"everywhere\"") && asked.contains("/campaigns/everywhere/join"));
     let fields = [("email", "ana"), ("campaign", "everywhere")];
-    page(&ana.post("/me/sign-in", &fields).await, 400, "name=\"campaign\" value=\"everywhere\"");
+    page(&ana.submit("/me/sign-in", &fields).await, 200, "name=\"campaign\" value=\"everywhere\"");
     let fields = [("email", "ana@example.com"), ("campaign", "everywhere")];
-    let sent = page(&ana.post("/me/sign-in", &fields).await, 200, "Check your inbox");
+    let sent = page(&ana.submit("/me/sign-in", &fields).await, 200, "Check your inbox");
     assert!(sent.contains("href=\"/campaigns/everywhere/sign-in\""), "where another is asked for");
-    let code = [fields[0], fields[1], ("code", "nothing")];
-    page(&ana.post("/me/code", &code).await, 400, "href=\"/campaigns/everywhere/sign-in\"");
+    page(&ana.submit("/me/code", &[("code", "nothing")]).await, 200, "href=\"/campaigns/everywhere/sign-in\"");
     // In another browser, too.
     let mut phone = Browser::new(&server, 2);
     let link = enter(&server, newest_request(&server));
     leads(&phone.post(&link, &[]).await, "/campaigns/everywhere");
     let mut tablet = Browser::new(&server, 3);
-    for used in [tablet.get(&link).await, tablet.post(&link, &[]).await] {
+    for used in [tablet.get(&link).await, tablet.submit(&link, &[]).await] {
         page(&used, 410, "href=\"/campaigns/everywhere/sign-in\"");
     }
     page(&phone.get("/campaigns/everywhere").await, 200, "Count me in");
@@ -431,7 +478,7 @@ async fn signing_in_leads_back_to_the_campaign() {
     leads(&phone.act("/campaigns/everywhere", &[("press", "in")]).await, "/campaigns/everywhere?done=in");
     // A campaign that is none of ours leads to one's own page.
     server.execute("UPDATE sign_ins SET created_at = created_at - 3600001");
-    page(&ana.post("/me/sign-in", &[fields[0], ("campaign", "../evil")]).await, 200, "Check your inbox");
+    page(&ana.submit("/me/sign-in", &[fields[0], ("campaign", "../evil")]).await, 200, "Check your inbox");
     leads(&ana.post(&enter(&server, newest_request(&server)), &[]).await, "/me");
 }
 
@@ -453,13 +500,13 @@ async fn joining_leads_back_to_the_campaign() {
     };
     assert!(ticked(&shown), "its bill, and no other: {shown}");
     let mistaken = [("email", "ana"), ("campaign", "second"), ("internet", "true")];
-    page(&ana.post("/join", &mistaken).await, 400, "name=\"campaign\" value=\"second\"");
+    page(&ana.submit("/join", &mistaken).await, 200, "name=\"campaign\" value=\"second\"");
     let fields = [("email", "ana@example.com"), ("campaign", "second"), ("internet", "true")];
     let sent = ana.post("/join", &fields).await;
     page(&ana.get(sent.header("location")).await, 200, "name=\"campaign\" value=\"second\"");
     // The mail is opened elsewhere.
     let mut phone = Browser::new(&server, 2);
-    let welcome = page(&phone.post(&server.confirm_path(1), &[]).await, 200, "What you can do next");
+    let welcome = page(&phone.submit(&server.confirm_path(1), &[]).await, 200, "What you can do next");
     let at = |part: &str| welcome.find(part).unwrap();
     assert!(at("Title of second") < at("Title of first"), "the one that they came from, then what fits");
     let token = hidden(&welcome, "token");
@@ -555,8 +602,12 @@ async fn mail_about_campaigns_is_switched_kind_by_kind() {
         assert!(done.headers.get("set-cookie").is_none(), "nobody is signed in by it");
     }
     assert_eq!(ticked(&mut ana).await, [true, true, false, true]);
-    let done = server.send(Request::post(link(CampaignMail::Result, person)), form(&[("lang", "es")])).await;
-    page(&done, 200, "Ya no te escribiremos sobre resultados");
+    // By the button of the page, which then says that it is off as often as it is loaded, in each language.
+    let result = link(CampaignMail::Result, person);
+    leads(&server.send(Request::post(&result), form(&[("lang", "es")])).await, &result);
+    for _ in 0..2 {
+        page(&server.get(&format!("{result}?lang=es")).await, 200, "Ya no te escribiremos sobre resultados");
+    }
     assert_eq!(ticked(&mut ana).await, [true, true, false, false]);
     let chosen = [("campaigns", "shown"), ("campaign_offer", "true")];
     leads(&ana.act("/me/mail", &chosen).await, "/me?done=mail");

@@ -135,7 +135,7 @@ mod once {
         let forged = format!("{}{other}{}", &path[..at], &path[at + 1..]);
         assert!(statuses(&mut connection, &forged, 400).await.iter().all(|status| *status == 404));
         let pressed = statuses(&mut connection, &path, 310).await;
-        assert_eq!((pressed.iter().filter(|status| **status == 200).count(), pressed[309]), (300, 429));
+        assert_eq!((pressed.iter().filter(|status| **status == 303).count(), pressed[309]), (300, 429));
         assert_eq!(server.send_from(HONEST, Request::get(path.as_str()), "").await.status, 200);
     }
 

@@ -63,7 +63,7 @@ async fn a_whole_deal_from_yes_to_its_result() {
             // Whoever was shown something else agreed to that.
             let (token, other) = (browser.token().await, "0".repeat(20));
             let fields = [("token", token.as_str()), ("press", "accept"), ("offer", &other), ("usState", "CA")];
-            page_says(&browser.post(&path, &fields).await, 409, "The offer has changed");
+            page_says(&browser.submit(&path, &fields).await, 200, "The offer has changed");
         }
         let pressed = browser.act(&path, &[("press", "accept"), ("usState", "CA")]).await;
         assert_eq!(pressed.header("location"), format!("{path}?done=accept"), "{pressed:?}");
@@ -140,7 +140,7 @@ async fn a_whole_deal_from_yes_to_its_result() {
     }
     page_says(&members[0].act(&path, &[("press", "trouble")]).await, 303, "");
     assert!(said(&mut members[0], &path).await.contains("you told us that it didn't work"));
-    page_says(&members[26].act(&path, &[("press", "trouble")]).await, 409, "no order in this campaign");
+    page_says(&members[26].acted(&path, &[("press", "trouble")]).await, 200, "no order in this campaign");
     let shown = done(&server, &["campaigns", "show", CAMPAIGN]);
     for part in [
         "26 accepted", "Switched, says the supplier: 12", "Rejected, says the supplier: 1",

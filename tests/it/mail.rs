@@ -77,7 +77,7 @@ async fn mail_goes_encrypted_and_authenticated_and_its_link_confirms() {
 
         let confirm = link(content, "/confirm/");
         assert_eq!(members(&server).await, 0);
-        assert_eq!(server.send(Request::post(&confirm), "").await.status, 200);
+        assert_eq!(server.submit(Request::post(&confirm), "").await.status, 200);
         assert_eq!(members(&server).await, 1);
         assert_eq!(outbox(&server), Vec::<Value>::new());
         // It has arrived a moment before the worker knows.

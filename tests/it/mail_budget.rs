@@ -59,7 +59,7 @@ async fn a_flood_through_the_form_is_held_and_a_person_among_it_is_mailed() {
                     let client = format!("198.51.{}.{}", 100 + n / 2000, n / 9 % 250);
                     let email = format!("email=stranger{n}@example.com");
                     let status = connection.send(form_from(&client), email).await.status.as_u16();
-                    assert!(status == 303 || status == 400, "{status}");
+                    assert_eq!(status, 303);
                 }
             });
         }
@@ -153,9 +153,8 @@ async fn a_throttled_form_asks_for_a_proof_of_work_once_and_takes_people_without
         format!("&question={question}&answer=0"),
         format!("&question={question}0&answer={answer}"),
     ] {
-        let again = server.send(form(), format!("email=ana@example.com&otherComments=kept{bad}")).await;
+        let again = server.submit(form(), format!("email=ana@example.com&otherComments=kept{bad}")).await;
         let shown = page(&again);
-        assert_eq!(again.status, 400);
         assert!(shown.contains("One more step") && shown.contains("ana@example.com") && shown.contains("kept"));
         assert!(self::question(&shown).is_some_and(|new| new != question), "a new question");
     }
@@ -172,8 +171,8 @@ async fn a_throttled_form_asks_for_a_proof_of_work_once_and_takes_people_without
     assert!(page(&taken).contains("Check your inbox"));
     wait_for!(async || { server.number("SELECT count(*) FROM outbox WHERE recipient = 'cleo@example.com'") == 0 })
         .await;
-    let again = server.send(form_from("192.0.2.3"), body("dora@example.com")).await;
-    assert!(again.status == 400 && page(&again).contains("One more step"));
+    let again = server.submit(form_from("192.0.2.3"), body("dora@example.com")).await;
+    assert!(page(&again).contains("One more step"));
     // The operator lets the one without scripts go.
     assert_eq!(server.run(&["mail", "release", "--form"]), "1 mail is sent as soon as its mailbox may get one.");
     wait_for!(async || server.number("SELECT count(*) FROM outbox") == 0).await;

@@ -80,7 +80,7 @@ async fn what_came_back_is_heard_by_its_return_path_or_its_headers() {
     assert_eq!(server.number("SELECT count(complained_at) FROM mailboxes"), 1);
     // The links that were mailed still work, and one of them lifts the silence.
     let confirm = crate::mail::link(of("cleo@example.com")["content"].as_str().unwrap(), "/confirm/");
-    assert_eq!(server.send(Request::post(&confirm), "").await.status, 200);
+    assert_eq!(server.submit(Request::post(&confirm), "").await.status, 200);
     assert_eq!(server.number("SELECT count(complained_at) FROM mailboxes"), 0);
     for secret in [&ana, "ana@example.com", "cleo@example.com"] {
         assert!(!server.log().contains(secret));

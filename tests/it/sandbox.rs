@@ -128,7 +128,8 @@ async fn a_test_key_walks_the_whole_way_and_the_union_never_notices() {
     assert!(told.contains(&format!("method=\"post\" action=\"{confirm}\"")), "{told}");
     let press = Request::post(&confirm).header("sec-fetch-site", "same-origin");
     let pressed = server.send(press, "").await;
-    page(&pressed, 200, "Sandbox: nothing here is real");
+    leads(&pressed, &format!("{confirm}?done=welcome"));
+    page(&server.get(pressed.header("location")).await, 200, "Sandbox: nothing here is real");
     assert!(pressed.headers.get("set-cookie").is_none(), "nobody is signed in by it");
     assert_eq!(server.count_of(&test).await, 2);
     let decline = server.mailed_link("kim@example.com", "not-me");
@@ -320,7 +321,7 @@ async fn the_sandboxs_pages_say_what_they_are_and_lead_to_no_real_form() {
         (server.mailed_link("kim@example.com", "confirm"), server.mailed_link("kim@example.com", "not-me"));
     let inbox = server.inbox_path("Acme Assistant");
     let mail = server.sandbox_number("SELECT id FROM inbox");
-    page(&server.send(Request::post(&decline), "do=withdraw").await, 200, "Sandbox");
+    page(&server.submit(Request::post(&decline), "do=withdraw").await, 200, "Sandbox");
     for (path, status) in [
         (joinus.as_str(), 200),
         (inbox.as_str(), 200),

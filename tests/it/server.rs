@@ -121,7 +121,7 @@ impl Server {
     }
 
     pub(crate) async fn confirm(&self, sign_up: i64) -> Answer {
-        self.send(Request::post(self.confirm_path(sign_up)), "").await
+        self.submit(Request::post(self.confirm_path(sign_up)), "").await
     }
 
     /// Where "this wasn't me" in its mail leads to.
@@ -132,7 +132,7 @@ impl Server {
     /// Says "this wasn't me", and asks to be left in peace.
     pub(crate) async fn decline(&self, sign_up: i64) {
         let path = self.decline_path(sign_up);
-        assert_eq!(self.send(Request::post(path), "do=withdraw&mailbox=silence").await.status, 200);
+        assert_eq!(self.submit(Request::post(path), "do=withdraw&mailbox=silence").await.status, 200);
     }
 
     /// The binary with the settings of this server's records, for a command of the operator's.
@@ -209,7 +209,8 @@ impl Server {
     /// Sends a form, and goes where the answer leads, as a browser does.
     pub(crate) async fn submit(&self, request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Answer {
         let answer = self.send(request, body).await;
-        if answer.status == StatusCode::SEE_OTHER { self.get(answer.header("location")).await } else { answer }
+        assert_eq!(answer.status, StatusCode::SEE_OTHER, "{answer:?}");
+        self.get(answer.header("location")).await
     }
 
     /// Sends from another loopback address: to the server, another client.

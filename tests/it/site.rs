@@ -21,7 +21,7 @@ async fn mail_and_its_pages_are_in_the_language_of_the_form_and_stay_so() {
     // Opened where nothing says what its reader likes.
     let asked = page(&server.get(&confirm).await, 200, "<html lang=\"es\">");
     let notice = hidden(&asked, "notice");
-    let press = server.send(Request::post(&confirm), form(&[("notice", &notice), ("lang", "es")])).await;
+    let press = server.submit(Request::post(&confirm), form(&[("notice", &notice), ("lang", "es")])).await;
     page(&press, 200, "<html lang=\"es\">");
     assert_eq!(server.rows("SELECT language FROM people WHERE email = 'ana@example.com'"), [["es"]]);
     let words = server.rows("SELECT text FROM notices JOIN sign_ups ON notice = hash WHERE state = 'confirmed'");
@@ -39,7 +39,7 @@ async fn declining_by_mistake_is_taken_back_and_signing_up_again_is_mailed() {
     server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
     let mail = letter(&server, 1).await;
     let (confirm, decline) = (link(&mail, "/confirm/"), link(&mail, "/not-me/"));
-    let act = async |fields: &[(&str, &str)]| server.send(Request::post(&decline), form(fields)).await;
+    let act = async |fields: &[(&str, &str)]| server.submit(Request::post(&decline), form(fields)).await;
     // A scanner that posts nothing of ours takes nothing back.
     page(&act(&[("do", "take-back")]).await, 200, "Withdraw this sign-up?");
     page(&act(&[("do", "withdraw")]).await, 200, "The sign-up is withdrawn");
@@ -206,6 +206,8 @@ mod once {
         assert_eq!(&first.body[..8], b"\x89PNG\r\n\x1a\n");
         assert_eq!(&first.body[16..24], [0, 0, 4, 176, 0, 0, 2, 118], "1200 by 630 pixels");
         assert!(first.body.len() < 40_000, "{}", first.body.len());
+        let named = Server::start_with(&["--name", "Unión de la Ciudad"]).get("/card.png").await;
+        assert!(named.body != first.body && named.body.len() < 60_000, "one name can be written, the other cannot");
         assert_eq!(server.get("/card.png").await.body, first.body);
         let spanish = server.get("/card.png?lang=es").await;
         assert_ne!(spanish.body, first.body);
@@ -228,7 +230,7 @@ mod once {
         holds(&shown, &["value=\"ana@example.com\"", "value=\"CA\"", "name=\"travel\" value=\"true\"", "&#60;b&#62;"]);
         let before = server.number("SELECT count(*) FROM sign_ups");
         let change: Vec<_> = fields.into_iter().chain([("change", "true")]).collect();
-        let back = page(&server.send(Request::post("/join"), form(&change)).await, 200, "<form");
+        let back = page(&server.submit(Request::post("/join"), form(&change)).await, 200, "<form");
         assert!(back.contains("value=\"ana@example.com\"") && back.contains("data-savings=\"350\" checked"));
         assert_eq!(server.number("SELECT count(*) FROM sign_ups"), before);
     }

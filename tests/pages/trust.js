@@ -100,7 +100,7 @@ export async function trustWalk(page, tools) {
   step("half an address is offered whole");
   await go(page, `/joinus${code}`);
   await email.fill("maria@gmail");
-  await go(page, () => page.keyboard.press("Enter"), 400);
+  await go(page, () => page.keyboard.press("Enter"));
   await button(say("join.meant_yes", { suggestion: "maria@gmail.com" })).waitFor();
   assert(await isFocused(email));
   await keepsCode();

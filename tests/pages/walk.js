@@ -14,6 +14,7 @@ import { operatorWalk } from "./operator.js";
 import { rewardsWalk } from "./rewards.js";
 import { referenceWalk } from "./reference.js";
 import { trustWalk, weightWalk } from "./trust.js";
+import { turnsWalk } from "./turns.js";
 
 const [way, size, scheme, scripts, language = "en"] = process.argv.slice(2);
 const { UNION_URL: base, UNION_KEY: key, UNION_DATA: data, PAGES_BROWSER, PAGES_SCREENSHOTS } = process.env;
@@ -156,7 +157,7 @@ async function lookOnSmallPhone(page, name) {
     await page.setViewportSize({ ...sizes.phone, width });
     const faults = await page.evaluate(() => {
       const isWide = (element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== "visible";
-      const scrolls = [...document.querySelectorAll("body *:not(input, select, textarea, .unseen)")].filter(isWide);
+      const scrolls = [...document.querySelectorAll("body *:not(input, select, textarea, .unseen, .elsewhere, .whole)")].filter(isWide);
       const wide = scrolls.filter((element) => !element.matches(".sections ul, thead, .letter, .own-text table, .home > span")).map((element) => element.outerHTML.slice(0, 200));
       if (document.documentElement.scrollWidth > innerWidth) wide.push(`the page is ${document.documentElement.scrollWidth} pixels wide`);
       return wide;
@@ -291,7 +292,7 @@ async function joinWalk(page) {
   await tab(page, comments, "the comments");
   await page.keyboard.type("Rates <b>rise</b> & rise.");
   await tab(page, page.getByRole("button", { name: "Sign me up with these answers" }), "the button below the bills");
-  await go(page, () => page.keyboard.press("Enter"), 400);
+  await go(page, () => page.keyboard.press("Enter"));
 
   step("find the mistake beside its field and everything kept");
   assert((await page.title()).startsWith("Problem: "), await page.title());
@@ -322,7 +323,7 @@ async function joinWalk(page) {
 
   step("a misspelled host is asked about, and the answer is theirs");
   await email.fill(`ana-${size}@gmial.com`);
-  await go(page, () => page.keyboard.press("Enter"), 400);
+  await go(page, () => page.keyboard.press("Enter"));
   const meant = page.getByRole("alert");
   assert((await meant.innerText()).includes(`Did you mean ana-${size}@gmail.com?`) && (await isFocused(meant)));
   await look(page, "meant");
@@ -332,11 +333,11 @@ async function joinWalk(page) {
   if (withScripts) {
     assert(!(await yes.isVisible()), "a suggestion goes once its field is edited");
   } else {
-    await go(page, () => yes.click(), 400);
+    await go(page, () => yes.click());
     assert((await meant.innerText()).includes(`You typed eva-${size}@example.com.`));
   }
   await email.fill(`ana-${size}@gmial.com`);
-  await go(page, () => page.keyboard.press("Enter"), 400);
+  await go(page, () => page.keyboard.press("Enter"));
   await go(page, () => yes.click());
   await heading(page, "Check your inbox");
   assert((await page.getByRole("main").innerText()).includes(`ana-${size}@gmail.com`));
@@ -350,7 +351,7 @@ async function joinWalk(page) {
   assert.equal(await page.locator("input[name=refCode]").inputValue(), code);
   await look(page, "change");
   await email.fill("ana@example");
-  await go(page, () => page.keyboard.press("Enter"), 400);
+  await go(page, () => page.keyboard.press("Enter"));
   assert(await isFocused(email));
 
   step("put it right");
@@ -435,7 +436,7 @@ async function joinWalk(page) {
 
   step("confirm again");
   await go(page, () => page.reload());
-  await heading(page, "You've already confirmed");
+  await heading(page, "Welcome to the union");
   await go(page, confirm);
   await heading(page, "You've already confirmed");
   assert.equal(await link.inputValue(), own);
@@ -524,7 +525,7 @@ async function throttledWalk(page) {
   }
 
   step("be asked for one more step");
-  await go(page, () => button.click(), 400);
+  await go(page, () => button.click());
   const more = page.getByRole("alert");
   assert((await more.innerText()).includes("One more step") && (await isFocused(more)));
   assert.equal(await email.inputValue(), address);
@@ -562,7 +563,7 @@ async function throttledWalk(page) {
 
 const { browser, page } = await openBrowser();
 try {
-  const walks = { campaign: campaignWalk, first: firstWalk, join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, throttled: throttledWalk, me: meWalk, erase: eraseWalk, operator: operatorWalk, rewards: rewardsWalk, reference: referenceWalk };
+  const walks = { campaign: campaignWalk, first: firstWalk, join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, throttled: throttledWalk, me: meWalk, erase: eraseWalk, operator: operatorWalk, rewards: rewardsWalk, reference: referenceWalk, turns: turnsWalk };
   const tools = { base, call, data, go, heading, isFocused, language, look, meant, memberCount, openLetter, partner, size, scheme, step, tab, withScripts };
   await walks[way](page, tools);
 } finally {

@@ -32,29 +32,30 @@ named_enum! {
     }
 }
 
-/// Why a press changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BadPress {
-    /// Members are not counted any more: the offer is there, or it is over.
-    CountingOver,
-    /// There is no offer yet.
-    NoOffer,
-    /// The last day to accept is over.
-    AcceptingOver,
-    /// The campaign is closed or cancelled.
-    Over,
-    /// It is for some states, and they have named none.
-    StateMissing,
-    /// It is for other states.
-    OtherState,
-    /// The offer is for other states than theirs.
-    OfferElsewhere,
-    /// The offer is for new customers, and they did not say whether they are one.
-    CustomerMissing,
-    /// It is, and they are a customer already.
-    AlreadyCustomer,
-    /// What they were shown is not the offer any more.
-    OfferChanged,
+named_enum! {
+    /// Why a press changes nothing.
+    pub enum BadPress {
+        /// Members are not counted any more: the offer is there, or it is over.
+        CountingOver = "counting-over",
+        /// There is no offer yet.
+        NoOffer = "no-offer",
+        /// The last day to accept is over.
+        AcceptingOver = "accepting-over",
+        /// The campaign is closed or cancelled.
+        Over = "over",
+        /// It is for some states, and they have named none.
+        StateMissing = "state",
+        /// It is for other states.
+        OtherState = "other-state",
+        /// The offer is for other states than theirs.
+        OfferElsewhere = "offer-elsewhere",
+        /// The offer is for new customers, and they did not say whether they are one.
+        CustomerMissing = "customer",
+        /// It is, and they are a customer already.
+        AlreadyCustomer = "already-customer",
+        /// What they were shown is not the offer any more.
+        OfferChanged = "offer-changed",
+    }
 }
 
 /// What a member says with a press.

@@ -197,6 +197,26 @@ impl CampaignRecord {
         open
     }
 
+    /// Whether a press of somebody's may be refused for that reason, whatever they say with it.
+    pub fn may_refuse(
+        &self,
+        why: BadPress,
+        before: Option<ParticipationState>,
+        us_state: Option<UsState>,
+        now: Timestamp,
+    ) -> bool {
+        // Who has named no state may name any.
+        let named = UsState::ALL.iter().filter(|_| us_state.is_none()).map(|state| Some(*state));
+        let states: Vec<_> = named.chain([us_state]).collect();
+        let customers = [None, Some(false), Some(true)];
+        let said = states.into_iter().flat_map(|us_state| {
+            customers
+                .into_iter()
+                .flat_map(move |is_customer| [false, true].map(|agrees| PressAnswers { us_state, is_customer, agrees }))
+        });
+        said.into_iter().any(|said| Press::ALL.iter().any(|press| self.press(before, *press, said, now) == Err(why)))
+    }
+
     pub fn takes_acceptances(&self, now: Timestamp) -> bool {
         self.last_day_to_accept().is_some_and(|day| !day.is_over(now))
     }

@@ -105,8 +105,8 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/me/erased", page!(site::own_page::erased)),
             get("/me/erase", page!(site::own_page::ask_to_erase)).posted(page!(site::own_page::erase)),
             // Whoever comes back to the address of a form finds the page that it is on.
-            get("/me/sign-in", page!(site::own_page::show)).posted(page!(site::sign_in::ask)),
-            get("/me/code", page!(site::own_page::show)).posted(page!(site::sign_in::enter_by_code)),
+            get("/me/sign-in", page!(site::sign_in::show)).posted(page!(site::sign_in::ask)),
+            get("/me/code", page!(site::sign_in::show)).posted(page!(site::sign_in::enter_by_code)),
             get("/me/answers", page!(site::own_page::show)).posted(page!(site::own_page::change_answers)),
             get("/me/mail", page!(site::own_page::show)).posted(page!(site::own_page::choose_mail)),
             get("/me/mail-again", page!(site::own_page::show)).posted(page!(site::own_page::mail_again)),

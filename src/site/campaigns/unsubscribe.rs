@@ -6,14 +6,15 @@ use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::limiter::Class;
 use crate::site::view::{self, Outcome};
-use crate::site::{LINKS_A_MINUTE, PRESS_BYTES, PageResult, Visit, field};
+use crate::site::{LINKS_A_MINUTE, ONE_CLICK, PRESS_BYTES, PageResult, Visit, field};
 
-/// Opening it changes nothing: mail scanners do.
+/// Asks, or says that it is off already. Opening it changes nothing: mail scanners do.
 pub async fn ask(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
     let kind = visit.app().own_pages.unsubscribe_kind(visit.parameter).ok_or_else(|| unknown(visit))?;
     visit.spend(Class::Link, LINKS_A_MINUTE).await?;
-    Ok(visit.page(view::unsubscribe(visit.frame(), kind, false)))
+    let is_off = visit.stored(visit.app().own_pages.is_unsubscribed(visit.parameter).await)?;
+    Ok(visit.page(view::unsubscribe(visit.frame(), kind, is_off)))
 }
 
 /// From our page or from a mail program, which sends no origin of ours: the token is proof enough.
@@ -25,7 +26,11 @@ pub async fn switch_off(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Pag
     let visit = visit.of_form(field(&fields, "lang").as_deref());
     let switched = visit.stored(visit.app().own_pages.unsubscribe(visit.parameter).await)?;
     let kind = switched.ok_or_else(|| unknown(visit))?;
-    Ok(visit.page(view::unsubscribe(visit.frame(), kind, true)))
+    // Mail programs take no redirect for an answer (RFC 8058).
+    Ok(match field(&fields, ONE_CLICK) {
+        Some(_) => visit.page(view::unsubscribe(visit.frame(), kind, true)),
+        None => visit.redirect(visit.path),
+    })
 }
 
 fn unknown(visit: Visit<'_>) -> Answer {

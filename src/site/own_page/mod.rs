@@ -5,18 +5,20 @@
 pub(super) mod session;
 
 use hyper::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderValue};
-use hyper::{HeaderMap, Request, StatusCode};
+use hyper::{Request, StatusCode};
 
 use self::session::{Session, keep_apart, look, require_mailed, sign_in, take};
 use super::cookie::SiteCookie;
-use super::join_form::SentForm;
-use super::view::{self, JoinForm, MemberPart, Outcome, OwnView};
-use super::{PageResult, Visit, WITH_OUR_SCRIPT, field, field_is};
+use super::join_form::{SentForm, Turn};
+use super::view::{self, JoinForm, MemberPart, Outcome, OwnView, SignInView};
+use super::{PageResult, Visit, WITH_OUR_SCRIPT, field, field_is, said, word};
+use crate::domain::answers::Answers;
 use crate::domain::campaign::CampaignMail;
+use crate::domain::campaign::participation::Press;
 use crate::domain::language::words::OwnWords;
-use crate::domain::language::{Language, Phrase};
+use crate::domain::language::{Language, Phrase, Words};
 use crate::domain::mail::MailKind;
-use crate::domain::person::{PersonState, RewardsDue};
+use crate::domain::person::PersonState;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::mail::Delivery;
@@ -29,40 +31,70 @@ const MOST_CAMPAIGNS: usize = 20;
 
 /// What a page says after a form was taken, by the word in its address.
 fn done<'a>(words: &'a OwnWords, query: &str, has_left: bool) -> Option<&'a Phrase> {
-    match done_word(query)? {
+    match word(query, "done")? {
         "answers" => Some(&words.answers_saved),
         "mail" => Some(&words.mail_saved),
         "mail-again" => Some(&words.mail_again_done),
         "language" => Some(&words.language_saved),
-        "campaign" => Some(&words.campaign_saved),
         // A word that anybody can write is believed as far as it can be true.
         "left" if has_left => Some(&words.left_done),
         _ => None,
     }
 }
 
-/// The word in the address of a page that a form led to.
-pub(super) fn done_word(query: &str) -> Option<&str> {
-    query.split('&').find_map(|part| part.strip_prefix("done="))
+/// The same on the form to sign in with.
+fn signed_out_note<'a>(words: &'a Words, request: &Request<SentBody<'_>>) -> Option<&'a Phrase> {
+    match (said(request, "done"), said(request, "refused")) {
+        (Some("signed-out"), _) => Some(&words.sign_in.signed_out),
+        (Some("signed-out-everywhere"), _) => Some(&words.sign_in.signed_out_everywhere),
+        (_, Some("signed-out")) => Some(&words.sign_in.not_signed_in),
+        (_, Some("code")) => Some(&words.mistake.code_wrong),
+        _ => None,
+    }
+}
+
+/// What was pressed on the page, and of which campaign.
+fn pressed(query: &str) -> Option<(Press, &str)> {
+    Some((Press::from_name(word(query, "done")?)?, word(query, "campaign")?))
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session) = require_session(visit, request.headers()).await?;
-    let has_left = session.file.person.state == PersonState::Left;
+    let (visit, session) = require_session(visit, &request).await?;
     let query = request.uri().query().unwrap_or_default();
-    let done = done(&visit.words().own, query, has_left);
-    Ok(own_page(visit, StatusCode::OK, &session, done.map(Phrase::as_str), None).await)
+    let refused = word(query, "again").and_then(|sealed| {
+        let again = format!("/me?again={sealed}");
+        Some((refused_answers(visit, &session, sealed)?, again))
+    });
+    let Some((refused, path)) = refused else {
+        return Ok(own_page(visit, StatusCode::OK, &session, query, None).await);
+    };
+    Ok(own_page(Visit { path: &path, ..visit }, StatusCode::OK, &session, "", Some(&refused)).await)
+}
+
+/// Answers as they were sent and not taken, with what is wrong with them; none where nothing is, or another session sent them.
+fn refused_answers(visit: Visit<'_>, session: &Session, sealed: &str) -> Option<JoinForm> {
+    let (sent, turn) = SentForm::unseal(&visit.app().sent_forms, sealed, visit.now.time)?;
+    let Turn::Answers { token } = turn else { return None };
+    let is_theirs = visit.app().own_pages.is_csrf_token(&session.cookie.nonce, &token);
+    Some(*own_answers(visit, sent).err()?).filter(|_| is_theirs)
+}
+
+fn own_answers(visit: Visit<'_>, mut sent: SentForm) -> Result<Answers, Box<JoinForm>> {
+    sent.answers.require_whole(visit.words());
+    sent.answers.check(visit.words()).map_err(|answers| Box::new(JoinForm { answers: *answers, ..sent.form() }))
 }
 
 pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, fields) = take(visit, request, not_signed_in).await?;
-    let mut sent = SentForm::read(&fields);
-    sent.answers.require_whole(visit.words());
-    let answers = match sent.answers.check(visit.words()) {
+    let answers = match own_answers(visit, SentForm::read(&fields)) {
         Ok(answers) => answers,
-        Err(answers) => {
-            let refused = JoinForm { answers: *answers, ..sent.form() };
-            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some(&refused)).await);
+        Err(refused) => {
+            let turn = Turn::Answers { token: visit.app().own_pages.csrf_token(&session.cookie.nonce) };
+            let sealed = SentForm::read(&fields).seal(&visit.app().sent_forms, &turn, visit.now.time);
+            return Ok(match sealed {
+                Some(sealed) => visit.redirect(&format!("/me?again={sealed}")),
+                None => own_page(visit, StatusCode::BAD_REQUEST, &session, "", Some(&refused)).await,
+            });
         }
     };
     let changed = visit.app().own_pages.change_answers(&session.cookie.nonce, answers, visit.now.time).await;
@@ -104,47 +136,56 @@ pub async fn mail_again(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Pag
 
 pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, fields) = take(visit, request, not_signed_in).await?;
-    let words = &visit.words().sign_in;
-    let mut note = &words.signed_out;
-    if field_is(&fields, "everywhere", "true") {
+    let done = if field_is(&fields, "everywhere", "true") {
         visit.stored(visit.app().own_pages.sign_out_everywhere(&session.cookie.nonce).await)?;
-        note = &words.signed_out_everywhere;
+        "/me?done=signed-out-everywhere"
     } else {
         visit.stored(visit.app().own_pages.sign_out(&session.cookie).await)?;
-    }
-    let mut answer = sign_in(visit, StatusCode::OK, Some(note));
+        "/me?done=signed-out"
+    };
+    let mut answer = visit.redirect(done);
     SiteCookie::Session.clear(&mut answer, visit.site.secure);
     Ok(answer)
 }
 
 pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session) = require_session(visit, request.headers()).await?;
+    let (visit, session) = require_session(visit, &request).await?;
     if session.file.person.state != PersonState::Member {
         return Ok(visit.redirect("/me"));
     }
-    require_mailed(visit, StatusCode::OK, &session)?;
+    require_mailed(visit, request.headers(), StatusCode::OK, &session, "leave")?;
     let own_pages = &visit.app().own_pages;
     let token = own_pages.csrf_token(&session.cookie.nonce);
-    Ok(visit.page(view::leave(visit.frame(), &token, &session.file, own_pages.times)))
+    let public = visit.public_campaigns().await;
+    Ok(visit.page(view::leave(visit.frame(), &token, &session.file, own_pages.times, |slug| public.find(slug))))
 }
 
 pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, _) = take(visit, request, not_signed_in).await?;
-    require_mailed(visit, StatusCode::FORBIDDEN, &session)?;
+    if !session.cookie.by.may_export_leave_and_erase() {
+        return Ok(visit.redirect("/me/leave"));
+    }
     visit.stored(visit.app().own_pages.leave(&session.email, visit.now.time).await)?;
     Ok(visit.redirect("/me?done=left"))
 }
 
 pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session) = require_session(visit, request.headers()).await?;
-    require_mailed(visit, StatusCode::OK, &session)?;
+    let (visit, session) = require_session(visit, &request).await?;
+    require_mailed(visit, request.headers(), StatusCode::OK, &session, "erase")?;
     let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
-    Ok(visit.page(view::erase(visit.frame(), &token, &session.file, false)))
+    let refused = said(&request, "refused") == Some("rewards") && session.file.rewards.due_cents > 0;
+    let public = visit.public_campaigns().await;
+    let page = view::erase(visit.frame(), &token, &session.file, refused, |slug| public.find(slug));
+    let mut answer = visit.page(page);
+    keep_apart(&mut answer);
+    Ok(answer)
 }
 
 pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, mut session, fields) = take(visit, request, not_signed_in).await?;
-    require_mailed(visit, StatusCode::FORBIDDEN, &session)?;
+    let (visit, session, fields) = take(visit, request, not_signed_in).await?;
+    if !session.cookie.by.may_export_leave_and_erase() {
+        return Ok(visit.redirect("/me/erase"));
+    }
     // The amount that they read is given up, and no more.
     let waives = field_is(&fields, "waiveRewards", "true");
     let read = field(&fields, "dueCents").filter(|_| waives).and_then(|cents| cents.parse().ok()).unwrap_or(0);
@@ -159,14 +200,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         }
         Ok(None) => not_signed_in(visit),
         Err(NotErased::Store(error)) => visit.problem(error),
-        Err(NotErased::RewardsDue(RewardsDue { cents })) => {
-            session.file.rewards.due_cents = cents;
-            let token = own_pages.csrf_token(&session.cookie.nonce);
-            let page = view::erase(visit.frame(), &token, &session.file, true);
-            let mut answer = Answer::html(StatusCode::BAD_REQUEST, page);
-            keep_apart(&mut answer);
-            answer
-        }
+        Err(NotErased::RewardsDue(_)) => visit.redirect("/me/erase?refused=rewards"),
         Err(error @ NotErased::Log(_)) => {
             visit.report(&error.to_string());
             visit.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::Problem)
@@ -184,8 +218,9 @@ pub async fn export(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     // A download that begins or not would tell another site whether its visitor is signed in.
     let led_here = request.headers().get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
     let session = look(visit, request.headers()).await?.filter(|_| !led_here);
-    let session = session.ok_or_else(|| sign_in(visit, StatusCode::FORBIDDEN, None))?;
-    require_mailed(visit, StatusCode::FORBIDDEN, &session)?;
+    let (headers, refused) = (request.headers(), StatusCode::FORBIDDEN);
+    let session = session.ok_or_else(|| sign_in(visit, headers, refused, SignInView::default()))?;
+    require_mailed(visit, headers, refused, &session, "data")?;
     let file = visit.stored(visit.app().own_pages.fill(session.file, visit.now.time).await)?;
     let document = MemberExport::of(&file, &visit.app().union, visit.now.time);
     let mut answer = Answer::json(StatusCode::OK, serde_json::to_vec_pretty(&document).unwrap_or_default());
@@ -198,7 +233,7 @@ async fn own_page(
     visit: Visit<'_>,
     status: StatusCode,
     session: &Session,
-    done: Option<&str>,
+    query: &str,
     refused: Option<&JoinForm>,
 ) -> Answer {
     let own_pages = &visit.app().own_pages;
@@ -218,7 +253,9 @@ async fn own_page(
     let campaigns: Vec<_> =
         for_them.into_iter().take(MOST_CAMPAIGNS).map(|(campaign, entry)| (campaign, part(entry))).collect();
     let (campaigns, rewarded, token) = (&campaigns[..], &rewarded[..], &token[..]);
-    let view = OwnView { file, token, campaigns, rewarded, done, refused, times, sign_ups_paused };
+    let done = done(&visit.words().own, query, person.state == PersonState::Left).map(Phrase::as_str);
+    let pressed = pressed(query);
+    let view = OwnView { file, token, campaigns, rewarded, done, pressed, refused, times, sign_ups_paused };
     let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
@@ -227,12 +264,16 @@ async fn own_page(
 }
 
 /// Who is signed in, in whose language they are answered; or the form to sign in with.
-async fn require_session<'a>(visit: Visit<'a>, headers: &HeaderMap) -> PageResult<(Visit<'a>, Session)> {
+async fn require_session<'a>(visit: Visit<'a>, request: &Request<SentBody<'_>>) -> PageResult<(Visit<'a>, Session)> {
     let visit = visit.of_own_page();
-    let session = look(visit, headers).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
+    let Some(session) = look(visit, request.headers()).await? else {
+        let note = signed_out_note(visit.words(), request).map(Phrase::as_str);
+        let view = SignInView { note, ..SignInView::default() };
+        return Err(sign_in(visit, request.headers(), StatusCode::OK, view).into());
+    };
     Ok((visit.who_chose(session.file.person.language), session))
 }
 
 fn not_signed_in(visit: Visit<'_>) -> Answer {
-    sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in))
+    visit.redirect("/me?refused=signed-out")
 }

@@ -4,14 +4,15 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, StatusCode};
 
 use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::participation::ParticipationEntry;
 use crate::domain::email::EmailAddress;
-use crate::domain::language::Phrase;
 use crate::domain::person::PersonDetails;
 use crate::domain::secret::session::SessionCookie;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::limiter::Class;
 use crate::site::cookie::SiteCookie;
+use crate::site::typed_sign_in::TypedSignIn;
 use crate::site::view::{self, Frame, Outcome, SignInView};
 use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field};
 
@@ -20,6 +21,13 @@ pub(in crate::site) struct Session {
     pub cookie: SessionCookie,
     pub file: PersonDetails,
     pub email: EmailAddress,
+}
+
+impl Session {
+    /// Their part in a campaign.
+    pub(in crate::site) fn part(&self, slug: &CampaignSlug) -> Option<&ParticipationEntry> {
+        self.file.participations.iter().find(|part| part.campaign == *slug)
+    }
 }
 
 /// Who is signed in, if anybody is; or why nobody can be told.
@@ -71,33 +79,36 @@ pub(in crate::site) async fn take_any<'a>(
     Ok((visit.who_chose(session.file.person.language), session, fields, is_its_own))
 }
 
-/// The form to sign in with, and why it is shown.
-pub(in crate::site) fn sign_in(visit: Visit<'_>, status: StatusCode, note: Option<&Phrase>) -> Answer {
-    sign_in_as(visit, status, SignInView { note: note.map(Phrase::as_str), ..SignInView::default() })
-}
-
-/// The same of whoever comes from a campaign's page and gets back to it.
-pub(in crate::site) fn sign_in_for(visit: Visit<'_>, status: StatusCode, slug: &CampaignSlug, note: &str) -> Answer {
-    sign_in_as(visit, status, SignInView { note: Some(note), campaign: Some(slug), ..SignInView::default() })
-}
-
-fn sign_in_as(visit: Visit<'_>, status: StatusCode, view: SignInView<'_>) -> Answer {
-    // Whatever cookie they have opens nothing here.
-    let frame = Frame { signed_in: false, ..visit.frame() };
-    let mut answer = Answer::html(status, view::sign_in(frame, view));
+/// The form to sign in with. Where the browser asked for a code that may still work, it leads there, too.
+pub(in crate::site) fn sign_in(
+    visit: Visit<'_>,
+    headers: &HeaderMap,
+    status: StatusCode,
+    view: SignInView<'_>,
+) -> Answer {
+    let asked = TypedSignIn::of_browser(visit, headers).is_some_and(|typed| typed.address(visit).is_ok());
+    let frame = visit.frame();
+    // Unless it is one that came of joining, whatever cookie they have opens nothing here.
+    let frame = Frame { signed_in: frame.signed_in && !view.wanted.is_empty(), ..frame };
+    let mut answer = Answer::html(status, view::sign_in(frame, SignInView { asked, ..view }));
     keep_apart(&mut answer);
     answer
 }
 
-/// What a session that came of joining cannot do asks for a mailed sign-in.
-pub(super) fn require_mailed(visit: Visit<'_>, status: StatusCode, session: &Session) -> PageResult<()> {
+/// What a session that came of joining cannot do asks for a mailed sign-in, which leads on to what was `wanted`.
+pub(super) fn require_mailed(
+    visit: Visit<'_>,
+    headers: &HeaderMap,
+    status: StatusCode,
+    session: &Session,
+    wanted: &str,
+) -> PageResult<()> {
     if session.cookie.by.may_export_leave_and_erase() {
         return Ok(());
     }
     let visit = visit.who_chose(session.file.person.language);
-    let note = Some(visit.words().sign_in.needs_mail.as_str());
-    let view = SignInView { email: &session.file.person.email, note, ..SignInView::default() };
-    Err(sign_in_as(visit, status, view).into())
+    let view = SignInView { email: &session.file.person.email, wanted, ..SignInView::default() };
+    Err(sign_in(visit, headers, status, view).into())
 }
 
 /// No window of another site holds on to it, and none shows it within its own.

@@ -1,6 +1,7 @@
 //! The page a person joins by, and which a referral link leads to.
 
 use askama::Template;
+use serde::{Deserialize, Serialize};
 
 use super::campaign::{CampaignCard, newest_result, open, open_cards};
 use super::{Frame, days_to_confirm, rendered};
@@ -26,7 +27,7 @@ pub struct JoinForm {
     pub again: Option<ShownAgain>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ShownAgain {
     Asks,
     Expired,
@@ -217,7 +218,10 @@ pub fn join(
                 InvitedBy::Nobody | InvitedBy::Unknown => None,
             },
             unknown_code: invited_by == InvitedBy::Unknown,
-            is_private: invited_by != InvitedBy::Nobody || form.again.is_some() || form.campaign.is_some(),
+            is_private: invited_by != InvitedBy::Nobody
+                || form.again.is_some()
+                || form.campaign.is_some()
+                || page.path.starts_with("/join/sent/"),
             question: match gate {
                 FormGate::Asks(question) => Some(question),
                 FormGate::Open | FormGate::Shut => None,

@@ -11,6 +11,7 @@ mod join;
 mod mailbox;
 pub mod operator;
 mod outcome;
+mod own_campaigns;
 mod own_page;
 mod person;
 mod policy;

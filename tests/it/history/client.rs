@@ -155,7 +155,7 @@ impl Client {
                 let path = format!("/not-me/{}", self.world.tokens.token(Purpose::Decline, sign_up));
                 // As of somebody who ticks that they want to be left in peace.
                 let quiet = "do=withdraw&mailbox=silence".to_owned();
-                let talk = self.talk(Ipv4Addr::LOCALHOST, wire::post(&path), quiet, wire::understood_decision);
+                let talk = self.press(path, quiet);
                 self.record(Deed::Decline { sign_up: sign_up.id.0, email: email(who) }, None, talk).await;
             }
             Step::Issue { partner } => {
@@ -221,7 +221,7 @@ impl Client {
                 wire::exchange(Ipv4Addr::LOCALHOST, self.node(), hyper::Request::get(&path), String::new()).await;
             body = page.ok().and_then(|page| wire::seen(&page)).map(|seen| format!("seen={seen}")).unwrap_or_default();
         }
-        let talk = self.talk(Ipv4Addr::LOCALHOST, wire::post(&path), body, wire::understood_decision);
+        let talk = self.press(path, body);
         self.record(Deed::Confirm { sign_up: sign_up.id.0, email: email(who) }, None, talk).await;
     }
 
@@ -229,6 +229,15 @@ impl Client {
         self.turn += 1;
         let nodes = self.world.nodes.lock().unwrap();
         nodes[self.turn % nodes.len()]
+    }
+
+    fn press(&mut self, path: String, body: String) -> impl Future<Output = Outcome> + use<> {
+        let node = self.node();
+        async move {
+            wire::press(node, &path, body)
+                .await
+                .map_or_else(|outcome| outcome, |reply| wire::understood_decision(&reply))
+        }
     }
 
     fn talk<F: FnOnce(&wire::Reply) -> Outcome>(

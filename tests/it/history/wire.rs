@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Reply {
     status: u16,
     body: String,
+    /// Where it leads.
+    place: String,
 }
 
 pub(super) fn post(path: &str) -> Builder {
@@ -40,7 +42,9 @@ pub(super) async fn exchange(
         let reply = async {
             let (head, body) = sender.send_request(request).await?.into_parts();
             let body = body.collect().await?.to_bytes();
-            Ok(Reply { status: head.status.as_u16(), body: String::from_utf8_lossy(&body).into_owned() })
+            let place =
+                head.headers.get("location").and_then(|place| place.to_str().ok()).unwrap_or_default().to_owned();
+            Ok(Reply { status: head.status.as_u16(), body: String::from_utf8_lossy(&body).into_owned(), place })
         };
         let reply = reply.await.map_err(broke);
         connection.abort();
@@ -99,6 +103,17 @@ pub(super) fn understood_form(reply: &Reply) -> Outcome {
     }
 }
 
+/// Presses a button of a mailed page, and reads the page that it leads to.
+pub(super) async fn press(to: Option<SocketAddr>, path: &str, body: String) -> Result<Reply, Outcome> {
+    let pressed = exchange(Ipv4Addr::LOCALHOST, to, post(path), body).await?;
+    if pressed.status != 303 {
+        return Ok(pressed);
+    }
+    let shown = exchange(Ipv4Addr::LOCALHOST, to, Request::get(&pressed.place), String::new()).await;
+    // What was pressed may have been done, whatever became of the page after it.
+    shown.map_err(|_| Outcome::Unknown("no page after it".to_owned()))
+}
+
 pub(super) fn understood_decision(reply: &Reply) -> Outcome {
     let says = |text: &str| reply.body.contains(text);
     let decided = |before| Outcome::Refused(Why::Decided(before));
@@ -147,7 +162,7 @@ mod once {
 
     #[test]
     fn only_a_clear_answer_is_taken_for_one() {
-        let reply = |status, body: &str| Reply { status, body: body.to_owned() };
+        let reply = |status, body: &str| Reply { status, body: body.to_owned(), place: String::new() };
         let rest = |status, body| understood(Channel::Rest, &reply(status, body));
         assert!(matches!(rest(200, r#"{"ok":true,"memberCount":3}"#), Outcome::Acknowledged(a) if a.count == Some(3)));
         assert!(matches!(rest(500, r#"{"ok":false,"error":"x","code":"save_failed"}"#), Outcome::Unknown(_)));

@@ -254,8 +254,13 @@ const FIELDS: &[(&str, Put)] = &[
             for name in ["email", "usState", "refCode", "lang", "change", "campaign", "proof", "internet", "x"] {
                 let fields = form(&[("email", "whole@@example.com"), ("otherComments", text), (name, text)]);
                 let answer = world.send(n, Request::post("/join"), fields).await;
-                world.answers(name, &answer, &[200, 400]);
-                world.page(name, &answer);
+                world.answers(name, &answer, &[303, 400]);
+                let shown = match answer.status.as_u16() {
+                    303 => world.send(n, Request::get(answer.header("location")), "").await,
+                    _ => answer,
+                };
+                world.answers(name, &shown, &[200, 400]);
+                world.page(name, &shown);
             }
         }),
     ),

@@ -105,7 +105,7 @@ async fn a_node_that_dies_under_load_loses_nothing() {
     let mut connection = front.connect(Ipv4Addr::new(127, 0, 0, 9)).await;
     for message in mail.arrived() {
         let confirm = link(message["content"].as_str().unwrap(), "/confirm/");
-        assert_eq!(connection.send(Request::post(&confirm), "").await.status, 200);
+        assert_eq!(connection.send(Request::post(&confirm), "").await.status, 303);
     }
     let members = i64::try_from(acknowledged.len()).unwrap();
     assert_eq!(nodes[0].get("/v1/stats").await.good()["memberCount"], members);

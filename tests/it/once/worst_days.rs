@@ -218,7 +218,7 @@ impl Machine {
 
     async fn join(&self, key: &str, email: &str) {
         let confirm = self.link("confirm", Purpose::Confirm, self.sign_up(key, email).await);
-        assert_eq!(self.server().send(Request::post(confirm), "").await.status, 200);
+        assert_eq!(self.server().submit(Request::post(confirm), "").await.status, 200);
     }
 
     /// What each node answers to a link.

@@ -39,7 +39,7 @@ fn path_of(link: &Value) -> String {
 }
 
 async fn press(server: &Server, link: &Value, form: &str) {
-    page(&server.send(Request::post(path_of(link)), form.to_owned()).await, 200, "Sandbox");
+    page(&server.submit(Request::post(path_of(link)), form.to_owned()).await, 200, "Sandbox");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,7 +144,7 @@ async fn pages_of_the_sandbox_show_no_count_of_all() {
     let mail = mailed(&server, &test, 1).await[0].clone();
     let real = page(&server.confirm(1).await, 200, "1 member");
     let link = &mail["confirmLink"];
-    let simulated = page(&server.send(Request::post(path_of(link)), "").await, 200, "Sandbox");
+    let simulated = page(&server.submit(Request::post(path_of(link)), "").await, 200, "Sandbox");
     assert!(real.contains("the union has"), "{real}");
     assert!(!simulated.contains("the union has") && !simulated.contains("2 members"), "{simulated}");
 }

@@ -25,7 +25,7 @@ async fn an_address_that_confirms_does_so_each_time() {
         server.wait_for_state("decline@simulator.test", "declined").await;
         let decline = server.mailed_link("confirm@simulator.test", "not-me");
         page(
-            &server.send(Request::post(&decline), "do=choose&mailbox=silence&partner=stop&again=stop").await,
+            &server.submit(Request::post(&decline), "do=choose&mailbox=silence&partner=stop&again=stop").await,
             200,
             "Sandbox",
         );
@@ -113,7 +113,8 @@ async fn live_keys_and_the_form_refuse_the_simulators_addresses() {
         for (language, said) in [("en", "only for tests with a test key"), ("es", "solo para pruebas con una clave")] {
             let post = Request::post(format!("/join?lang={language}"))
                 .header("content-type", "application/x-www-form-urlencoded");
-            let answer = server.send(post, form.clone()).await;
+            let sent = server.send(post, form.clone()).await;
+            let answer = server.get(&format!("{}?lang={language}", sent.header("location"))).await;
             let shown = String::from_utf8_lossy(&answer.body).into_owned();
             assert!(shown.contains(said), "{language}: {} {shown}", answer.status);
         }

@@ -9,7 +9,6 @@ use crate::domain::campaign::{CampaignState, LastDay};
 use crate::domain::figure::grouped;
 use crate::domain::language::{Language, Phrase, Words};
 use crate::domain::time::Timestamp;
-use crate::domain::us_state::UsState;
 use crate::site::view::MemberPart;
 
 /// States that are named where there is little room.
@@ -291,7 +290,7 @@ pub(super) fn consent(language: Language, offer: &Offer) -> Vec<String> {
 }
 
 /// Why a press changed nothing, and what to do next; `chosen` is the state that came with it.
-pub fn refusal(words: &Words, campaign: &CampaignRecord, why: BadPress, chosen: Option<UsState>) -> String {
+pub fn refusal(words: &Words, campaign: &CampaignRecord, why: BadPress) -> String {
     let (texts, places) = (&words.campaign, || offer_places(words, campaign));
     let supplier = || campaign.offer.as_ref().map_or("", Offer::supplier);
     match why {
@@ -303,16 +302,10 @@ pub fn refusal(words: &Words, campaign: &CampaignRecord, why: BadPress, chosen: 
         }
         BadPress::Over => texts.refused_over.to_string(),
         BadPress::StateMissing => texts.refused_state.put("states", places()).plain(),
-        BadPress::OfferElsewhere => {
-            let chosen = chosen.map_or("", |state| words.state(state));
-            texts.refused_offer_elsewhere.put("places", offer_places(words, campaign)).put("state", chosen).plain()
-        }
+        BadPress::OfferElsewhere => texts.refused_offer_elsewhere.put("states", places()).plain(),
         BadPress::CustomerMissing => texts.refused_customer_missing.put("supplier", supplier()).plain(),
         BadPress::AlreadyCustomer => texts.refused_already_customer.put("supplier", supplier()).plain(),
         BadPress::OfferChanged => words.handover.refused_changed.to_string(),
-        BadPress::OtherState => {
-            let chosen = chosen.map_or("", |state| words.state(state));
-            texts.refused_other_state.put("states", places()).put("state", chosen).plain()
-        }
+        BadPress::OtherState => texts.refused_other_state.put("states", places()).plain(),
     }
 }

@@ -8,7 +8,7 @@ mod tests {
     use super::samples::{acceptance_of, answers_of, campaign_of, own_file, sign_up_of};
     use crate::config::UnionSettings;
     use crate::domain::answers::{Answers, TypedAnswers};
-    use crate::domain::campaign::participation::{BadPress, ParticipationState};
+    use crate::domain::campaign::participation::{BadPress, ParticipationState, Press};
     use crate::domain::campaign::record::{CampaignRecord, Withdrawal};
     use crate::domain::campaign::{CampaignMail, CampaignState};
     use crate::domain::catalog::category::CategorySet;
@@ -114,7 +114,7 @@ mod tests {
             CampaignView { campaign, reader, code, gets_offer: true, done: None, refused: None }
         };
         let shown = |campaign, reader| super::super::campaign(page, &about(campaign, reader));
-        let refused_press = refusal(page.words, gathering, BadPress::StateMissing, None);
+        let refused_press = refusal(page.words, gathering, BadPress::StateMissing);
         let slug = gathering.slug();
         let join = |page, count, invited_by, gate: &FormGate, form: &JoinForm| {
             super::super::join(page, count, invited_by, gate, form, &all)
@@ -123,9 +123,16 @@ mod tests {
         let own = OwnView {
             file: &file,
             token: "abc",
-            campaigns: &[(offered, part(Some(ParticipationState::In)))],
+            campaigns: &[
+                (active, part(Some(ParticipationState::Accepted))),
+                (offered, part(Some(ParticipationState::In))),
+                (gathering, part(Some(ParticipationState::In))),
+                (negotiating, nowhere),
+                (closed, part(Some(ParticipationState::Passed))),
+            ],
             rewarded: &[active, closed],
             done: Some("Your answers are saved."),
+            pressed: Some((Press::In, "internet-gathering")),
             refused: Some(&refused),
             sign_ups_paused: false,
             times: RetentionTimes::DEFAULT,
@@ -171,8 +178,14 @@ mod tests {
             ("me-sign-in", {
                 let error = format!("Write a whole address.{text}");
                 let (error, note) = (Some(error.as_str()), Some("Sign in."));
-                sign_in(page, SignInView { email: &form.email, error, note, campaign: Some(slug) })
+                let view =
+                    SignInView { email: &form.email, error, note, campaign: Some(slug), ..SignInView::default() };
+                sign_in(page, SignInView { asked: true, ..view })
             }),
+            (
+                "me-needs-mail",
+                sign_in(page, SignInView { email: &form.email, wanted: "leave", ..SignInView::default() }),
+            ),
             ("join-campaigns", super::super::join(page, None, nobody, open, &for_campaign, &all[..1])),
             ("campaigns", campaigns(page, &all[..5])),
             ("campaigns-none", campaigns(page, &[])),
@@ -205,14 +218,14 @@ mod tests {
             ("outcome-no-campaign", simple(Outcome::NoCampaign)),
             ("unsubscribe", unsubscribe(page, CampaignMail::Offer, false)),
             ("unsubscribed", unsubscribe(page, CampaignMail::Result, true)),
-            ("me-sent", sign_in_sent(page, &form.email, Some(slug), Some("That code is wrong."))),
+            ("me-sent", sign_in_sent(page, &form.email, "/me", Some(&page.words.mistake.code_wrong))),
             ("me-enter", enter(page, &masked, "/me/enter/abc")),
             ("me", own_page(page, &own)),
             ("me-left", own_page(page, &OwnView { file: &left, done: None, refused: None, ..own })),
             ("me-overpaid", own_page(page, &OwnView { file: &overpaid, done: None, refused: None, ..own })),
-            ("me-leave", leave(page, "abc", &file, RetentionTimes::DEFAULT)),
-            ("me-erase", erase(page, "abc", &overpaid, false)),
-            ("me-erase-refused", erase(page, "abc", &file, true)),
+            ("me-leave", leave(page, "abc", &file, RetentionTimes::DEFAULT, |_| Some(active))),
+            ("me-erase", erase(page, "abc", &overpaid, false, |_| None)),
+            ("me-erase-refused", erase(page, "abc", &file, true, |_| Some(active))),
             ("me-erased", erased(page, false)),
             ("decline", declining(sign_up.clone())),
             ("decline-member", declining(SignUpRecord { is_member: true, ..sign_up.clone() })),

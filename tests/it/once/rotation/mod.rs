@@ -90,7 +90,7 @@ impl Rotated {
 
     async fn enter(&self, sign_up: i64) {
         let confirm = self.link("confirm", Purpose::Confirm, sign_up);
-        assert_eq!(self.server.send(Request::post(confirm), "").await.status, 200);
+        assert_eq!(self.server.submit(Request::post(confirm), "").await.status, 200);
     }
 
     async fn opens(&self, path: &str) -> u16 {
@@ -174,7 +174,7 @@ async fn a_rotation_changes_no_code_and_ends_nothing_that_still_runs() {
         assert_eq!(union.code("eva@example.com").await, codes.code(&eva, 0).to_string(), "codes never change");
         assert_eq!(union.repeatable("dan@example.com").await, first, "a repeat is known");
         assert_eq!((union.opens(&confirm).await, union.opens(&decline).await), (200, 200));
-        assert_eq!(server.send(Request::post(&confirm), "").await.status, 200);
+        assert_eq!(server.submit(Request::post(&confirm), "").await.status, 200);
         assert_eq!(server.number("SELECT count(*) FROM people WHERE state = 'member'"), entered + 1);
         let newer = union.link("confirm", Purpose::Confirm, union.sign_up("fay@example.com").await);
         assert_eq!(union.opens(&newer).await, 200);
