@@ -49,8 +49,8 @@ impl PublicCampaigns {
         &self.listed
     }
 
-    /// The campaigns a member sees, best match first: open ones where they live, starting with those about a bill they ticked, and then how
-    /// the ones they took part in ended.
+    /// The campaigns a member sees, best match first: those whose offer they accepted, then open ones where they live, starting with those
+    /// about a bill they ticked, and then how the ones they took part in ended.
     pub fn for_member<'a>(
         &'a self,
         us_state: Option<UsState>,
@@ -61,11 +61,12 @@ impl PublicCampaigns {
             let is_over = matches!(campaign.state, CampaignState::Closed | CampaignState::Cancelled);
             let is_here = us_state.is_none() || campaign.draft.is_for(us_state);
             match part {
-                Some(_) if is_over => Some(2),
+                Some(ParticipationState::Accepted) => Some(0),
+                Some(_) if is_over => Some(3),
                 None if is_over || !is_here => None,
-                Some(ParticipationState::In | ParticipationState::Accepted) => Some(0),
-                _ if campaign.draft.is_about(ticked) => Some(0),
-                _ => Some(1),
+                Some(ParticipationState::In) => Some(1),
+                _ if campaign.draft.is_about(ticked) => Some(1),
+                _ => Some(2),
             }
         };
         let mut shown = Vec::new();

@@ -108,11 +108,6 @@ impl PersonRecord {
 }
 
 impl PersonDetails {
-    /// Whether they accept an offer now.
-    pub fn accepts_an_offer(&self) -> bool {
-        self.participations.iter().any(|part| part.acceptance().is_some())
-    }
-
     /// Whether mail of a kind about campaigns goes to them.
     pub fn is_mailed(&self, kind: CampaignMail, now: Timestamp) -> bool {
         let stopped_until = [self.person.undeliverable_until, self.mailbox.suppressed_until];

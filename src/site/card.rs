@@ -93,7 +93,7 @@ fn name_rows(name: &str) -> Option<Vec<u8>> {
         left += width;
     }
     let packed = |row: &[u8]| {
-        let pairs = row.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]);
+        let pairs = row.chunks_exact(2).map(|pair| (pair[0] << 4) | pair[1]);
         std::iter::once(0).chain(pairs).collect::<Vec<_>>()
     };
     Some(pixels.chunks_exact(WIDTH).flat_map(packed).collect())

@@ -72,8 +72,9 @@ impl SentForm {
     /// long for one.
     pub(super) fn seal(&self, sealer: &Sealer, turn: &Turn, now: Timestamp) -> Option<String> {
         let sure = Some(("sure", self.sure.clone())).filter(|(_, sure)| !sure.is_empty());
+        let meant = self.meant.clone().map(|meant| ("meant", meant));
         let language = self.language.as_ref().map(|code| ("lang", code.clone()));
-        let fields: Vec<_> = self.fields().into_iter().chain(sure).chain(language).collect();
+        let fields: Vec<_> = self.fields().into_iter().chain(sure).chain(meant).chain(language).collect();
         let sealed = sealer.seal(&serde_json::json!((turn, fields)).to_string(), now);
         (sealed.len() <= MOST_SEALED).then_some(sealed)
     }
@@ -87,6 +88,7 @@ impl SentForm {
                 // The button of the address that was meant.
                 "instead" => instead = Some(value.trim().to_owned()),
                 "asked" => asked = Some(value),
+                "meant" => sent.meant = Some(value.into_owned()),
                 "sure" => sent.sure = value.into_owned(),
                 "refCode" => sent.ref_code = value.into_owned(),
                 "campaign" => sent.campaign = value.parse().ok(),

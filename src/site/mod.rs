@@ -428,7 +428,11 @@ impl<'a> Visit<'a> {
 
 /// What an address says by a name, in one of our own words.
 fn said<'r, B>(request: &'r Request<B>, name: &str) -> Option<&'r str> {
-    request.uri().query()?.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
+    word(request.uri().query()?, name)
+}
+
+fn word<'q>(query: &'q str, name: &str) -> Option<&'q str> {
+    query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Whether a field of a form was sent with this very value.

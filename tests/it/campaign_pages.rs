@@ -181,6 +181,7 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
         ],
     );
     page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "$816 al año, a $68 al mes");
+    page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "Encuesta de la FCC, 1 de ");
     let card = page(&server.get("/campaigns").await, 200, "You save about $240 a year. Typical price: $68 a month.");
     holds(&card, &["Offer published: $48 a month, decide by Mar 15, 2099", "1,230 members in"]);
     step(&server, "internet-2099", "active").await;
@@ -206,6 +207,11 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
     step(&server, "cancelled-2", "cancelled").await;
     let shown = page(&server.get("/campaigns/cancelled-2").await, 200, "Title of cancelled-2");
     assert!(!shown.contains("Example Fiber") && !shown.contains("Fewer than 5"), "what it was about, no more");
+}
+
+/// Whether their own page says that something was done.
+async fn own_page_says(member: &mut Browser<'_>, address: &str) -> bool {
+    page(&member.get(address).await, 200, "Your page").contains("role=\"status\" id=\"done\"")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,13 +252,34 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     page(&ana.acted(path, &[]).await, 200, "arrived incomplete");
     page(&ana.acted(path, &[("press", "IN")]).await, 200, "arrived incomplete");
     page(&ana.acted(path, &[("press", "in"), ("usState", "XX")]).await, 200, "Choose a state from the list");
-    leads(&ana.act(path, &[("press", "out"), ("from", "me")]).await, "/me?done=campaign#campaign-everywhere");
-    page(&ana.get("/me?done=campaign").await, 200, "Your choice about the campaign is saved.");
+    let done = "/me?done=out&campaign=everywhere";
+    leads(&ana.act(path, &[("press", "out"), ("from", "me")]).await, &format!("{done}#done"));
+    let own = page(&ana.get(done).await, 200, "You're not counted in for Title of everywhere.");
+    assert_eq!(own.matches("not counted in for").count(), 1, "once");
+    let of_another = own_page_says(&mut ana, "/me?done=out&campaign=elsewhere").await;
+    assert!(!of_another && !own_page_says(&mut ana, "/me?done=in&campaign=everywhere").await, "what is not so");
+    ana.act("/me/mail", &[("campaigns", "shown"), ("campaign_offer", "true")]).await;
+    leads(&ana.act(path, &[("press", "in"), ("from", "me")]).await, "/me?done=in&campaign=everywhere#done");
+    page(
+        &ana.get("/me?done=in&campaign=everywhere").await,
+        200,
+        "You're in for Title of everywhere. We'll email you the offer.",
+    );
+    // Nothing is promised that does not come.
+    ana.act("/me/mail", &[("campaigns", "shown"), ("campaign_opened", "true")]).await;
+    page(
+        &ana.get("/me?done=in&campaign=everywhere").await,
+        200,
+        "You're in for Title of everywhere. You'll find the offer here.",
+    );
+    ana.act(path, &[("press", "out")]).await;
     leads(&ana.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");
 
     publish(&server, "everywhere", OFFER).await;
     let own = page(&ana.get("/me").await, 200, "See the offer and decide");
-    assert!(own.contains("You save about $240 a year") && own.contains("you haven't decided on the offer yet"));
+    holds(&own, &["Decide on the offer: Title of everywhere", "$48 a month", "you haven't decided on the offer yet"]);
+    assert!(!own.contains("value=\"accept\""), "what is agreed to stands above that button, on the campaign's page");
+    assert!(own.contains("<dt>You save</dt><dd>nothing yet</dd>") && own.contains("<dt>Decide by</dt>"));
     page(&ana.acted(path, &[("press", "in")]).await, 200, "no longer be counted in or out");
     for _ in 0..2 {
         leads(&ana.act(path, &[("press", "accept")]).await, "/campaigns/everywhere?done=accept");
@@ -261,9 +288,12 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     let shown = page(&ana.get("/campaigns/everywhere?done=accept").await, 200, "Withdraw");
     let how = "Order with the code that you are mailed.";
     assert!(shown.matches(how).count() == 1 && shown.find("What comes next") < shown.find(how), "with what comes next");
-    assert_eq!(page(&ana.get("/me").await, 200, "You accepted the offer.").matches(how).count(), 1);
+    let own = page(&ana.get("/me").await, 200, "You accepted the offer.");
+    holds(&own, &["Your deals", "Your code", "You save about</dt><dd>$240 a year"]);
+    assert!(!own.contains("Decide on the offer"), "it is decided");
+    page(&ana.get("/me/leave").await, 200, "Title of everywhere (Example Fiber): you're no longer in this deal.");
     step(&server, "everywhere", "active").await;
-    page(&ana.get("/me").await, 200, how);
+    page(&ana.get("/me").await, 200, "Your deals");
     step(&server, "everywhere", "offered").await;
     leads(&ana.act(path, &[("press", "pass")]).await, "/campaigns/everywhere?done=pass");
     assert_eq!(part(&server, "everywhere"), "passed");
@@ -315,7 +345,19 @@ async fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
     ben.change_answers(&[("usState", "NY")]).await;
     let shown = page(&ben.get(path).await, 200, "your answers say New York");
     assert!(!shown.contains("Count me in"));
-    assert!(!page(&ben.get("/me").await, 200, "No campaign is open").contains("Title of west"));
+    assert!(!page(&ben.get("/me").await, 200, "No campaign is open for you").contains("Title of west"));
+    // Nobody is urged to what is about another bill.
+    ben.change_answers(&[("usState", "OR"), ("travel", "true")]).await;
+    page(&ben.get("/me").await, 200, "Nothing to decide now.");
+    ben.change_answers(&[("usState", "OR"), ("internet", "true")]).await;
+    holds(
+        &page(&ben.get("/me").await, 200, "Count yourself in: Title of west"),
+        &["<dt>Count in by</dt>", "Jan 31</a>"],
+    );
+    ben.change_answers(&[("usState", ""), ("internet", "true")]).await;
+    let own = page(&ben.get("/me").await, 200, "Choose your state to count in");
+    assert!(own.contains("Nothing to decide now.") && !own.contains("name=\"press\""));
+    ben.change_answers(&[("usState", "NY")]).await;
     page(
         &ben.acted(path, &[("press", "in"), ("usState", "CA")]).await,
         200,

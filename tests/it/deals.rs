@@ -268,8 +268,8 @@ fn offers_that_are_not_true_are_refused_with_a_sentence() {
     // Figures of the texts that are none of the offer's numbers, in either language.
     let spanish = offer.replace("tu código", "tu código por $38 al mes");
     holds(&publish(&spanish, &[]), &["text.es.how", "$38", "--figures-checked"]);
-    let details = offer.replace("[text.es]", "details = \"You save $900 in 18 months.\"\n[text.es]");
-    holds(&publish(&details, &[]), &["text.en.details", "$900", "18", "--figures-checked"]);
+    let details = offer.replace("[text.es]", "details = \"You save $900 in 37 months.\"\n[text.es]");
+    holds(&publish(&details, &[]), &["text.en.details", "$900", "37", "--figures-checked"]);
     // Beyond the mandate.
     let long = offer.replace("bid = 1", "bid = 2");
     holds(&publish(&long, &[]), &["24 months", "--outside-mandate"]);

@@ -752,7 +752,7 @@ async fn evidence_of_consent_is_kept_and_shown() {
     assert_eq!((&kept["notice"]["hash"], &kept["decidedHow"]), (&json!(hash), &json!("button")));
     let mut person = Browser::member(&server, 1, "rest@example.com").await;
     let own = page(&person.get("/me").await, 200, "Acme Assistant (through its API)");
-    assert!(own.contains(words) && own.contains("with the button behind our emailed link"));
+    assert!(own.contains(words) && own.contains("with the button our email led to"));
     // An earlier version wrote it as one paragraph.
     let site = format!("http://{}/me", server.address);
     server.execute(&format!(

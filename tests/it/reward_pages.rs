@@ -91,21 +91,23 @@ async fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money
     holds(
         &shown,
         &[
-            "due to you $100 being paid now $100 paid to you $100", "with the union's next batch",
-            "Title of fiber-2099 Full groups 3 groups, $100 each", "On hold 1 member; the first hold ends",
-            "Counting, not in a group yet 2 members", "Next group 3 of 5 friends in this deal; 2 more for $100",
+            "due to you $100 being paid now $100 paid to you $100",
+            "with the union's next batch",
+            "Title of fiber-2099 3/5 3 of 5 friends in this deal; 2 more for $100 Full groups 3 groups, $100 each",
+            "Waiting period 1 friend; the first one ends",
+            "Waiting for a full group 2 friends",
         ],
     );
     assert!(!shown.contains("Without a reward") && !shown.contains("no longer count"), "{shown}");
     // As many as one person is rewarded for, and a further group.
     server.execute("UPDATE referrers SET rewarded_groups = 10, rewarded_cents = 100000");
     let shown = section(&ana.get("/me").await, "rewards");
-    let most = "at most 10 groups are rewarded across all campaigns, and none that would bring your total above $1,000";
+    let most = "you can earn for 10 groups at the most, in all campaigns together, and $1,000 in total";
     assert!(shown.contains(&format!("Next group It would earn nothing: {most}")), "{shown}");
     server.execute("INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) SELECT person_id, 1, 'capped', 1 FROM referrers WHERE rewarded_groups = 10");
     let shown = section(&ana.get("/me").await, "rewards");
     assert!(shown.contains(&format!("Without a reward one group: {most}")), "{shown}");
-    assert!(!shown.contains("Needed for") && !shown.contains("Next group"), "{shown}");
+    assert!(!shown.contains("friends in this deal") && !shown.contains("Next group"), "{shown}");
     // More of those than anybody counts.
     let add = |numbers: &str| {
         server.execute(&format!(
@@ -128,6 +130,12 @@ async fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money
     assert!(!shown.contains("due to you") && !shown.contains("next batch"), "{shown}");
     ana.act("/me/language", &[("language", "es")]).await;
     holds(&section(&ana.get("/me").await, "rewards"), &["Título de fiber-2099", "personas que ya no cuentan"]);
+    // Who is credited for somebody, and nobody counts yet.
+    let kim = join(&server, &key, "kim@example.com", None).await;
+    join(&server, &key, "lee@example.com", Some(&kim)).await;
+    let mut kim = Browser::member(&server, 3, "kim@example.com").await;
+    let shown = section(&kim.get("/me").await, "rewards");
+    assert!(shown.contains("1 friend joined; none takes part in a deal yet."), "{shown}");
     // Who referred nobody reads nothing of it.
     let mut bea = Browser::member(&server, 2, "bea@example.com").await;
     assert!(!page(&bea.get("/me").await, 200, "How rewards work").contains("id=\"rewards\""));
@@ -142,7 +150,7 @@ async fn who_leaves_keeps_what_is_earned_and_earns_nothing_new() {
     assert_eq!(ana.act("/me/leave", &[]).await.header("location"), "/me?done=left");
     let shown = section(&ana.get("/me").await, "rewards");
     assert!(shown.contains("due to you $100") && shown.contains("3 groups, $100 each"), "{shown}");
-    assert!(!shown.contains("On hold") && !shown.contains("Needed for"), "{shown}");
+    assert!(!shown.contains("Waiting period") && !shown.contains("friends in this deal"), "{shown}");
     let mut bea = Browser::member(&server, 2, "bea@example.com").await;
     assert!(!page(&bea.get("/me/leave").await, 200, "Leave the union?").contains("full groups"));
 }
@@ -154,7 +162,10 @@ async fn somebody_with_money_due_is_erased_only_if_they_give_that_amount_up() {
     let mut ana = Browser::member(&server, 1, "ana@example.com").await;
     let asked = page(&ana.get("/me/erase").await, 200, "I give up $100 in rewards");
     assert!(asked.contains("name=\"dueCents\" value=\"10000\"") && !asked.contains("Nothing was erased"));
-    assert!(asked.contains("$100 is being paid now, and that payment continues") && asked.contains("who are on hold"));
+    assert!(
+        asked.contains("$100 is being paid now, and that payment continues")
+            && asked.contains("who are in their waiting period")
+    );
     let refused = "Nothing was erased: we owe you $100 in rewards";
     let (waives, due) = (("waiveRewards", "true"), ("dueCents", "10000"));
     let wrong: [&[(&str, &str)]; 6] = [

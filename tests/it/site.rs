@@ -206,6 +206,8 @@ mod once {
         assert_eq!(&first.body[..8], b"\x89PNG\r\n\x1a\n");
         assert_eq!(&first.body[16..24], [0, 0, 4, 176, 0, 0, 2, 118], "1200 by 630 pixels");
         assert!(first.body.len() < 40_000, "{}", first.body.len());
+        let named = Server::start_with(&["--name", "Unión de la Ciudad"]).get("/card.png").await;
+        assert!(named.body != first.body && named.body.len() < 60_000, "one name can be written, the other cannot");
         assert_eq!(server.get("/card.png").await.body, first.body);
         let spanish = server.get("/card.png?lang=es").await;
         assert_ne!(spanish.body, first.body);

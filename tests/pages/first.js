@@ -45,10 +45,13 @@ export async function firstWalk(page, { base, call, data, step }) {
         for (const [how, path] of [["plain", "/join"], ["invited", `/joinus${code}`]]) {
           const shown = await open(language, viewport, path);
           await measure(shown, `${campaigns}, ${language}, ${screen}, ${how}`);
-          await shown.locator("#email").fill("ana@example");
-          await Promise.all([shown.waitForNavigation(), shown.locator(".entry > .button").click()]);
-          assert.equal(await shown.locator("#email-error").count(), 1);
-          await measure(shown, `${campaigns}, ${language}, ${screen}, ${how}, with a mistake`);
+          // Ten forms a minute are taken from one address.
+          if (how === "plain") {
+            await shown.locator("#email").fill("ana@example");
+            await Promise.all([shown.waitForNavigation(), shown.locator(".entry > .button").click()]);
+            assert.equal(await shown.locator("#email-error").count(), 1);
+            await measure(shown, `${campaigns}, ${language}, ${screen}, with a mistake`);
+          }
           await shown.context().close();
         }
       }

@@ -137,7 +137,8 @@ export async function trustWalk(page, tools) {
   const silence = box(say("decline.no_mail"));
   for (const target of [
     page.getByRole("link", { name: say("site.skip") }), page.getByRole("link", { name: union, exact: true }),
-    page.getByRole("link", { name: others("site.language") }), silence, button(say("decline.button")),
+    page.getByRole("link", { name: others("site.language") }),
+    page.getByRole("banner").getByRole("link", { name: say("site.sign_in") }), silence, button(say("decline.button")),
   ]) {
     await tab(page, target, target);
     if (target === silence) await page.keyboard.press("Space");
@@ -193,6 +194,8 @@ export async function trustWalk(page, tools) {
 
   step("a link that came too late brings the form back, with answers and referral");
   const ben = who("ben");
+  // A browser that is signed in is greeted, and not asked to sign up.
+  await page.context().clearCookies({ name: "union" });
   await go(page, `/joinus${code}`);
   await email.fill(ben);
   await page.locator(".more-bills > summary").click();
@@ -239,6 +242,9 @@ export async function trustWalk(page, tools) {
   await page.getByRole("status").filter({ hasText: others("own.language_saved") }).waitFor();
   await heading(page, others("own.heading"));
   assert.equal(record.prepare("SELECT language FROM people WHERE email = ?").get(ana).language, other);
+  await go(page, "/join");
+  await heading(page, others("join.greeting"));
+  await page.context().clearCookies({ name: "union" });
   await go(page, "/join");
   await heading(page, say("join.headline"));
   record.close();

@@ -157,7 +157,7 @@ async function lookOnSmallPhone(page, name) {
     await page.setViewportSize({ ...sizes.phone, width });
     const faults = await page.evaluate(() => {
       const isWide = (element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== "visible";
-      const scrolls = [...document.querySelectorAll("body *:not(input, select, textarea, .unseen)")].filter(isWide);
+      const scrolls = [...document.querySelectorAll("body *:not(input, select, textarea, .unseen, .elsewhere, .whole)")].filter(isWide);
       const wide = scrolls.filter((element) => !element.matches(".sections ul, thead, .letter, .own-text table, .home > span")).map((element) => element.outerHTML.slice(0, 200));
       if (document.documentElement.scrollWidth > innerWidth) wide.push(`the page is ${document.documentElement.scrollWidth} pixels wide`);
       return wide;
@@ -391,7 +391,7 @@ async function joinWalk(page) {
     assert(shown.includes(text), text);
   }
   assert(!(await page.content()).includes(address), "the address is masked");
-  const rows = (await main.getByRole("listitem").allInnerTexts()).map((row) => row.split(/\s*\n\s*/));
+  const rows = (await main.locator(".ledger").getByRole("listitem").allInnerTexts()).map((row) => row.split(/\s*\n\s*/));
   assert.deepEqual(rows, chosen.map(({ label, annualSavings }) => [label, dollars(annualSavings)]));
   await look(page, "confirm");
   await page.reload();
@@ -403,6 +403,7 @@ async function joinWalk(page) {
   await tab(page, page.getByRole("link", { name: "Consumer Union" }), "the union's name");
   await tab(page, page.getByRole("link", { name: "Español" }), "the other language");
   await tab(page, page.getByRole("banner").getByRole("link", { name: "Sign in" }), "the way to one's page");
+  await tab(page, main.getByRole("link", { name: `${base}/me` }), "where they see all of it");
   const big = page.getByRole("button", { name: "Confirm and join" });
   await tab(page, big, "the button");
   const area = await big.boundingBox();

@@ -288,13 +288,9 @@ pub fn benchmark_words(campaign: &CampaignDraft) -> Option<String> {
     let Benchmark { price, source, url, date } = campaign.benchmark.as_ref()?;
     let words = Language::English.words();
     let own = price_words(&words.deal, &[PriceStep { from_month: 1, price: *price }], campaign.household);
-    let sourced = words
-        .deal
-        .sourced
-        .put("price", own)
-        .put("source", sourced(words, source.text(Language::English), *date))
-        .plain();
-    Some(format!("{sourced}, {url}"))
+    let source = sourced(words, source.text(Language::English), *date);
+    let priced = words.deal.sourced.put("price", own).put("source", source).plain();
+    Some(format!("{priced}, {url}"))
 }
 
 fn dollars(amount: u64) -> String {

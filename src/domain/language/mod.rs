@@ -147,7 +147,7 @@ impl fmt::Display for Filling {
     }
 }
 
-/// A point in time to the minute. It is written in UTC, and `templates/times.js` writes it in the reader's own zone.
+/// A point in time. It is written in UTC, and `templates/times.js` writes it in the reader's own zone.
 pub struct WrittenTime {
     exact: Timestamp,
     text: String,
@@ -172,6 +172,19 @@ impl Words {
         let part = |range| text.get(range).unwrap_or_default();
         let (year, month, day) = (part(0..4), self.month(part(5..7)), part(8..10).trim_start_matches('0'));
         self.site.date.put("day", day).put("month", month).put("year", year).plain()
+    }
+
+    /// Nov 14: for where there is little room, and the year is plain.
+    pub fn short_date(&self, time: Timestamp) -> String {
+        let text = time.to_string();
+        let part = |range| text.get(range).unwrap_or_default();
+        let month: String = self.month(part(5..7)).chars().take(3).collect();
+        self.own.short_day.put("day", part(8..10).trim_start_matches('0')).put("month", month).plain()
+    }
+
+    /// The day alone, until a script writes the time in the reader's zone.
+    pub fn day(&self, time: Timestamp) -> WrittenTime {
+        WrittenTime { exact: time, text: self.date(time) }
     }
 
     /// To the minute.
@@ -207,6 +220,10 @@ impl Words {
 
     pub fn members(&self, count: u64) -> String {
         counted(&self.site.one_member, &self.site.members, count)
+    }
+
+    pub fn friends(&self, count: u64) -> String {
+        counted(&self.reward.one_friend, &self.reward.friends, count)
     }
 
     pub fn people(&self, count: u32) -> String {
@@ -295,6 +312,7 @@ mod tests {
         assert_eq!(spanish.own.pending.around("moment"), ("Sin confirmar; vence el ", ""));
         assert_eq!(spanish.date(time), "15 de noviembre de 2026");
         assert_eq!(english.date(time), time.day());
+        assert_eq!((english.short_date(time).as_str(), spanish.short_date(time).as_str()), ("Nov 15", "15 nov"));
         assert_eq!(english.days(Duration::from_secs(365 * 24 * 3600)), "365 days");
         assert_eq!((english.members(1), english.members(1234)), ("1 member".to_owned(), "1,234 members".to_owned()));
         for (seconds, text) in [

@@ -136,7 +136,7 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     let (app, nonce) = (visit.app(), &session.cookie.nonce);
     let is_on_own_page = field(&fields, "from").as_deref() == Some("me");
     let pressed_at = |done: &str| match is_on_own_page {
-        true => visit.redirect(&format!("/me?done=campaign#campaign-{}", found.slug)),
+        true => visit.redirect(&format!("/me?done={done}&campaign={}#done", found.slug)),
         false => visit.redirect(&format!("{place}?done={done}")),
     };
     let name = field(&fields, "press").unwrap_or_default();

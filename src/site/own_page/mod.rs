@@ -11,9 +11,10 @@ use self::session::{Session, keep_apart, look, require_mailed, sign_in, take};
 use super::cookie::SiteCookie;
 use super::join_form::{SentForm, Turn};
 use super::view::{self, JoinForm, MemberPart, Outcome, OwnView, SignInView};
-use super::{PageResult, Visit, WITH_OUR_SCRIPT, field, field_is, said};
+use super::{PageResult, Visit, WITH_OUR_SCRIPT, field, field_is, said, word};
 use crate::domain::answers::Answers;
 use crate::domain::campaign::CampaignMail;
+use crate::domain::campaign::participation::Press;
 use crate::domain::language::words::OwnWords;
 use crate::domain::language::{Language, Phrase, Words};
 use crate::domain::mail::MailKind;
@@ -29,13 +30,12 @@ use crate::people::export::MemberExport;
 const MOST_CAMPAIGNS: usize = 20;
 
 /// What a page says after a form was taken, by the word in its address.
-fn done<'a>(words: &'a OwnWords, word: &str, has_left: bool) -> Option<&'a Phrase> {
-    match word {
+fn done<'a>(words: &'a OwnWords, query: &str, has_left: bool) -> Option<&'a Phrase> {
+    match word(query, "done")? {
         "answers" => Some(&words.answers_saved),
         "mail" => Some(&words.mail_saved),
         "mail-again" => Some(&words.mail_again_done),
         "language" => Some(&words.language_saved),
-        "campaign" => Some(&words.campaign_saved),
         // A word that anybody can write is believed as far as it can be true.
         "left" if has_left => Some(&words.left_done),
         _ => None,
@@ -53,18 +53,22 @@ fn signed_out_note<'a>(words: &'a Words, request: &Request<SentBody<'_>>) -> Opt
     }
 }
 
+/// What was pressed on the page, and of which campaign.
+fn pressed(query: &str) -> Option<(Press, &str)> {
+    Some((Press::from_name(word(query, "done")?)?, word(query, "campaign")?))
+}
+
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session) = require_session(visit, &request).await?;
-    let has_left = session.file.person.state == PersonState::Left;
-    let done = said(&request, "done").and_then(|word| done(&visit.words().own, word, has_left));
-    let refused = said(&request, "again").and_then(|sealed| {
+    let query = request.uri().query().unwrap_or_default();
+    let refused = word(query, "again").and_then(|sealed| {
         let again = format!("/me?again={sealed}");
         Some((refused_answers(visit, &session, sealed)?, again))
     });
     let Some((refused, path)) = refused else {
-        return Ok(own_page(visit, StatusCode::OK, &session, done.map(Phrase::as_str), None).await);
+        return Ok(own_page(visit, StatusCode::OK, &session, query, None).await);
     };
-    Ok(own_page(Visit { path: &path, ..visit }, StatusCode::OK, &session, None, Some(&refused)).await)
+    Ok(own_page(Visit { path: &path, ..visit }, StatusCode::OK, &session, "", Some(&refused)).await)
 }
 
 /// Answers as they were sent and not taken, with what is wrong with them; none where nothing is, or another session sent them.
@@ -89,7 +93,7 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
             let sealed = SentForm::read(&fields).seal(&visit.app().sent_forms, &turn, visit.now.time);
             return Ok(match sealed {
                 Some(sealed) => visit.redirect(&format!("/me?again={sealed}")),
-                None => own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some(&refused)).await,
+                None => own_page(visit, StatusCode::BAD_REQUEST, &session, "", Some(&refused)).await,
             });
         }
     };
@@ -152,7 +156,8 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
     require_mailed(visit, request.headers(), StatusCode::OK, &session, "leave")?;
     let own_pages = &visit.app().own_pages;
     let token = own_pages.csrf_token(&session.cookie.nonce);
-    Ok(visit.page(view::leave(visit.frame(), &token, &session.file, own_pages.times)))
+    let public = visit.public_campaigns().await;
+    Ok(visit.page(view::leave(visit.frame(), &token, &session.file, own_pages.times, |slug| public.find(slug))))
 }
 
 pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -169,7 +174,9 @@ pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
     require_mailed(visit, request.headers(), StatusCode::OK, &session, "erase")?;
     let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
     let refused = said(&request, "refused") == Some("rewards") && session.file.rewards.due_cents > 0;
-    let mut answer = visit.page(view::erase(visit.frame(), &token, &session.file, refused));
+    let public = visit.public_campaigns().await;
+    let page = view::erase(visit.frame(), &token, &session.file, refused, |slug| public.find(slug));
+    let mut answer = visit.page(page);
     keep_apart(&mut answer);
     Ok(answer)
 }
@@ -226,7 +233,7 @@ async fn own_page(
     visit: Visit<'_>,
     status: StatusCode,
     session: &Session,
-    done: Option<&str>,
+    query: &str,
     refused: Option<&JoinForm>,
 ) -> Answer {
     let own_pages = &visit.app().own_pages;
@@ -246,7 +253,9 @@ async fn own_page(
     let campaigns: Vec<_> =
         for_them.into_iter().take(MOST_CAMPAIGNS).map(|(campaign, entry)| (campaign, part(entry))).collect();
     let (campaigns, rewarded, token) = (&campaigns[..], &rewarded[..], &token[..]);
-    let view = OwnView { file, token, campaigns, rewarded, done, refused, times, sign_ups_paused };
+    let done = done(&visit.words().own, query, person.state == PersonState::Left).map(Phrase::as_str);
+    let pressed = pressed(query);
+    let view = OwnView { file, token, campaigns, rewarded, done, pressed, refused, times, sign_ups_paused };
     let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);

@@ -11,6 +11,7 @@ mod join;
 mod mailbox;
 pub mod operator;
 mod outcome;
+mod own_campaigns;
 mod own_page;
 mod person;
 mod policy;
@@ -25,7 +26,8 @@ pub use self::campaign::{CampaignReader, CampaignView, MemberPart, campaign, cam
 pub use self::join::{InvitedBy, JoinForm, ShownAgain, greeting, join};
 pub use self::mailbox::{inbox, mailbox, opened_mail};
 pub use self::outcome::{Home, Outcome, outcome};
-pub use self::own_page::{OwnView, SignInView, enter, erased, leave, own_page, sign_in, sign_in_sent};
+pub use self::own_campaigns::OwnView;
+pub use self::own_page::{SignInView, enter, erased, leave, own_page, sign_in, sign_in_sent};
 pub use self::person::{ConfirmView, DeclineView, Welcome, check_inbox, confirm, decline, share};
 pub use self::policy::policy;
 pub use self::rewards::erase;

@@ -2,13 +2,12 @@
 
 use askama::Template;
 
-use super::campaign::{CampaignCard, MemberPart, PartPlace, member_cards};
 use super::join::{Bills, JoinForm, ReferralOffer};
+use super::own_campaigns::{OwnCampaigns, OwnView, ended_deals};
 use super::qr_code::QrCode;
 use super::rewards::RewardsView;
 use super::{Frame, rendered};
 use crate::domain::answers::ShownAnswer;
-use crate::domain::campaign::participation::{ParticipationState, Press};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
 use crate::domain::catalog::category::CategorySet;
@@ -92,14 +91,21 @@ struct LeavePage<'a> {
     token: &'a str,
     kept: String,
     has_rewards: bool,
-    /// Whether a deal ends by it.
-    accepts: bool,
+    /// Each deal that ends by it.
+    deals: Vec<String>,
 }
 
-pub fn leave(page: Frame<'_>, token: &str, file: &PersonDetails, times: RetentionTimes) -> String {
+/// Asks whether they want to leave; `find` looks up a campaign.
+pub fn leave<'a>(
+    page: Frame<'_>,
+    token: &str,
+    file: &PersonDetails,
+    times: RetentionTimes,
+    find: impl Fn(&CampaignSlug) -> Option<&'a CampaignRecord>,
+) -> String {
     let has_rewards = file.rewards != RewardStanding::default();
-    let (kept, accepts) = (page.words.days(times.left), file.accepts_an_offer());
-    rendered(page, &LeavePage { page, token, kept, has_rewards, accepts })
+    let (kept, deals) = (page.words.days(times.left), ended_deals(page, &file.participations, find));
+    rendered(page, &LeavePage { page, token, kept, has_rewards, deals })
 }
 
 #[derive(Template)]
@@ -113,37 +119,19 @@ pub fn erased(page: Frame<'_>, mailbox_is_shared: bool) -> String {
     rendered(page, &ErasedPage { page, mailbox_is_shared })
 }
 
-/// What the page shows besides what is kept.
-#[derive(Clone, Copy)]
-pub struct OwnView<'a> {
-    pub file: &'a PersonDetails,
-    pub token: &'a str,
-    /// What fits them best first, each with their part in it.
-    pub campaigns: &'a [(&'a CampaignRecord, MemberPart<'a>)],
-    /// Those in which somebody whom they referred counts, as far as people know them.
-    pub rewarded: &'a [&'a CampaignRecord],
-    pub done: Option<&'a str>,
-    pub refused: Option<&'a JoinForm>,
-    pub times: RetentionTimes,
-    pub sign_ups_paused: bool,
-}
-
 #[derive(Template)]
 #[template(path = "me/page.html")]
 struct OwnPage<'a> {
     page: Frame<'a>,
     view: &'a OwnView<'a>,
     person: &'a PersonRecord,
-    campaigns: Vec<CampaignCard<'a>>,
-    /// Where to begin: places on the page, and what to do there.
-    first: Vec<(String, String)>,
+    own: OwnCampaigns<'a>,
     is_member: bool,
     left_on: String,
     link: &'a str,
     ways: ShareWays,
     qr: Option<QrCode>,
     signed_up: String,
-    members: String,
     offer: ReferralOffer,
     rewards: Option<RewardsView<'a>>,
     /// Their answers, as they are kept or as they were sent and not taken.
@@ -174,8 +162,6 @@ struct EvidenceView<'a> {
     lacks_notice: bool,
 }
 
-const FIRST_CAMPAIGNS: usize = 2;
-
 /// What others asked for, at the most: the download has all of it.
 const OTHERS: usize = 10;
 
@@ -196,16 +182,23 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
         .iter()
         .rev()
         .partition(|entry| entry.state == SignUpState::Confirmed && entry.decided_at == person.joined_at);
-    let campaigns = member_cards(page, view.campaigns, PartPlace::OwnPage);
     let obstacles = obstacles(words, mailbox, person.undeliverable_until, page.now);
+    // What they stopped of one partner keeps none of the union's own mail from them.
+    let no_mail = obstacles.len() > mailbox.stopped.len();
+    let mut own = OwnCampaigns::of(page, view, view.file.is_mailed(CampaignMail::Offer, page.now));
+    if no_mail {
+        own.first.insert(0, ("#mail".to_owned(), words.own.first_mail.to_string()));
+    }
+    if person.answers.chosen() == CategorySet::default() {
+        own.first.push(("#answers".to_owned(), words.own.first_bills.to_string()));
+    }
     rendered(
         page,
         &OwnPage {
             page,
             view,
             person,
-            first: first(words, view, &campaigns, obstacles.len() > mailbox.stopped.len()),
-            campaigns,
+            own,
             is_member: person.state == PersonState::Member,
             left_on: person.left_at.map(|at| words.date(at)).unwrap_or_default(),
             ways: ShareWays::of(words, &union.name, &link),
@@ -215,7 +208,6 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
                 true => grouped(referrals.signed_up),
                 false => format!("{}+", grouped(referrals.signed_up)),
             },
-            members: grouped(referrals.members),
             offer: ReferralOffer::of(page),
             rewards: {
                 let shown = view.campaigns.iter().map(|(record, _)| *record);
@@ -242,26 +234,6 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
     )
 }
 
-/// Where a member begins: what waits for a decision of theirs, and what makes the rest work.
-fn first(words: &Words, view: &OwnView<'_>, cards: &[CampaignCard<'_>], no_mail: bool) -> Vec<(String, String)> {
-    let mut first = Vec::new();
-    if no_mail {
-        first.push(("#mail".to_owned(), words.own.first_mail.to_string()));
-    }
-    let undecided = view.campaigns.iter().zip(cards).filter_map(|((_, part), card)| {
-        let is_open = matches!(part.state, None | Some(ParticipationState::In));
-        let (press, ..) = card.part.as_ref()?.buttons.iter().find(|(.., is_first)| *is_first && is_open)?;
-        let what = if *press == Press::Accept.name() { &words.own.first_accept } else { &words.own.first_in };
-        Some((format!("#campaign-{}", card.slug), what.put("title", card.title).plain()))
-    });
-    first.extend(undecided.take(FIRST_CAMPAIGNS));
-    if view.file.person.answers.chosen() == CategorySet::default() {
-        first.push(("#answers".to_owned(), words.own.first_bills.to_string()));
-    }
-    first.push(("#yours".to_owned(), words.own.first_share.to_string()));
-    first
-}
-
 fn evidence<'a>(words: &'a Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
     let (kept, own) = (&sign_up.evidence, &words.own);
     let source = if sign_up.source == FORM { words.confirm.our_form.as_str() } else { &sign_up.source };
@@ -285,8 +257,8 @@ fn evidence<'a>(words: &'a Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> 
     };
     let (before, after) = on.around("moment");
     let outcome = match (sign_up.state, sign_up.decided_at) {
-        (SignUpState::Pending, _) => (before, Some(words.moment(sign_up.expires_at)), after.to_owned()),
-        (_, Some(at)) => (before, Some(words.moment(at)), format!("{after}{how}")),
+        (SignUpState::Pending, _) => (before, Some(words.day(sign_up.expires_at)), after.to_owned()),
+        (_, Some(at)) => (before, Some(words.day(at)), format!("{after}{how}")),
         (_, None) => (alone.as_str(), None, how.to_owned()),
     };
     let (own_words, said): (Vec<_>, Vec<_>) = sign_up.answers.shown(words).partition(|answer| answer.is_free_text);
@@ -295,10 +267,10 @@ fn evidence<'a>(words: &'a Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> 
     let was_shown = sign_up.state == SignUpState::Confirmed || kept.channel == Some(Channel::Form);
     let notice = kept.notice.as_ref().and_then(|notice| notice.words.as_deref());
     EvidenceView {
-        asked: words.moment(sign_up.created_at),
+        asked: words.day(sign_up.created_at),
         through,
         client: kept.client.as_deref(),
-        mailed: kept.mailed_at.map(|time| words.moment(time)),
+        mailed: kept.mailed_at.map(|time| words.day(time)),
         outcome,
         referrer: sign_up.referrer.as_ref().map(|code| code.as_str()),
         said: said.join(", "),

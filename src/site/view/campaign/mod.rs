@@ -444,14 +444,15 @@ mod tests {
             "An AI negotiates for everyone who is in. You can still count yourself in or out. Being in doesn't commit you to anything.",
             "Members accept the offer or pass. If you do nothing, nothing changes.",
         ];
+        let (offer, decided) = ("ahead: Once there is an offer", "ahead: After members have decided");
         let stranger = CampaignReader::Stranger;
         assert_eq!(
             of(CampaignState::Gathering, stranger),
-            [&format!("now: Until Jan 31, 2027 {gathering}"), "ahead: After Jan 31, 2027", "ahead: ", "ahead: "]
+            [&format!("now: Until Jan 31, 2027 {gathering}"), "ahead: After Jan 31, 2027", offer, decided]
         );
         assert_eq!(
             of(CampaignState::Negotiating, stranger),
-            ["past: Began on Sep 16, 2026", &format!("now: Since Oct 16, 2026 {negotiating}"), "ahead: ", "ahead: "]
+            ["past: Began on Sep 16, 2026", &format!("now: Since Oct 16, 2026 {negotiating}"), offer, decided]
         );
         let past = ["past: Began on Sep 16, 2026", "past: Began on Oct 16, 2026"];
         let offered = of(CampaignState::Offered, stranger);
@@ -460,7 +461,7 @@ mod tests {
             (&past.map(str::to_owned)[..], &*format!("now: Until Mar 15, 2027 {decides}"))
         );
         let accepted = of(CampaignState::Offered, member(Some(ParticipationState::Accepted)));
-        assert_eq!(accepted[2..], ["now: Until Mar 15, 2027", "ahead: "], "they have decided");
+        assert_eq!(accepted[2..], ["now: Until Mar 15, 2027", decided], "they have decided");
         let active = of(CampaignState::Active, stranger);
         assert_eq!(active[2..], ["past: Began on Nov 5, 2026", "now: Since Nov 13, 2026 Members can still join."]);
         let closed = of(CampaignState::Closed, stranger);
@@ -469,11 +470,11 @@ mod tests {
         // An offer that nobody can accept any more, and no deal yet.
         let late =
             shown_at(&campaign_of("", CampaignState::Offered), stranger, "2027-03-16T10:00:00Z".parse().unwrap());
-        assert_eq!(steps_of(&late)[3], ("now", vec!["It hasn't started yet."]));
+        assert_eq!(steps_of(&late)[3], ("now", vec!["Now", "It hasn't started yet."]));
         // One that was withdrawn leaves no day behind.
         let mut again = campaign_of("", CampaignState::Negotiating);
         (again.offered_at, again.negotiating_at) = (Some(NOW), None);
-        assert_eq!(steps_of(&shown(&again, stranger))[2], ("ahead", vec![]));
+        assert_eq!(steps_of(&shown(&again, stranger))[2], ("ahead", vec!["Once there is an offer"]));
     }
 
     #[test]

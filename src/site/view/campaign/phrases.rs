@@ -108,7 +108,7 @@ pub(super) fn short(language: Language, campaign: &CampaignRecord, now: Timestam
 /// One of the four steps of a campaign.
 pub(super) struct StepView {
     pub(super) title: &'static Phrase,
-    pub(super) when: Option<String>,
+    pub(super) when: String,
     /// What it means for the reader, while it is now.
     pub(super) what: Option<&'static Phrase>,
     pub(super) is_past: bool,
@@ -152,10 +152,13 @@ pub(super) fn steps(
     let steps = titles.into_iter().zip(ahead).zip(began).enumerate();
     let view = |(number, ((title, ahead), began)): (usize, ((_, Option<String>), _))| StepView {
         title,
-        when: match number < at {
-            true => on(&texts.when_began, began),
-            // An offer that was withdrawn had days that are over.
-            false => ahead.filter(|_| number == at || number == 1),
+        when: match number {
+            _ if number < at => on(&texts.when_began, began).unwrap_or_else(|| texts.when_done.to_string()),
+            _ if number == at => ahead.unwrap_or_else(|| texts.when_now.to_string()),
+            1 => ahead.unwrap_or_default(),
+            // An offer that was withdrawn had days, which are over.
+            2 => texts.when_offered.to_string(),
+            _ => texts.when_decided.to_string(),
         },
         what: what.filter(|_| number == at),
         is_past: number < at,

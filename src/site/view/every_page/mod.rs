@@ -8,7 +8,7 @@ mod tests {
     use super::samples::{acceptance_of, answers_of, campaign_of, own_file, sign_up_of};
     use crate::config::UnionSettings;
     use crate::domain::answers::{Answers, TypedAnswers};
-    use crate::domain::campaign::participation::{BadPress, ParticipationState};
+    use crate::domain::campaign::participation::{BadPress, ParticipationState, Press};
     use crate::domain::campaign::record::{CampaignRecord, Withdrawal};
     use crate::domain::campaign::{CampaignMail, CampaignState};
     use crate::domain::catalog::category::CategorySet;
@@ -123,9 +123,16 @@ mod tests {
         let own = OwnView {
             file: &file,
             token: "abc",
-            campaigns: &[(offered, part(Some(ParticipationState::In)))],
+            campaigns: &[
+                (active, part(Some(ParticipationState::Accepted))),
+                (offered, part(Some(ParticipationState::In))),
+                (gathering, part(Some(ParticipationState::In))),
+                (negotiating, nowhere),
+                (closed, part(Some(ParticipationState::Passed))),
+            ],
             rewarded: &[active, closed],
             done: Some("Your answers are saved."),
+            pressed: Some((Press::In, "internet-gathering")),
             refused: Some(&refused),
             sign_ups_paused: false,
             times: RetentionTimes::DEFAULT,
@@ -216,9 +223,9 @@ mod tests {
             ("me", own_page(page, &own)),
             ("me-left", own_page(page, &OwnView { file: &left, done: None, refused: None, ..own })),
             ("me-overpaid", own_page(page, &OwnView { file: &overpaid, done: None, refused: None, ..own })),
-            ("me-leave", leave(page, "abc", &file, RetentionTimes::DEFAULT)),
-            ("me-erase", erase(page, "abc", &overpaid, false)),
-            ("me-erase-refused", erase(page, "abc", &file, true)),
+            ("me-leave", leave(page, "abc", &file, RetentionTimes::DEFAULT, |_| Some(active))),
+            ("me-erase", erase(page, "abc", &overpaid, false, |_| None)),
+            ("me-erase-refused", erase(page, "abc", &file, true, |_| Some(active))),
             ("me-erased", erased(page, false)),
             ("decline", declining(sign_up.clone())),
             ("decline-member", declining(SignUpRecord { is_member: true, ..sign_up.clone() })),

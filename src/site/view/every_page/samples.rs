@@ -6,6 +6,7 @@ use crate::domain::campaign::acceptance::{AcceptanceEntry, Handover, Reference};
 use crate::domain::campaign::demand::DemandSheet;
 use crate::domain::campaign::draft::SourceText;
 use crate::domain::campaign::offer::Deal;
+use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::tests::{campaign, offered};
 use crate::domain::email::EmailAddress;
@@ -78,13 +79,38 @@ pub(super) fn own_file(text: &str) -> PersonDetails {
         },
         mailbox,
         sign_ups: vec![sign_up],
-        participations: Vec::new(),
+        participations: vec![ParticipationEntry {
+            campaign: "internet-active".parse().unwrap(),
+            state: ParticipationState::Accepted,
+            in_at: Some(at),
+            accepted_at: Some(at),
+            changed_at: at,
+            acceptances: vec![acceptance_of(at)],
+        }],
         rewards: rewards_of(at),
         reward_history: RewardHistory::default(),
         referrals: Referrals { signed_up: 1000, members: 12 },
         requests: Vec::new(),
         sign_ins: Vec::new(),
         wrong_codes: 0,
+    }
+}
+
+/// An acceptance that nothing has become of yet.
+pub(in crate::site::view) fn acceptance_of(at: Timestamp) -> AcceptanceEntry {
+    AcceptanceEntry {
+        reference: Reference::from_random(&[1, 2, 3, 4, 5, 6]),
+        handover: Handover::Code,
+        told: None,
+        made_at: at,
+        accepted_at: at,
+        ended_at: None,
+        ended_why: None,
+        handed_over_at: None,
+        withdrawn_at: None,
+        report: None,
+        reported_at: None,
+        trouble_at: None,
     }
 }
 
@@ -144,24 +170,6 @@ pub(in crate::site::view) fn sign_up_of(text: &str) -> SignUpRecord {
         can_take_back: false,
         silence: Silence::default(),
         silent_until: None,
-    }
-}
-
-/// That somebody accepted an offer.
-pub(in crate::site::view) fn acceptance_of(at: Timestamp) -> AcceptanceEntry {
-    AcceptanceEntry {
-        reference: Reference::from_random(&[1, 2, 3, 4, 5, 6]),
-        handover: Handover::Code,
-        told: None,
-        made_at: at,
-        accepted_at: at,
-        ended_at: None,
-        ended_why: None,
-        handed_over_at: None,
-        withdrawn_at: None,
-        report: None,
-        reported_at: None,
-        trouble_at: None,
     }
 }
 
