@@ -408,7 +408,7 @@ async function joinWalk(page) {
   await heading(page, "Welcome to the union");
   assert(!(await main.innerText()).includes("1 member"), "one member is no figure to show off");
   assert.equal(await memberCount(), before + 1);
-  const link = page.getByRole("textbox", { name: "Copy it and share it" });
+  const link = page.getByRole("textbox", { name: "Share this link with friends" });
   const own = await link.inputValue();
   assert(own.startsWith(`${base}/joinus`) && !own.endsWith(code) && links.includes(own), own);
   assert.equal(own, (await call("/v1/referral-link", { email: address })).inviteLink);
