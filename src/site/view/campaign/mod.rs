@@ -91,7 +91,6 @@ pub(super) struct PartView<'a> {
     pub(super) token: &'a str,
     /// What stands above it for who accepted.
     pub(super) heading: &'static Phrase,
-    pub(super) from_own_page: bool,
     /// Whether there are others on the page, so that its buttons name their campaign.
     pub(super) is_listed: bool,
     pub(super) has_accepted: bool,
@@ -173,7 +172,6 @@ impl<'a> PartView<'a> {
         Self {
             token: part.token,
             heading: if is_reported { &words.your_deal } else { &page.words.handover.next },
-            from_own_page: place == PartPlace::OwnPage,
             is_listed: place != PartPlace::CampaignPage,
             has_accepted: part.state == Some(ParticipationState::Accepted),
             said: said(page.words, campaign, part.state, page.now)
