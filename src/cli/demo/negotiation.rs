@@ -105,7 +105,7 @@ impl Story<'_> {
             "slug": NEGOTIATED, "bid": bid, "decideBy": self.day_named(20), "complaints": "https://ridge-fiber.example.net/complaints",
             "text": {
                 "en": { "how": "Order on the website of Ridge Fiber with your code. The router comes by mail." },
-                "es": { "how": "Contrata con tu clave en el sitio web de Ridge Fiber. El router llega por correo." },
+                "es": { "how": "Contrata con tu código en el sitio web de Ridge Fiber. El router llega por correo." },
             },
         });
         if let Some(why) = exception {
