@@ -265,7 +265,7 @@ def last_pages():
     # Somebody who is a member: their mail asks for nothing. The simulator's are asked each time, so it is an ordinary address.
     sign_up(MEMBER)
     button = until(lambda: [mail.confirm_link for mail in list_inbox.sync(client=CLIENT).mails if mail.to == MEMBER], "mail")
-    assert send(SERVER, "POST", urllib.parse.urlsplit(button[0]).path)[0] == 200
+    assert send(SERVER, "POST", urllib.parse.urlsplit(button[0]).path)[0] == 303
     # Another mail to the same mailbox waits ten minutes, which go by.
     with sqlite3.connect(os.path.join(os.environ["UNION_DATA"], "sandbox.db"), timeout=LIMIT) as records:
         records.execute("UPDATE mailboxes SET sent_1 = 0 WHERE mailbox LIKE ?", [f"%:{MEMBER}"])

@@ -289,9 +289,9 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     let how = "Order with the code that you are mailed.";
     assert!(shown.matches(how).count() == 1 && shown.find("What comes next") < shown.find(how), "with what comes next");
     let own = page(&ana.get("/me").await, 200, "You accepted the offer.");
-    holds(&own, &["Your deals", "Your code", "You save about</dt><dd>$240 a year"]);
+    holds(&own, &["Your deals", "Your code", "You could save</dt><dd>$240 a year"]);
     assert!(!own.contains("Decide on the offer"), "it is decided");
-    page(&ana.get("/me/leave").await, 200, "Title of everywhere (Example Fiber): you're no longer in this deal.");
+    page(&ana.get("/me/leave").await, 200, "Title of everywhere (Example Fiber): you leave this deal, and your code");
     step(&server, "everywhere", "active").await;
     page(&ana.get("/me").await, 200, "Your deals");
     step(&server, "everywhere", "offered").await;
@@ -348,7 +348,7 @@ async fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
     assert!(!page(&ben.get("/me").await, 200, "No campaign is open for you").contains("Title of west"));
     // Nobody is urged to what is about another bill.
     ben.change_answers(&[("usState", "OR"), ("travel", "true")]).await;
-    page(&ben.get("/me").await, 200, "Nothing to decide now.");
+    page(&ben.get("/me").await, 200, "You're up to date.");
     ben.change_answers(&[("usState", "OR"), ("internet", "true")]).await;
     holds(
         &page(&ben.get("/me").await, 200, "Count yourself in: Title of west"),
@@ -356,7 +356,7 @@ async fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
     );
     ben.change_answers(&[("usState", ""), ("internet", "true")]).await;
     let own = page(&ben.get("/me").await, 200, "Choose your state to count in");
-    assert!(own.contains("Nothing to decide now.") && !own.contains("name=\"press\""));
+    assert!(own.contains("You're up to date.") && !own.contains("name=\"press\""));
     ben.change_answers(&[("usState", "NY")]).await;
     page(
         &ben.acted(path, &[("press", "in"), ("usState", "CA")]).await,

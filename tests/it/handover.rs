@@ -131,7 +131,7 @@ async fn a_whole_deal_from_yes_to_its_result() {
         "{settled}"
     );
     for (member, words) in [
-        (1, "says that your plan began on"),
+        (1, "says that your deal began on"),
         (13, "says that it turned down your order"),
         (14, "says that you canceled"),
     ] {

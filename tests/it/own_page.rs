@@ -228,19 +228,19 @@ async fn a_link_signs_in_once_in_any_browser_and_looking_does_not() {
     for again in [other.get(&link).await, other.submit(&link, &[]).await] {
         assert_eq!((again.status.as_u16(), again.header("location")), (303, "/me"), "whoever is in is led there");
     }
-    page(&asking.submit(&link, &[]).await, 410, "This link has expired");
-    page(&asking.get(&link).await, 410, "This link has expired");
-    page(&asking.get(&format!("{link}0")).await, 404, "This link has expired");
+    page(&asking.submit(&link, &[]).await, 410, "This link no longer works");
+    page(&asking.get(&link).await, 410, "This link no longer works");
+    page(&asking.get(&format!("{link}0")).await, 404, "This link no longer works");
     let after = asking.submit("/me/code", &[("code", &code(&server, id))]).await;
     page(&after, 200, "code is wrong");
     assert!(!asking.is_signed_in().await);
     // Neither a link of a sign-up nor one that has ended opens anything.
     let token = server.confirm_path(1).replace("/confirm/", "");
-    page(&asking.post(&format!("/me/enter/{token}"), &[]).await, 404, "This link has expired");
+    page(&asking.post(&format!("/me/enter/{token}"), &[]).await, 404, "This link no longer works");
     server.execute("UPDATE sign_ins SET created_at = created_at - 3600001");
     let late = asking.ask("ana@example.com").await;
     server.execute("UPDATE sign_ins SET expires_at = created_at");
-    page(&asking.submit(&enter(&server, late), &[]).await, 410, "This link has expired");
+    page(&asking.submit(&enter(&server, late), &[]).await, 410, "This link no longer works");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -94,7 +94,7 @@ async fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money
             "due to you $100 being paid now $100 paid to you $100",
             "with the union's next batch",
             "Title of fiber-2099 3/5 3 of 5 friends in this deal; 2 more for $100 Full groups 3 groups, $100 each",
-            "Waiting period 1 friend; the first one ends",
+            "Waiting period 1 friend; the first waiting period ends",
             "Waiting for a full group 2 friends",
         ],
     );

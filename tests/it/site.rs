@@ -43,7 +43,7 @@ async fn declining_by_mistake_is_taken_back_and_signing_up_again_is_mailed() {
     // A scanner that posts nothing of ours takes nothing back.
     page(&act(&[("do", "take-back")]).await, 200, "Withdraw this sign-up?");
     page(&act(&[("do", "withdraw")]).await, 200, "The sign-up is withdrawn");
-    let shown = page(&server.get(&confirm).await, 410, "Undo it");
+    let shown = page(&server.get(&confirm).await, 410, "Review and confirm");
     assert!(shown.contains(&decline[decline.find("/not-me/").unwrap()..]));
     page(&act(&[("do", "take-back"), ("seen", "1"), ("notice", "older words")]).await, 200, "The sign-up is withdrawn");
     assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 0);
@@ -76,7 +76,7 @@ async fn old_links_say_what_is_true_now() {
     server.send(Request::post(&decline), form(&[("do", "withdraw")])).await;
     server.execute("UPDATE sign_ups SET expires_at = 0");
     let again = page(&server.get(&confirm).await, 410, "That link has expired");
-    assert!(again.contains("value=\"ana@example.com\"") && !again.contains("Undo it"));
+    assert!(again.contains("value=\"ana@example.com\"") && !again.contains("Review and confirm"));
     let withdrawn = page(&server.get(&decline).await, 200, "The sign-up is withdrawn");
     assert!(withdrawn.contains("Sign up again") && !withdrawn.contains("It was me"));
     // A member, by another sign-up; the second of which lapsed.

@@ -304,7 +304,7 @@ async fn signing_in_by_mail_leads_on_to_what_it_was_asked_for() {
         let mut ana = Browser::new(&server, n);
         page(&ana.submit(&server.confirm_path(i64::from(n)), &[]).await, 200, "Welcome to the union");
         let shown = ana.get(from).await.text();
-        holds(&shown, &["First, sign in by email", &format!("name=\"wanted\" value=\"{wanted}\""), &email]);
+        holds(&shown, &["First, check your email", &format!("name=\"wanted\" value=\"{wanted}\""), &email]);
         let fields = [("email", email.as_str()), ("wanted", wanted)];
         let shown = page(&ana.submit("/me/sign-in", &fields).await, 200, "name=\"code\"");
         assert!(shown.contains(&format!("href=\"{from}\">ask again")), "where the form is");

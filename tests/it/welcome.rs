@@ -63,7 +63,7 @@ async fn a_session_that_came_of_joining_cannot_export_leave_or_erase() {
     invite(&server, &key, "ana@example.com", None).await;
     let mut ana = Browser::new(&server, 1);
     page(&ana.submit(&server.confirm_path(1), &[]).await, 200, "Welcome to the union");
-    let why = "First, sign in by email";
+    let why = "First, check your email";
     for (path, status) in [("/me/leave", 200), ("/me/erase", 200), ("/me/export", 403)] {
         let asked = page(&ana.get(path).await, status, why);
         assert!(asked.contains("value=\"ana@example.com\"") && asked.contains("Send me the email"), "{path}");

@@ -122,7 +122,7 @@ export async function meWalk(page, tools) {
   assert.equal(new URL(page.url()).pathname, "/me", "and leads whoever is signed in to their page");
 
   step("see everything, and what to do first");
-  assert((await main.innerText()).includes("Nothing to decide now."));
+  assert((await main.innerText()).includes("You're up to date."));
   await inView(page, size);
   assert.equal(await page.getByRole("button", { name: "Save my answers" }).isVisible(), false, "what few need is folded away");
   await unfold("How you joined");

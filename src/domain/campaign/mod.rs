@@ -415,7 +415,7 @@ pub(crate) mod tests {
         assert_eq!([at("2027-01-31"), at("2027-01-31T23:59:59Z")].map(LastDay::of), [day, day]);
         let left = |text| day.days_left(at(text));
         assert_eq!(["2027-01-31T10:00:00Z", "2027-02-01T09:59:59Z"].map(left), [Some(0), Some(0)]);
-        assert_eq!(["2027-01-31T09:59:59Z", "2027-01-22T10:00:00Z"].map(left), [Some(1), Some(8)]);
+        assert_eq!(["2027-01-31T09:59:59Z", "2027-01-22T10:00:00Z"].map(left), [Some(1), Some(9)]);
         assert_eq!(["2027-02-01T10:00:00Z", "2030-01-01"].map(left), [None, None]);
     }
 }

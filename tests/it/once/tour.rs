@@ -68,7 +68,7 @@ fn a_confirmation_reaches_the_receiver(demo: &Demo) {
     let mail = demo.answer(mail);
     let mail: Value = serde_json::from_str(&mail).unwrap();
     let link = mail["text"].as_str().unwrap().split_whitespace().find(|word| word.contains("/confirm/")).unwrap();
-    assert_eq!(demo.answer(&format!("curl -s -o page -w '%{{http_code}}' -X POST '{link}'")), "200");
+    assert_eq!(demo.answer(&format!("curl -s -o page -w '%{{http_code}}' -X POST '{link}'")), "303");
     let receiver = demo.link("Webhooks");
     let waits = format!(
         "for n in $(seq 200); do curl -s {receiver} | grep -q conversation- && echo THERE && break; sleep 0.1; done"

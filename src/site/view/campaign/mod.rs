@@ -466,7 +466,7 @@ mod tests {
         let accepted = of(CampaignState::Offered, member(Some(ParticipationState::Accepted)));
         assert_eq!(accepted[2..], ["now: Until Mar 15, 2027", decided], "they have decided");
         let active = of(CampaignState::Active, stranger);
-        assert_eq!(active[2..], ["past: Began on Nov 5, 2026", "now: Since Nov 13, 2026 Members can still join."]);
+        assert_eq!(active[2..], ["past: Began on Nov 5, 2026", "now: Since Nov 13, 2026 Members can still accept the offer."]);
         let closed = of(CampaignState::Closed, stranger);
         assert_eq!(closed[2..], ["past: Began on Nov 5, 2026", "past: Began on Nov 13, 2026"]);
         assert_eq!(of(CampaignState::Cancelled, stranger), [""; 0]);
@@ -487,7 +487,7 @@ mod tests {
             let now = now.parse().unwrap();
             days_left(Language::English.words(), &campaign.clone().as_of(now), now)
         };
-        assert_eq!(left(&gathering, "2027-01-22T12:00:00Z").as_deref(), Some("8 days left"));
+        assert_eq!(left(&gathering, "2027-01-22T12:00:00Z").as_deref(), Some("9 days left"));
         assert_eq!(left(&gathering, "2027-01-30T12:00:00Z").as_deref(), Some("1 day left"));
         assert_eq!(left(&gathering, "2027-01-31T10:00:00Z").as_deref(), Some("Today is the last day"));
         assert_eq!(left(&gathering, "2027-02-01T10:00:00Z"), None);
@@ -531,7 +531,7 @@ mod tests {
         assert!(html.contains("value=\"in\"") && gold(&html) == 1 && !html.contains("ref=yd8z2z0xsrw1"));
         let html = shown(&gathering, member(Some(ParticipationState::In)));
         assert!(
-            html.contains("We'll email you the offer.")
+            html.contains("We'll email you when there's an offer.")
                 && html.contains("/campaigns/internet-gathering?ref=yd8z2z0xsrw1")
         );
         for over in [CampaignState::Closed, CampaignState::Cancelled] {
