@@ -134,14 +134,14 @@ impl Story<'_> {
     }
 
     pub(super) fn flat_bid_a_year(&self, supplier: &str, cents: u64, said: &str) -> Value {
-        let mut bid = self.flat_bid(supplier, (0, 12, 800), 15, said);
+        let mut bid = self.flat_bid(supplier, (0, 12, 2500), 15, said);
         bid["price"] = json!({ "cents": cents, "per": "year" });
         bid
     }
 
     pub(super) fn warehouse_bid(&self) -> Value {
         let said = "Five percent off for your members; the membership is $59 a year.";
-        let mut bid = self.flat_bid("Harvest Warehouse", (0, 0, 1000), 25, said);
+        let mut bid = self.flat_bid("Harvest Warehouse", (0, 0, 2500), 25, said);
         bid["price"] = json!({ "off_basis_points": 500, "on_cents": 90_000, "per": "month" });
         bid["fees"] = json!([{ "name": "membership", "cents": 5900, "per": "year" }]);
         bid

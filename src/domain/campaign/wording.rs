@@ -2,6 +2,7 @@
 //! no two of them differ.
 
 use super::LastDay;
+use super::acceptance::Handover;
 use super::bid::Bid;
 use super::draft::{Benchmark, CampaignDraft};
 use super::mandate::in_money;
@@ -95,6 +96,13 @@ impl OfferView {
         add(&labels.only_for, told.new_customers.map(str::to_owned));
         add(&labels.needs_label, told.needs_members);
         add(&labels.commission_label, told.commission);
+        add(
+            &labels.learns,
+            offer.terms.handover.map(|handover| match handover {
+                Handover::Code => labels.learns_code.to_string(),
+                Handover::Address => labels.learns_address.to_string(),
+            }),
+        );
         add(&labels.decide_by, decide_by.map(day));
         add(&labels.open_until, open_until.map(day));
         let complaints = &offer.terms.complaints;
