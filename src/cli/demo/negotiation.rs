@@ -105,7 +105,7 @@ impl Story<'_> {
             "slug": NEGOTIATED, "bid": bid, "decideBy": self.day_named(20), "complaints": "https://ridge-fiber.example.net/complaints",
             "text": {
                 "en": { "how": "Order on the website of Ridge Fiber with your code. The router comes by mail." },
-                "es": { "how": "Contrata con tu clave en el sitio web de Ridge Fiber. El router llega por correo." },
+                "es": { "how": "Contrata con tu código en el sitio web de Ridge Fiber. El router llega por correo." },
             },
         });
         if let Some(why) = exception {
@@ -140,10 +140,10 @@ impl Story<'_> {
     }
 
     pub(super) fn warehouse_bid(&self) -> Value {
-        let said = "Five percent off for your members; the membership is $59 a year.";
+        let said = "Five percent off for your members; the Harvest Card is $59 a year.";
         let mut bid = self.flat_bid("Harvest Warehouse", (0, 0, 2500), 25, said);
         bid["price"] = json!({ "off_basis_points": 500, "on_cents": 90_000, "per": "month" });
-        bid["fees"] = json!([{ "name": "membership", "cents": 5900, "per": "year" }]);
+        bid["fees"] = json!([{ "name": "Harvest Card", "cents": 5900, "per": "year" }]);
         bid
     }
 }

@@ -570,7 +570,7 @@ mod tests {
 
     #[test]
     fn what_is_over_has_no_day_to_decide_by() {
-        let dates = ["Decide by", "decide by", "Open until", "Until ", "days left", "Deal running"];
+        let dates = ["Decide by", "decide by", "Last day to", "Until ", "days left", "Deal running"];
         let closed = campaign_of("", CampaignState::Closed);
         let late =
             shown_at(&campaign_of("", CampaignState::Offered), CampaignReader::Stranger, "2027-04-01".parse().unwrap());
