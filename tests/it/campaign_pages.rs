@@ -270,7 +270,7 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     page(
         &ana.get("/me?done=in&campaign=everywhere").await,
         200,
-        "You're in for Title of everywhere. You'll find the offer here.",
+        "You're in for Title of everywhere. You'll find the offer here once there is one.",
     );
     ana.act(path, &[("press", "out")]).await;
     leads(&ana.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");

@@ -89,7 +89,6 @@ pub(super) struct CampaignCard<'a> {
 /// A member's part, and what they can press.
 pub(super) struct PartView<'a> {
     pub(super) token: &'a str,
-    pub(super) from_own_page: bool,
     /// Whether there are others on the page, so that its buttons name their campaign.
     pub(super) is_listed: bool,
     pub(super) has_accepted: bool,
@@ -168,7 +167,6 @@ impl<'a> PartView<'a> {
         };
         Self {
             token: part.token,
-            from_own_page: place == PartPlace::OwnPage,
             is_listed: place != PartPlace::CampaignPage,
             has_accepted: part.state == Some(ParticipationState::Accepted),
             said: said(page.words, campaign, part.state, page.now)
