@@ -154,7 +154,10 @@ impl Site {
             // Beside anything but this machine's own address it would show strangers' mail to strangers.
             mailbox: mailbox.filter(|_| origins.local).map(|(folder, key)| DevMailbox { folder, key }),
             origins,
-            style: Document::new("text/css; charset=utf-8", [STYLE, &branding::css(app.union.colors)].concat()),
+            style: Document::new(
+                "text/css; charset=utf-8",
+                [branding::compact(STYLE), branding::css(app.union.colors)].concat(),
+            ),
             font: Document::new("font/woff2", &include_bytes!("../../templates/font/heading.woff2")[..]),
             font_licence: Document::new("text/plain; charset=utf-8", include_str!("../../templates/font/OFL.txt")),
             copy_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/copy.js")),

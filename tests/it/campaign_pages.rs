@@ -185,7 +185,7 @@ async fn everybody_sees_what_is_public_and_nothing_else() {
     let card = page(&server.get("/campaigns").await, 200, "You save about $240 a year. Typical price: $68 a month.");
     holds(&card, &["Offer published: $48 a month, decide by Mar 15, 2099", "1,230 members in"]);
     step(&server, "internet-2099", "active").await;
-    page(&server.get("/campaigns/internet-2099").await, 200, "Deal running: $48 a month, join until Mar 15, 2099");
+    page(&server.get("/campaigns/internet-2099").await, 200, "Deal running: $48 a month, accept by Mar 15, 2099");
     step(&server, "internet-2099", "closed").await;
     let shown = page(&server.get("/campaigns").await, 200, "15 members accepted the offer");
     assert!(shown.contains("about $3,600 a year") && shown.contains("No campaign is open right now"));
@@ -230,7 +230,7 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
         leads(&ana.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");
         assert_eq!(part(&server, "everywhere"), "in");
     }
-    let shown = page(&ana.get("/campaigns/everywhere?done=in").await, 200, "You're in. We'll email you the offer.");
+    let shown = page(&ana.get("/campaigns/everywhere?done=in").await, 200, "You're in. We'll email you when there's an offer.");
     holds(&shown, &["/campaigns/everywhere?ref=", "you can earn a reward"]);
     // Whoever follows it joins with their code.
     let code = shown.split("/campaigns/everywhere?ref=").nth(1).unwrap()[..12].to_owned();
@@ -263,7 +263,7 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
     page(
         &ana.get("/me?done=in&campaign=everywhere").await,
         200,
-        "You're in for Title of everywhere. We'll email you the offer.",
+        "You're in for Title of everywhere. We'll email you when there's an offer.",
     );
     // Nothing is promised that does not come.
     ana.act("/me/mail", &[("campaigns", "shown"), ("campaign_opened", "true")]).await;

@@ -98,7 +98,7 @@ export async function turnsWalk(page, tools) {
   await state.selectOption("NY");
   await turn("a state that it is not for", () => button("/campaigns/", "[value=in]").click(), isTold(say("campaign.refused")));
   await state.selectOption("OR");
-  await turn("count in", () => button("/campaigns/", "[value=in]").click(), isTold(say("campaign.done_in")));
+  await turn("count in", () => button("/campaigns/", "[value=in]").click(), isTold(say("campaign.done_in_mailed")));
 
   step("leaving asks for a sign-in by mail");
   await go(page, "/me/leave");

@@ -105,7 +105,7 @@ impl Story<'_> {
             "slug": NEGOTIATED, "bid": bid, "decideBy": self.day_named(20), "complaints": "https://ridge-fiber.example.net/complaints",
             "text": {
                 "en": { "how": "Order on the website of Ridge Fiber with your code. The router comes by mail." },
-                "es": { "how": "Contrata con tu clave en el sitio web de Ridge Fiber. El router llega por correo." },
+                "es": { "how": "Contrata con tu código en el sitio web de Ridge Fiber. El router llega por correo." },
             },
         });
         if let Some(why) = exception {
@@ -134,16 +134,16 @@ impl Story<'_> {
     }
 
     pub(super) fn flat_bid_a_year(&self, supplier: &str, cents: u64, said: &str) -> Value {
-        let mut bid = self.flat_bid(supplier, (0, 12, 800), 15, said);
+        let mut bid = self.flat_bid(supplier, (0, 12, 2500), 15, said);
         bid["price"] = json!({ "cents": cents, "per": "year" });
         bid
     }
 
     pub(super) fn warehouse_bid(&self) -> Value {
-        let said = "Five percent off for your members; the membership is $59 a year.";
-        let mut bid = self.flat_bid("Harvest Warehouse", (0, 0, 1000), 25, said);
+        let said = "Five percent off for your members; the Harvest Card is $59 a year.";
+        let mut bid = self.flat_bid("Harvest Warehouse", (0, 0, 2500), 25, said);
         bid["price"] = json!({ "off_basis_points": 500, "on_cents": 90_000, "per": "month" });
-        bid["fees"] = json!([{ "name": "membership", "cents": 5900, "per": "year" }]);
+        bid["fees"] = json!([{ "name": "Harvest Card", "cents": 5900, "per": "year" }]);
         bid
     }
 }

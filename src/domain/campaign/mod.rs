@@ -244,10 +244,10 @@ impl LastDay {
         now >= self.ends_at()
     }
 
-    /// Days until it is over, itself among them: 1 on the day itself. None once it is over.
+    /// Days that follow until it is over: 0 on the day itself. None once it is over.
     pub fn days_left(self, now: Timestamp) -> Option<u64> {
         let left = u64::try_from(self.ends_at().as_millis() - now.as_millis()).ok().filter(|left| *left > 0)?;
-        Some(left.div_ceil(86_400_000))
+        Some((left - 1) / 86_400_000)
     }
 }
 
@@ -414,8 +414,8 @@ pub(crate) mod tests {
         assert_eq!((day.to_string().as_str(), day.number()), ("2027-01-31", 20_849));
         assert_eq!([at("2027-01-31"), at("2027-01-31T23:59:59Z")].map(LastDay::of), [day, day]);
         let left = |text| day.days_left(at(text));
-        assert_eq!(["2027-01-31T10:00:00Z", "2027-02-01T09:59:59Z"].map(left), [Some(1), Some(1)]);
-        assert_eq!(["2027-01-31T09:59:59Z", "2027-01-22T10:00:00Z"].map(left), [Some(2), Some(10)]);
+        assert_eq!(["2027-01-31T10:00:00Z", "2027-02-01T09:59:59Z"].map(left), [Some(0), Some(0)]);
+        assert_eq!(["2027-01-31T09:59:59Z", "2027-01-22T10:00:00Z"].map(left), [Some(1), Some(8)]);
         assert_eq!(["2027-02-01T10:00:00Z", "2030-01-01"].map(left), [None, None]);
     }
 }

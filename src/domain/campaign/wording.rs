@@ -2,6 +2,7 @@
 //! no two of them differ.
 
 use super::LastDay;
+use super::acceptance::Handover;
 use super::bid::Bid;
 use super::draft::{Benchmark, CampaignDraft};
 use super::mandate::in_money;
@@ -95,6 +96,13 @@ impl OfferView {
         add(&labels.only_for, told.new_customers.map(str::to_owned));
         add(&labels.needs_label, told.needs_members);
         add(&labels.commission_label, told.commission);
+        add(
+            &labels.learns,
+            offer.terms.handover.map(|handover| match handover {
+                Handover::Code => labels.learns_code.to_string(),
+                Handover::Address => labels.learns_address.to_string(),
+            }),
+        );
         add(&labels.decide_by, decide_by.map(day));
         add(&labels.open_until, open_until.map(day));
         let complaints = &offer.terms.complaints;
@@ -451,12 +459,12 @@ mod tests {
         };
         let loan = Price::Loan { apr_basis_points: 750, on_cents: 2_000_000 };
         let (own, typical) = price("{ apr_basis_points = 649, on_cents = 2_000_000 }", loan);
-        assert_eq!(own, "6.49% APR on a balance of $20,000, for each of 2");
-        assert_eq!(typical, "$3,000 a year, at 7.5% APR on a balance of $20,000, for each of 2");
+        assert_eq!(own, "6.49% APR on a balance of $20,000 × 2");
+        assert_eq!(typical, "$3,000 a year, at 7.5% APR on a balance of $20,000 × 2");
         let bill = Price::Discount { off_basis_points: 0, on_cents: 180_000, per: Period::Use };
         let (own, typical) = price("{ off_basis_points = 1000, on_cents = 180_000, per = \"use\" }", bill);
-        assert_eq!(own, "10% off $1,800 each time, for each of 2");
-        assert_eq!(typical, "$3,600 each time, at $1,800 each time, for each of 2");
+        assert_eq!(own, "10% off $1,800 each time × 2");
+        assert_eq!(typical, "$3,600 each time, at $1,800 each time × 2");
         let steps = "steps = [{ from_month = 1, price = { cents = 2000, per = \"month\" } }, \
                      { from_month = 4, price = { cents = 9050, per = \"month\" } }]";
         let [en, _] = of(&BID.replace("price = { cents = 4800, per = \"month\" }", steps), |_| {});
@@ -480,7 +488,16 @@ mod tests {
         let of = |offer: &Offer, days| OfferView::of(offer, Language::English, days, true);
         let (decide_by, later) = ("2027-03-15".parse().ok(), "2027-06-30".parse().ok());
         let head = ["Supplier", "Everything included", "Typical price", "You save"];
-        let small = ["Price", "Fees", "Term", "Cancellation fee", "Who pays us", "Decide by the end of", "Open until"];
+        let small = [
+            "Price",
+            "Fees",
+            "Term",
+            "Cancellation fee",
+            "Who pays us",
+            "What the supplier learns",
+            "Last day to decide",
+            "Last day to accept",
+        ];
         let end = ["Complaints about the supplier", "How to get the deal"];
         assert_eq!(labels(of(&offer(), (decide_by, later))), [&head[..], &small, &end].concat());
         assert_eq!(

@@ -136,9 +136,7 @@ pub(super) struct ReferralOffer {
     pub(super) reward: String,
     /// What it is for, and the most that one can earn.
     pub(super) when: String,
-    /// What it is earned for; the other rules are folded.
-    pub(super) first: String,
-    pub(super) others: Vec<String>,
+    pub(super) rules: Vec<String>,
 }
 
 impl ReferralOffer {
@@ -152,12 +150,10 @@ impl ReferralOffer {
             (_, _) => &join.offer,
         };
         let days = terms.hold(page.language);
-        let mut rules = page.union.catalog.rules(page.language).into_iter();
         Self {
             reward: dollars(terms.reward_per_group),
             when: when.put("count", grouped(terms.group_size.into())).put("days", days).put("most", most).plain(),
-            first: rules.next().unwrap_or_default(),
-            others: rules.collect(),
+            rules: page.union.catalog.rules(page.language),
         }
     }
 }
@@ -228,7 +224,12 @@ pub fn join(
             },
             shut: *gate == FormGate::Shut,
             members: page.members(member_count),
-            example: page.union.catalog.example().map(|(bill, savings)| (page.words.category(bill), dollars(savings))),
+            example: page
+                .union
+                .catalog
+                .example()
+                .filter(|_| !page.union.catalog.is_sample())
+                .map(|(bill, savings)| (page.words.category(bill), dollars(savings))),
             is_sample: page.union.catalog.is_sample(),
             bills: Bills::of(page, form.answers.chosen()),
             offer: ReferralOffer::of(page),
@@ -285,7 +286,7 @@ mod tests {
         assert!(html.contains(r#"maxlength="1000""#));
         assert!(!html.contains("aria-invalid") && !html.contains(r#"role="alert""#));
         assert!(html.contains("You've been invited"));
-        assert!(html.contains("a made-up figure") && html.contains("yearly figures are made up"), "the sample's");
+        assert!(html.contains("yearly figures are made up") && !html.contains("<dd>$300"), "the sample's");
     }
 
     #[test]

@@ -89,6 +89,8 @@ pub(super) struct CampaignCard<'a> {
 /// A member's part, and what they can press.
 pub(super) struct PartView<'a> {
     pub(super) token: &'a str,
+    /// What stands above it for who accepted.
+    pub(super) heading: &'static Phrase,
     /// Whether there are others on the page, so that its buttons name their campaign.
     pub(super) is_listed: bool,
     pub(super) has_accepted: bool,
@@ -165,8 +167,11 @@ impl<'a> PartView<'a> {
             };
             (press.name(), label.as_str(), is_first)
         };
+        let is_reported = accepted.is_some_and(|(acceptance, _)| acceptance.report.is_some());
+        let awaits_order = part.state == Some(ParticipationState::Accepted) && !is_reported;
         Self {
             token: part.token,
+            heading: if is_reported { &words.your_deal } else { &page.words.handover.next },
             is_listed: place != PartPlace::CampaignPage,
             has_accepted: part.state == Some(ParticipationState::Accepted),
             said: said(page.words, campaign, part.state, page.now)
@@ -183,7 +188,7 @@ impl<'a> PartView<'a> {
             trouble: accepted.map(|(acceptance, offer)| trouble(page.words, acceptance, offer)),
             consent: can_accept.map(|offer| consent(page.language, offer)).unwrap_or_default(),
             offer_mark: can_accept.map(|offer| offer.mark(page.language)).unwrap_or_default(),
-            how: campaign.how(page.language).filter(|_| part.state == Some(ParticipationState::Accepted)),
+            how: campaign.how(page.language).filter(|_| awaits_order),
             other_state: named.map(|state| {
                 let places = places(page.words, campaign);
                 words.part_other_state.put("states", places).put("state", page.words.state(state))
@@ -482,7 +487,8 @@ mod tests {
             let now = now.parse().unwrap();
             days_left(Language::English.words(), &campaign.clone().as_of(now), now)
         };
-        assert_eq!(left(&gathering, "2027-01-22T12:00:00Z").as_deref(), Some("10 days left"));
+        assert_eq!(left(&gathering, "2027-01-22T12:00:00Z").as_deref(), Some("8 days left"));
+        assert_eq!(left(&gathering, "2027-01-30T12:00:00Z").as_deref(), Some("1 day left"));
         assert_eq!(left(&gathering, "2027-01-31T10:00:00Z").as_deref(), Some("Today is the last day"));
         assert_eq!(left(&gathering, "2027-02-01T10:00:00Z"), None);
         let active = campaign_of("", CampaignState::Active);
@@ -564,7 +570,7 @@ mod tests {
 
     #[test]
     fn what_is_over_has_no_day_to_decide_by() {
-        let dates = ["Decide by", "decide by", "Open until", "Until ", "days left", "Deal running"];
+        let dates = ["Decide by", "decide by", "Last day to", "Until ", "days left", "Deal running"];
         let closed = campaign_of("", CampaignState::Closed);
         let late =
             shown_at(&campaign_of("", CampaignState::Offered), CampaignReader::Stranger, "2027-04-01".parse().unwrap());

@@ -76,7 +76,8 @@ pub(super) fn count(words: &Words, campaign: &CampaignRecord, now: Timestamp) ->
 pub(super) fn days_left(words: &Words, campaign: &CampaignRecord, now: Timestamp) -> Option<String> {
     let (NextDate::Negotiating(day) | NextDate::AcceptingEnds(day)) = campaign.next_date(now)?;
     Some(match day.days_left(now)? {
-        1 => words.campaign.last_day.to_string(),
+        0 => words.campaign.last_day.to_string(),
+        1 => words.campaign.day_left.to_string(),
         count => words.campaign.days_left.put("count", grouped(count)).plain(),
     })
 }
