@@ -230,7 +230,8 @@ async fn a_member_is_in_and_out_accepts_and_passes() {
         leads(&ana.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");
         assert_eq!(part(&server, "everywhere"), "in");
     }
-    let shown = page(&ana.get("/campaigns/everywhere?done=in").await, 200, "You're in. We'll email you when there's an offer.");
+    let shown =
+        page(&ana.get("/campaigns/everywhere?done=in").await, 200, "You're in. We'll email you when there's an offer.");
     holds(&shown, &["/campaigns/everywhere?ref=", "you can earn a reward"]);
     // Whoever follows it joins with their code.
     let code = shown.split("/campaigns/everywhere?ref=").nth(1).unwrap()[..12].to_owned();

@@ -389,8 +389,9 @@ async fn a_providers_answer_is_booked_once_or_not_at_all() {
 async fn what_is_netted_in_full_is_in_no_file() {
     let server = union_with_groups().await;
     done(&server, &["rewards", "batch", "new", "payouts.csv"]);
-    let paid = format!("external_id,status\n{ANA}-1-1,paid\n{BOB}-1-1,paid\n");
+    let paid = format!("external_id,status,paid_at\n{ANA}-1-1,paid,2026-11-18\n{BOB}-1-1,paid,2026-11-18\n");
     write(&server, "answer.csv", &paid);
+    server.execute("UPDATE payout_batches SET created_at = 1794895200000");
     done(&server, &["rewards", "batch", "settle", "answer.csv"]);
     done(&server, &["rewards", "void", "bob1@example.com", "--campaign", CAMPAIGN, "--reason", "twins"]);
     assert_eq!(listed(&server).1["bob@example.com"]["dueCents"], -10_000);

@@ -72,7 +72,7 @@ async fn a_session_that_came_of_joining_cannot_export_leave_or_erase() {
     for path in ["/me/leave", "/me/erase"] {
         page(&ana.acted(path, &[]).await, 200, why);
     }
-    page(&ana.get("/me/leave?lang=es").await, 200, "Primero, inicia sesión por correo");
+    page(&ana.get("/me/leave?lang=es").await, 200, "Primero, revisa tu correo");
     ana.cookies.remove("union-language");
     assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 1);
     // All else works.

@@ -466,7 +466,10 @@ mod tests {
         let accepted = of(CampaignState::Offered, member(Some(ParticipationState::Accepted)));
         assert_eq!(accepted[2..], ["now: Until Mar 15, 2027", decided], "they have decided");
         let active = of(CampaignState::Active, stranger);
-        assert_eq!(active[2..], ["past: Began on Nov 5, 2026", "now: Since Nov 13, 2026 Members can still accept the offer."]);
+        assert_eq!(
+            active[2..],
+            ["past: Began on Nov 5, 2026", "now: Since Nov 13, 2026 Members can still accept the offer."]
+        );
         let closed = of(CampaignState::Closed, stranger);
         assert_eq!(closed[2..], ["past: Began on Nov 5, 2026", "past: Began on Nov 13, 2026"]);
         assert_eq!(of(CampaignState::Cancelled, stranger), [""; 0]);
