@@ -494,7 +494,7 @@ mod tests {
             "Term",
             "Cancellation fee",
             "Who pays us",
-            "What the supplier learns",
+            "What we tell the supplier",
             "Last day to decide",
             "Last day to accept",
         ];
