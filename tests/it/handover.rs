@@ -437,9 +437,10 @@ async fn an_offer_is_improved_from_the_terms_that_it_has() {
     offered(&server, "address");
     let mut ana = signed_in(&server, "ana", 9).await;
     let form = ana.get(&format!("/operator/campaigns/{CAMPAIGN}/offer?bid=1")).await.text();
-    for part in
-        ["value=\"help@fiber.example\"", "value=\"address\" selected", "with your code.", "Contrata en el sitio web de Example Fiber"]
-    {
+    for part in [
+        "value=\"help@fiber.example\"", "value=\"address\" selected", "with your code.",
+        "Contrata en el sitio web de Example Fiber",
+    ] {
         assert!(form.contains(part), "{part} in {form}");
     }
 }

@@ -801,9 +801,9 @@ fn erasures_are_found_in_the_folder_and_in_the_file_that_is_given() {
     assert!(told.contains("Nobody in these records was erased since"), "{told}");
 
     // By a secret that replaced this one, and was lost in its turn.
-    let mark = mark("user7@example.com");
+    let (mark, other) = (mark("user7@example.com"), mark("user8@example.com"));
     given.append(&format!("~002~{mark}"), "f", now).unwrap();
-    given.append(&format!("~002~{}", mark.replace(['a', 'b', 'c'], "d")), "g", now).unwrap();
+    given.append(&format!("~002~{other}"), "g", now).unwrap();
     given.append(&format!("~003~{mark}"), "h", now.minus(Duration::from_secs(7200))).unwrap();
     let told = done(&run(folder, &["restore", "all", "--data", "later", "--erasures", "saved"]));
     holds(&told, &["THE LOG OF ERASURES NAMES 2 PEOPLE by generation 2 of the secret, which is not here"]);
