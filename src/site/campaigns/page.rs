@@ -7,15 +7,14 @@ use hyper::{Request, StatusCode};
 
 use crate::campaigns::Pressed;
 use crate::campaigns::public::PublicCampaigns;
+use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::participation::{BadPress, ParticipationEntry, ParticipationState, Press, PressAnswers};
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::campaign::{CampaignMail, CampaignSlug};
 use crate::domain::language::{Phrase, Words};
 use crate::domain::person::PersonState;
 use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::mail::Delivery;
 use crate::site::own_page::session::{Session, keep_apart, look_if_any, sign_in as sign_in_form, take_any};
 use crate::site::view::{self, CampaignReader, CampaignView, JoinForm, MemberPart, Outcome, SignInView};
 use crate::site::{PageResult, Visit, WITH_OUR_SCRIPT, field, join as join_page, said};
@@ -105,7 +104,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let (campaign, session) = (found.campaign(visit)?, session.as_ref());
     let done = said(&request, "done").zip(session);
     let done = done.and_then(|(word, session)| {
-        done_note(visit.words(), word, session.part(&found.slug), gets_offer(visit, session))
+        done_note(visit.words(), word, session.part(&found.slug), session.gets_offer(visit))
     });
     let refused = said(&request, "refused").zip(session);
     let refused = refused.and_then(|(word, session)| Some((word, refused_note(visit, campaign, word, session)?)));
@@ -210,7 +209,7 @@ fn page(
         )),
     };
     let code = session.map(|session| session.file.person.code);
-    let gets_offer = session.is_some_and(|session| gets_offer(visit, session));
+    let gets_offer = session.is_some_and(|session| session.gets_offer(visit));
     let view = CampaignView { campaign, reader, code, gets_offer, done, refused };
     let mut answer = visit.page(view::campaign(visit.frame(), &view));
     if session.is_some() {
@@ -219,9 +218,4 @@ fn page(
         keep_apart(&mut answer);
     }
     answer
-}
-
-/// Whether the offer is mailed to them once there is one.
-fn gets_offer(visit: Visit<'_>, session: &Session) -> bool {
-    !matches!(visit.app().mail, Delivery::Off) && session.file.is_mailed(CampaignMail::Offer, visit.now.time)
 }

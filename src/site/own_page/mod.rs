@@ -255,7 +255,8 @@ async fn own_page(
     let (campaigns, rewarded, token) = (&campaigns[..], &rewarded[..], &token[..]);
     let done = done(&visit.words().own, query, person.state == PersonState::Left).map(Phrase::as_str);
     let pressed = pressed(query);
-    let view = OwnView { file, token, campaigns, rewarded, done, pressed, refused, times, sign_ups_paused };
+    let gets_offer = session.gets_offer(visit);
+    let view = OwnView { file, token, campaigns, rewarded, done, gets_offer, pressed, refused, times, sign_ups_paused };
     let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);

@@ -3,6 +3,7 @@
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, StatusCode};
 
+use crate::domain::campaign::CampaignMail;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::participation::ParticipationEntry;
 use crate::domain::email::EmailAddress;
@@ -11,6 +12,7 @@ use crate::domain::secret::session::SessionCookie;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::limiter::Class;
+use crate::mail::Delivery;
 use crate::site::cookie::SiteCookie;
 use crate::site::typed_sign_in::TypedSignIn;
 use crate::site::view::{self, Frame, Outcome, SignInView};
@@ -27,6 +29,11 @@ impl Session {
     /// Their part in a campaign.
     pub(in crate::site) fn part(&self, slug: &CampaignSlug) -> Option<&ParticipationEntry> {
         self.file.participations.iter().find(|part| part.campaign == *slug)
+    }
+
+    /// Whether an offer is mailed to them once there is one.
+    pub(in crate::site) fn gets_offer(&self, visit: Visit<'_>) -> bool {
+        !matches!(visit.app().mail, Delivery::Off) && self.file.is_mailed(CampaignMail::Offer, visit.now.time)
     }
 }
 

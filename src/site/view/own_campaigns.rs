@@ -27,6 +27,8 @@ pub struct OwnView<'a> {
     /// Those in which somebody whom they referred counts, as far as people know them.
     pub rewarded: &'a [&'a CampaignRecord],
     pub done: Option<&'a str>,
+    /// Whether an offer is mailed to them once there is one.
+    pub gets_offer: bool,
     /// What they just pressed here, and of which campaign.
     pub pressed: Option<(Press, &'a str)>,
     pub refused: Option<&'a JoinForm>,
@@ -71,7 +73,7 @@ pub(super) struct Summary {
 }
 
 impl<'a> OwnCampaigns<'a> {
-    pub(super) fn of(page: Frame<'a>, view: &OwnView<'a>, gets_mail: bool) -> Self {
+    pub(super) fn of(page: Frame<'a>, view: &OwnView<'a>) -> Self {
         let chosen = view.file.person.answers.chosen();
         let mut own = Self {
             deals: Vec::new(),
@@ -96,7 +98,7 @@ impl<'a> OwnCampaigns<'a> {
                 CampaignState::Closed | CampaignState::Cancelled => &mut own.past,
                 _ => &mut own.open,
             };
-            place.push(OwnCard::of(page, record, part, card, view.pressed, gets_mail));
+            place.push(OwnCard::of(page, record, part, card, view.pressed, view.gets_offer));
         }
         own.first.truncate(FIRST_CAMPAIGNS);
         own
@@ -110,7 +112,7 @@ impl<'a> OwnCard<'a> {
         part: &MemberPart<'_>,
         card: CampaignCard<'a>,
         pressed: Option<(Press, &str)>,
-        gets_mail: bool,
+        gets_offer: bool,
     ) -> Self {
         let (own, campaign) = (&page.words.own, &page.words.campaign);
         let open = record.open_presses(part.state, part.us_state, page.now);
@@ -118,7 +120,7 @@ impl<'a> OwnCard<'a> {
         let is_accepted = part.state == Some(ParticipationState::Accepted);
         let offer = record.offer.as_ref().filter(|_| can(Press::Accept) || is_accepted);
         let done = match pressed.filter(|(_, slug)| *slug == card.slug).map(|(press, _)| (press, part.state)) {
-            Some((Press::In, Some(ParticipationState::In))) if gets_mail => Some(&own.done_in),
+            Some((Press::In, Some(ParticipationState::In))) if gets_offer => Some(&own.done_in),
             Some((Press::In, Some(ParticipationState::In))) => Some(&own.done_in_here),
             Some((Press::Out, None | Some(ParticipationState::Out))) => Some(&own.done_out),
             _ => None,

@@ -185,7 +185,7 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
     let obstacles = obstacles(words, mailbox, person.undeliverable_until, page.now);
     // What they stopped of one partner keeps none of the union's own mail from them.
     let no_mail = obstacles.len() > mailbox.stopped.len();
-    let mut own = OwnCampaigns::of(page, view, view.file.is_mailed(CampaignMail::Offer, page.now));
+    let mut own = OwnCampaigns::of(page, view);
     if no_mail {
         own.first.insert(0, ("#mail".to_owned(), words.own.first_mail.to_string()));
     }

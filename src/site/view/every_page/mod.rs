@@ -131,6 +131,7 @@ mod tests {
                 (closed, part(Some(ParticipationState::Passed))),
             ],
             rewarded: &[active, closed],
+            gets_offer: true,
             done: Some("Your answers are saved."),
             pressed: Some((Press::In, "internet-gathering")),
             refused: Some(&refused),
